@@ -1,5 +1,7 @@
 """Checks the English of documentation, docstrings, comments and messages: `python tools/prose.py [--count] [PATH ...]`.
 
+The docstrings of functions in src begin with a verb of a list, except those of properties.
+
 Without paths, it reads all pages, notebooks and modules of the project, and accepts as many findings per folder as `tools/prose.toml`
 allows; these numbers may only fall. The patterns and limits are in the same file. Code in pages, quotations in backticks and generated
 blocks are not read. `--count` prints the number of findings by rule and by file.
@@ -48,6 +50,10 @@ class Passage:
     line: int
     text: str
     kind: str = "text"
+
+
+NOUNS = {"property", "cached_property", "setter", "item", "intrinsic"}
+"""Decorators of functions whose docstring may be a noun phrase: a value, the title of a paper's item, or a declaration of types."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,15 @@ def python_passages(text: str) -> Iterator[Passage]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT and len(token.string.split()) >= 4 and "noqa" not in token.string and "type:" not in token.string:
             yield Passage(token.start[0], token.string.lstrip("# "))
+
+
+def without_verb(text: str, verbs: set[str]) -> Iterator[tuple[int, str]]:
+    """Yield line and first words of the docstrings of a module's functions that do not begin with one of the verbs."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (words := (ast.get_docstring(node) or "").split()):
+            decorators = {ast.unparse(one).partition("(")[0].rpartition(".")[2] for one in node.decorator_list}
+            if not decorators & NOUNS and words[0].strip(".,:;") not in verbs:
+                yield node.lineno, " ".join(words[:6])
 
 
 def passages(file: Path) -> Iterator[Passage]:
@@ -186,6 +201,18 @@ def main() -> int:
         for file in files
         for passage in passages(file)
         for finding in findings(passage, rules, limits)
+    ]
+    verbs = set(configuration["verbs"]["first"].split())
+    found += [
+        (
+            file.resolve().relative_to(ROOT).as_posix(),
+            line,
+            "verb",
+            f"a docstring begins with a verb of tools/prose.toml, not with '{words}'",
+        )
+        for file in files
+        if file.suffix == ".py" and (ROOT / "src") in file.resolve().parents
+        for line, words in without_verb(file.read_text(encoding="utf-8"), verbs)
     ]
     if arguments.count:
         for title, column in (("rule", 2), ("file", 0)):

@@ -97,7 +97,7 @@ def found_after(name: str, seed: int = 1) -> int | None:
 
     policies = [policy for policy in POLICIES if policy.startswith(FAULTS[name]["policies"])]
     tried = enumerate(trial(ENOUGH, seed, 2, policies), 1)
-    return next((number for number, (*_, valid, report) in tried if valid != report.ok), None)
+    return next((number for number, (*_, valid, report) in tried if valid == bool(report.violations)), None)
 
 
 def in_a_process(name: str) -> int | None:

@@ -249,8 +249,8 @@ def scores(count: int, seed: int, progress: bool = False) -> dict[str, Score]:
         score = found.setdefault(group, Score())
         score.valid += valid
         score.broken += not valid
-        if valid != report.ok:
-            score.misses += report.ok
+        if valid != (kept := not report.violations):
+            score.misses += kept
             score.false_alarms += valid
             if len(score.examples) < 3:
                 score.examples.append({"case": repr(case), "what": what, "report": str(report)})

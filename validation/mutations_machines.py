@@ -159,9 +159,9 @@ def trial(mutants: int, seed: int = 0, kinds: Sequence[str] = tuple(SOURCES), ju
                 counts.mutants += 1
                 valid, report = is_valid(schedule, columns), judge(schedule, columns)
                 counts.valid += valid
-                if valid == report.ok:
+                if valid == (not report.violations):
                     continue
-                if report.ok and not _decides(report):
+                if not report.violations and not _decides(report):
                     counts.not_decided += 1
                     continue
                 counts.false_alarms += valid

@@ -10,6 +10,9 @@ dropped. Nothing of a whole simulation enters, so means over runs cannot hide a 
 
 A log has whole seconds, so its states have several readings: jobs that end in the second of the start have released their nodes or not,
 and jobs ahead have been planned or not. Two shares are printed: of the first reading (ended, planned), and of any.
+
+sacct records the nodes of a job, but not how many processors it has of each. Where no reading chooses the recorded nodes of a job, its
+shares of them are guessed; the starts while such jobs run are left out of further shares.
 """
 
 from __future__ import annotations
@@ -27,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from walltime.auditor.slurm_decisions import problem_of
-from walltime.engine.reference.nodes import Block, Given, SlurmJob, SlurmReference
+from walltime.engine.reference.nodes import NOTHING, Block, Given, SlurmJob, SlurmReference
 from walltime.policy import Slurm
 from walltime.simulation.nodes import place_on_nodes
 from walltime.slurm.cluster import read_cluster
@@ -39,11 +42,15 @@ LOG, NODE_LISTS = "jobs.txt.gz", "sacct-full.txt"
 
 
 class Decision(NamedTuple):
-    """A start: the job's number, the nodes that it really got, and those chosen here, by the readings of the state; without room none."""
+    """A start: the job's number, the nodes that it really got, and those chosen here, by the readings of the state; without room none.
+
+    `is_known`: whether it is known what all running jobs hold of their nodes.
+    """
 
     job: int
     real: tuple[str, ...]
     chosen: list[tuple[str, ...]]
+    is_known: bool = True
 
     @property
     def same(self) -> bool:
@@ -69,38 +76,52 @@ def decisions_of(run: Path) -> list[Decision]:
     lists = _node_lists(run / NODE_LISTS)
     real = [np.array(sorted(number_of[name] for name in expand(lists[job])), np.int64) for job in jobs.job_id.tolist()]
     decisions: list[Decision] = []
+    guessed = set[int]()
     for k in np.lexsort((jobs.submit, start)).tolist():
         job, now = engine.jobs[k], int(start[k])
         engine.now = now
         _end(engine, now - 1)
         ahead = [other for other in engine.jobs if other.submit <= now and other.start < 0 and start[other.index] >= now]
+        is_known = not any(other.index in guessed for other in engine.running)
         before = _choices(engine, job, ahead if backfilled[k] else [])
-        _end(engine, now)
+        ended = _end(engine, now)
         after = _choices(engine, job, ahead if backfilled[k] else [])
-        chosen = [tuple(names[n] for n in nodes) for nodes in (*after, *before)]
-        decisions.append(Decision(int(jobs.job_id[k]), tuple(names[n] for n in real[k]), chosen))
-        job.given = _held(engine, job, real[k])
+        found = [*after, *before]
+        chosen = [tuple(names[n] for n in np.sort(given.nodes)) for given in found]
+        decisions.append(Decision(int(jobs.job_id[k]), tuple(names[n] for n in real[k]), chosen, is_known))
+        same = next((given for given in found if np.array_equal(np.sort(given.nodes), real[k])), None)
+        job.given = same or _held(engine, job, real[k], guessed)
+        _resume(engine, ended)  # for the other reading of a further start in this second
         engine.free[:, job.given.nodes] -= job.given.amounts
         job.start, job.planned = now, now + job.believed
         engine.running.append(job)
     return decisions
 
 
-def _end(engine: SlurmReference, moment: int) -> None:
-    """Release the nodes of the jobs that end by a moment."""
-    for job in [job for job in engine.running if job.end <= moment]:
+def _end(engine: SlurmReference, moment: int) -> list[SlurmJob]:
+    """Release the nodes of the jobs that end by a moment, and return these."""
+    ended = [job for job in engine.running if job.end <= moment]
+    for job in ended:
         engine.running.remove(job)
         engine.free[:, job.given.nodes] += job.given.amounts
+    return ended
 
 
-def _choices(engine: SlurmReference, job: SlurmJob, ahead: list[SlurmJob]) -> list[list[int]]:
+def _resume(engine: SlurmReference, ended: list[SlurmJob]) -> None:
+    """Let jobs hold their nodes again."""
+    engine.running += ended
+    for job in ended:
+        engine.free[:, job.given.nodes] -= job.given.amounts
+
+
+def _choices(engine: SlurmReference, job: SlurmJob, ahead: list[SlurmJob]) -> list[Given]:
     """Return the nodes chosen for a job after the plans for the jobs ahead, where these leave room, and then without them."""
     found = []
     for blocks in (_planned(engine, job, ahead), []):
         usable = engine.usable(job, engine.free, engine.now, job.believed, blocks)
         if engine.is_enough(job, usable):
-            found.append(sorted(engine.choose(job, usable).nodes.tolist()))
-    return found or [[]]
+            found.append(engine.choose(job, usable))
+    return found or [NOTHING]
 
 
 def _planned(engine: SlurmReference, job: SlurmJob, waiting: list[SlurmJob]) -> list[Block]:
@@ -115,8 +136,8 @@ def _planned(engine: SlurmReference, job: SlurmJob, waiting: list[SlurmJob]) -> 
     return blocks
 
 
-def _held(engine: SlurmReference, job: SlurmJob, nodes: Array) -> Given:
-    """Return what a job holds of its recorded nodes: by the engine's rules if these suffice, else an equal share of each."""
+def _held(engine: SlurmReference, job: SlurmJob, nodes: Array, guessed: set[int]) -> Given:
+    """Return what a job holds of its recorded nodes: by the engine's rules if these suffice, else an equal share of each, a guess."""
     free = np.full_like(engine.free, 0)
     free[:, nodes] = engine.free[:, nodes]
     usable = engine.usable(job, free, 0, 1, [])
@@ -124,6 +145,8 @@ def _held(engine: SlurmReference, job: SlurmJob, nodes: Array) -> Given:
         given = engine.choose(job, usable)
         if np.array_equal(np.sort(given.nodes), nodes):
             return given
+    if len(nodes) > 1 and not job.whole:
+        guessed.add(job.index)
     total = (job.procs, job.second, 0 if job.whole else job.memory * len(nodes) or job.task_memory * job.procs // job.task)
     share = engine.capacity[:, nodes] if job.whole else np.array([[-(-amount // len(nodes))] for amount in total])
     return Given(nodes, np.minimum(share, engine.free[:, nodes]))
@@ -154,6 +177,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             same, possible, none = shares or (0, 0, 0)
             name = run.relative_to(folder.parent)
             print(f"{name}: {len(found)} starts, same nodes {same:.0f} %, in one reading {possible:.0f} %, without room {none:.0f} %")
+            known = [one for one in found if one.is_known]
+            if len(known) < len(found):
+                shares = [
+                    f"{100 * sum(ones) / max(len(known), 1):.0f} %"
+                    for ones in zip(*((one.same, one.possible) for one in known), strict=True)
+                ]
+                print(f"  with known shares of all nodes: {len(known)} starts, same nodes {', in one reading '.join(shares)}")
             for one in [one for one in found if not one.possible][: options.show]:
                 print(f"  job {one.job}: {','.join(one.real)}; chosen: {' or '.join(','.join(nodes) or 'none' for nodes in one.chosen)}")
 

@@ -6,8 +6,8 @@ The results for each log are one-step agreement (F1 of prompt starts, and of all
 followed and followed promptly. For a free simulation: mean wait, rank correlation of waits, starts within 10 min, and the calibration
 error. Both are measured under plain EASY and with the inferred rules. The recorded mean wait is printed too, and the ceiling: the
 simulation with the rules against itself, with submissions shaken by 30 s. The last line uses, in hindsight, the time at which each job
-seems to have become eligible. Without LOG all logs of the folder that WALLTIME_TRACES names are read; logs without waits are named. With
-`--out docs/generators/site-agreement.json` the table of the guide on what-if is updated.
+seems to have become eligible. Without LOG all logs of the folder that WALLTIME_TRACES names are read; logs without waits are named.
+`--out docs/generators/site-agreement.json` stores the numbers of the table in docs/validation/site-inference.md.
 """
 
 from __future__ import annotations
@@ -27,20 +27,23 @@ from tests.traces import trace_folder
 from walltime.inference import infer
 from walltime.inference.inference import FreeRun
 from walltime.inference.one_step import Score
+from walltime.inference.rule_search import MOST_MISFITS
 
 
 def measured(path: Path) -> dict[str, Any]:
-    """Results for a log: its name, CPU seconds, and `why_not` if it could not be compared."""
+    """Return the results for a log: its name, CPU seconds, and the code `why_not` if it could not be compared."""
     name = path.name.removesuffix(".swf.gz")
     workload = wt.read(path)
     wait = workload.recorded_wait
     if wait is None or not (wait > 0).any():
-        return {"log": name, "why_not": "records no waits"}
+        return {"log": name, "why_not": "no_waits"}
     begin = time.process_time()
     inference = infer(workload)
     row: dict[str, Any] = {"log": name, "jobs": len(workload), "seconds": round(time.process_time() - begin, 1)}
     if inference.refused:
-        return row | {"why_not": inference.refused}
+        if inference.misfits > MOST_MISFITS:
+            return row | {"why_not": "too_few_processors", "misfits": round(inference.misfits, 3), "procs": workload.machine_procs}
+        return row | {"why_not": "no_rule"}
     plain, ruled, ceiling, late = inference.free
     return row | {
         "judged": plain.jobs,
@@ -55,13 +58,13 @@ def measured(path: Path) -> dict[str, Any]:
 
 
 def shares(score: Score) -> dict[str, float]:
-    """One-step agreement (`one_step`: F1 of prompt starts, `however_late`: of all), and the shares of proposals that were followed."""
+    """Return the one-step agreement (F1 of prompt starts, and of all starts), and the shares of proposals that were followed."""
     names = {"one_step": "prompt_f1", "however_late": "f1", "followed": "followed", "followed_promptly": "followed_promptly"}
     return {own: round(getattr(score, name), 3) for own, name in names.items()}
 
 
 def free(run: FreeRun) -> dict[str, Any]:
-    """The numbers of a free run; `trusted_from` is None where no difference is trusted."""
+    """Return the numbers of a free run; `trusted_from` is None if the calibration supports no difference."""
     return {
         "mean_wait": round(run.mean_simulated),
         "rank_correlation": round(run.rank_correlation, 3),
@@ -72,7 +75,7 @@ def free(run: FreeRun) -> dict[str, Any]:
 
 
 def shown(row: dict[str, Any]) -> str:
-    """A row as text."""
+    """Return a row as text."""
     if "why_not" in row:
         return f"{row['log']:32} {row['why_not']}"
 

@@ -11,10 +11,17 @@ from performance_tables import table
 FILE = Path(__file__).with_name("site-agreement.json")
 PLANTED = Path(__file__).with_name("planted-rules.json")
 """The agreement on held-out weeks without rules and with inferred ones, as `python validation/planted_rules.py` prints it."""
+REASONS = {
+    "no_waits": "the log records no waits",
+    "too_few_processors": "{misfits:.0%} of the recorded starts need more processors than were free (of {procs:,}), so the log or the "
+    "machine's size is incomplete, and `infer` rejects it",
+    "no_rule": "the starts follow no rule that `infer` models, so it rejects the log",
+}
+"""Why a log was not compared, by the code in the results."""
 
 
 def site_agreement(file: Path = FILE) -> str:
-    """A row for each log that records waits, and the others by name, as Markdown; or a note that it was not measured."""
+    """Return a row for each log that records waits, and the reasons for leaving out others, as Markdown; a note if there are none."""
     rows: list[dict[str, Any]] = json.loads(file.read_text()) if file.exists() else []
     if not rows:
         return "*Not measured.*"
@@ -27,7 +34,7 @@ def site_agreement(file: Path = FILE) -> str:
         "rank correlation (ceiling)",
         "within 10 min",
         "in hindsight: agreement, mean, rank",
-        "off by up to, h; trusted",
+        "calibration error, h; usable",
     )
     compared = [
         (
@@ -49,12 +56,14 @@ def site_agreement(file: Path = FILE) -> str:
     others: dict[str, list[str]] = {}
     for row in rows:
         if "why_not" in row:
-            others.setdefault(row["why_not"], []).append(row["log"])
-    return table(head, compared) + "".join(f"\n\nNot compared: {', '.join(names)}: {why}." for why, names in others.items())
+            why = REASONS[row["why_not"]].format_map(row).replace("%", " %")
+            others.setdefault(why, []).append(row["log"])
+    left_out = "\n".join(f"* {', '.join(names)}: {why}" for why, names in others.items())
+    return f"{table(head, compared)}\n\nLogs that were not compared:\n\n{left_out}"
 
 
 def _change(row: dict[str, Any], name: str, digits: int, unit: float = 1) -> str:
-    """A number before and after."""
+    """Return a number before and after."""
     return " → ".join(f"{row[which][name] / unit:.{digits}f}" for which in ("before", "after"))
 
 

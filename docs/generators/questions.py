@@ -18,16 +18,16 @@ CODE = re.compile(r"`([^`]+)`")
 
 
 def questions() -> list[dict[str, str]]:
-    """The questions, with whose each is, the words that it is searched by, the page of the answer, and the answer in short."""
+    """Return the questions: the person who asks, the words to search for, the page of the answer, and a short answer."""
     with Path(__file__).with_suffix(".toml").open("rb") as file:
         return tomllib.load(file)["question"]
 
 
 def page() -> str:
-    """The questions by person, with their short answers, and the words that the search finds them by."""
+    """Return the page: the questions by person, with short answers and links."""
     parts = [
         "# Questions and answers",
-        "Each answer links to the page with the details. The search at the top of every page finds these questions, too.",
+        "Each answer ends with a link to the page with the details. The search at the top of every page finds these questions, too.",
     ]
     for person, title in PEOPLE.items():
         parts.append(f"## {title}")
@@ -36,9 +36,16 @@ def page() -> str:
                 link = one["page"] if one["page"].startswith("guides/") else f"../{one['page']}"
                 parts += [
                     f"### {one['asked']}",
-                    f"{one['answer']} [More]({link.removeprefix('guides/')})",
+                    f"{one['answer']} → [{_title(one['page'])}]({link.removeprefix('guides/')})",
                 ]
     return "\n\n".join(parts) + "\n"
+
+
+def _title(page: str) -> str:
+    """Return the title of a page, or of the notebook from which it is made."""
+    file = Path(__file__).parents[1] / page.partition("#")[0]
+    text = file.read_text() if file.exists() else "".join(json.loads(file.with_suffix(".ipynb").read_text())["cells"][0]["source"])
+    return text.partition("\n")[0].removeprefix("# ")
 
 
 def entries() -> list[dict[str, Any]]:

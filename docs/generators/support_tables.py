@@ -42,7 +42,7 @@ def _cell(found: Support, notes: dict[str, int]) -> str:
     if found.engine == "kernel":
         return WORDS["kernel"]
     why = found.why.partition(": ")[2]
-    return f"{WORDS[found.engine]} ({notes.setdefault(why, len(notes) + 1)})"
+    return f"{WORDS[found.engine]} ({notes.setdefault(why, len(notes) + 1)})" if why else WORDS[found.engine]
 
 
 def _machines(notes: dict[str, int]) -> list[tuple[str, ...]]:

@@ -57,7 +57,7 @@ from walltime.simulation import replicate, simulate
 from walltime.slurm.features import FEATURES, Treatment
 from walltime.specification import options_of
 from walltime.toml_file import key_tables
-from walltime.workload import BATCH_COLUMNS, SCHEDULE_COLUMNS, SWF_COLUMNS, Column, Workload
+from walltime.workload import BATCH_COLUMNS, INTERRUPTED, LIMIT, SCHEDULE_COLUMNS, SWF_COLUMNS, Column, Workload
 from walltime.workload.cleaning import PUBLISHED
 from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
@@ -88,7 +88,7 @@ def table(head: tuple[str, ...], rows: list[tuple[object, ...]]) -> str:
 
 def columns(which: str) -> str:
     """The columns of a log or of a schedule."""
-    declared: tuple[Column, ...] = {"swf": SWF_COLUMNS, "batch": BATCH_COLUMNS, "schedule": SCHEDULE_COLUMNS}[which]
+    declared: tuple[Column, ...] = {"swf": SWF_COLUMNS, "batch": BATCH_COLUMNS, "schedule": (*SCHEDULE_COLUMNS, LIMIT, INTERRUPTED)}[which]
     rows = [(c.swf_field or "", f"`{c.name}`", c.dtype, c.unit, c.meaning) for c in declared]
     return table(("SWF field", "name", "type", "unit", "meaning"), rows)
 

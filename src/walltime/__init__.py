@@ -7,9 +7,9 @@
 
 The most common names are here; the rest are in groups:
 
-* `benchmark`: frozen suites, and results that others can check
+* `benchmark`: fixed suites of workloads, and results that others can check
 * `campaign`: many runs from a plan
-* `errors`: what may be raised, each a `WalltimeError`
+* `errors`: all errors, each a `WalltimeError`
 * `estimates`: models of user estimates
 * `figures`: figures for papers and talks
 * `logs`: formats of logs, reading, cleaning, writing
@@ -19,18 +19,18 @@ The most common names are here; the rest are in groups:
 * `report`: the parts of a page and its forms: HTML, terminal, PDF
 * `schedule`: the result of a simulation, its files and groups
 * `simulation`: one simulation, its options, batches, replications, stepping
-* `accuracy`: how accurate estimates and predictions are, and what to ask for
-* `checking`: where two schedules differ
+* `accuracy`: the accuracy of estimates and predictions, and advice on requests
+* `checking`: the first difference between two schedules
 * `comparison`: schedules side by side, as tables and pages
-* `dialects`: the readings of rules that papers leave open
+* `dialects`: interpretations of points that papers leave open
 * `explanation`: why a job waited
-* `auditor`: whether a schedule is what its policy promises
+* `auditor`: a check of schedules against the guarantees of their policy
 * `machine`: machines of several pools: partitions, outages, limits
-* `whatif`: for those who run a machine: calibration, and what a change would do
+* `whatif`: calibration, and the effect of changes to a machine
 * `inference`: a site's rules, inferred from its log
-* `learn`: environments in which an agent learns to schedule, and one that does
-* `slurm`: a Slurm cluster as a machine and as it is now, and when its waiting jobs will start
-* `tuning`: orders fitted to a log, and searched for on many logs
+* `learn`: environments in which an agent learns to schedule, and a trained agent
+* `slurm`: a Slurm cluster as a machine, its present state, and the starts of its waiting jobs
+* `tuning`: orders fitted to one log, or found by a search on many
 * `workloads`: workload models, and changes to workloads
 """
 

@@ -1,4 +1,4 @@
-"""`walltime learn`: an agent trained on the early part of a log, and compared on the later one."""
+"""`walltime learn`: train an agent on the early part of a log, and compare it with schedulers on the later part."""
 
 from __future__ import annotations
 
@@ -32,9 +32,12 @@ class TrainingOptions:
         None, "Stop after this many minutes; the same command continues. Default: no limit.", group=o.RUNS, min=0
     )
     reward: str = o.field("bounded_slowdown", "Minimise wait, response, slowdown or bounded_slowdown.", group=o.SCHEDULER)
-    skip: bool = o.field(False, "Let the agent decide to start no job as well.", group=o.SCHEDULER, advanced=True)
+    skip: bool = o.field(False, "Let the agent also choose to start no job.", group=o.SCHEDULER, advanced=True)
     warm_up: str = o.field(
-        "easy", "Fill the machine by this scheduler before each episode, or start empty (none).", group=o.SCHEDULER, advanced=True
+        "easy",
+        "Fill the machine with jobs by this scheduler before each episode, or start with an empty machine (none).",
+        group=o.SCHEDULER,
+        advanced=True,
     )
     test_share: float = o.field(0.3, "Hold out this last share of the log, above 0 and below 1, for the comparison.", group=o.RUNS)
     overrun: o.OverrunOption = "kill"
@@ -50,7 +53,8 @@ def train(
     log: LogArgument,
     *,
     out: Annotated[
-        Path, o.option("Keep the agent in this folder; an agent in it is trained further.", metavar="FOLDER", callback=o.written)
+        Path,
+        o.option("Store the agent in this folder; training continues if it already contains one.", metavar="FOLDER", callback=o.written),
     ],
     seed: o.SeedOption = 0,
     training: TrainingOptions,
@@ -96,7 +100,7 @@ def train(
     ("Evaluate it on another log.", "learn evaluate agent --log KTH-SP2"),
 )
 def evaluate(
-    folders: Annotated[list[Path], o.argument("The agents; several agents may differ only in their seeds.", "FOLDER")],
+    folders: Annotated[list[Path], o.argument("The folders of the agents, which may differ only in their seeds.", "FOLDER")],
     *,
     log: Annotated[
         str | None, o.option("Evaluate on this log. Default: the log of the training.", "--log", group=o.INPUT, metavar="LOG")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import NodeDemands, Nodes, OarSettings, Shares
+from walltime.engine.problem import CHARGE, NodeDemands, Nodes, OarSettings, Preemption, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
-from walltime.machine.machine import numbers_of
-from walltime.machine.placing import NEVER, qos_factors
+from walltime.machine.machine import Pool, Share, numbers_of
+from walltime.machine.placing import NEVER, qos_factors, qos_values
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
-from walltime.policy.slurm import SlurmSettings
+from walltime.policy.slurm import RESOURCES, SlurmSettings, weights_of
 from walltime.workload import MISSING, Array, Workload
 from walltime.workload.draws import whole_numbers
 
@@ -23,6 +23,8 @@ UNLIMITED_MEMORY = 1024**2
 """Memory of each processor of a pool without a limit, where other pools have one, MB."""
 LEAST_BASIC = 2**31
 """Less than priorities of priority/basic, which begins with 2**32 - 2**16, and more than usual ones of other plugins."""
+MOST_RANK = 0xFFFF
+"""The highest priority, or tier, that Slurm distinguishes between jobs to be preempted."""
 COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node", "spread")
 """Columns that `demands_on` reads; -1 if the log lacks them."""
 
@@ -51,6 +53,9 @@ def problem_fields(placed: Workload, placement: Placement, policy: Policy, deman
         settings = OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)
         return {"machine": nodes, "demands": demands, "settings": settings}
     demands, shares = with_priorities(placed, placement, given, demands, nodes)
+    if machine.preempts:
+        preemption, classes = _preemption(placed, placement, given)
+        nodes, demands = nodes._replace(preemption=preemption), demands._replace(preemption=classes)
     return {"machine": nodes, "demands": demands, "settings": given, "shares": shares}
 
 
@@ -99,6 +104,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         tiers=[tiers[part] + above * (number > 0) for part, number in partitions],
         outages=outages,
         limits=placement.limits,
+        run_seconds=placement.run_seconds,
         reservations=admitted if any(admitted) else (),
     )
 
@@ -168,7 +174,7 @@ def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
 
 
 def unknown_features(placed: Workload, placement: Placement) -> Array:
-    """Return which jobs requested features, or a type of GPUs, that no node of their partition has; bool."""
+    """Return a mask of the jobs that requested features, or a type of GPUs, that no node of their partition has."""
     return _members(placed, placement)[-1]
 
 
@@ -221,8 +227,11 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
         "sole": sole,
         "each": each,
         "time_min": np.maximum(placed.columns.get("time_min", np.zeros(count)), 0),
+        "preemption": np.zeros(count),
     }
-    numbers |= {"user": user, "place": _places(placed, placement), "association": np.zeros(count), "second": second, "members": members}
+    numbers |= {"user": user, "place": _places(placed, placement), "second": second, "members": members}
+    numbers |= {"association": np.zeros(count), "charge": np.zeros(count)}
+    numbers |= {"unreserved": qos_values(placed, placement.machine, lambda one: one.no_reserve, 0)}
     numbers |= {"asked": np.where(whole & ~mixed, needed * procs_each, procs), "task": task, "least": least, "most": most}
     numbers |= _memory(placed, placement, task, asked_nodes, whole, of_nodes(nodes.memory, np.max))
     tasks = smallest // task  # on an empty node
@@ -304,20 +313,74 @@ def _basic_places(placed: Workload, places: Array) -> Array:
 def with_priorities(
     placed: Workload, placement: Placement, settings: SlurmSettings, demands: NodeDemands, nodes: Nodes
 ) -> tuple[NodeDemands, Shares]:
-    """Return the demands with each job's association and the constant part of its priority, and the tree of shares."""
+    """Return the demands with each job's association, its use and the constant part of its priority, and the tree of shares."""
     if settings["priority_type"] == "basic":
         demands = demands._replace(place=_basic_places(placed, demands.place))
     if not settings.multifactor:
         return demands, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     machine = placement.machine
-    association, shares = _tree(placed, machine)
+    association, shares, priorities = _tree(placed, machine)
+    charge = np.rint(CHARGE * placed.procs * qos_values(placed, machine, lambda one: one.usage_factor, 1.0))
     size = job_size(demands.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
     most = max([1, *(one.job_factor for one in machine.partitions)])
     partition = np.array([one.job_factor / most for one in machine.partitions])[placement.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition
-    nice = placed.columns.get("nice", np.zeros(len(placed), np.int64))
-    merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine) - np.where(nice == MISSING, 0, nice)
-    return demands._replace(association=association, merit=merit.astype(np.float64)), shares
+    merit = merit + settings["priority_weight_qos"] * qos_factors(placed, machine)
+    merit = merit + settings["priority_weight_assoc"] * priorities[association] / max(1, priorities.max())
+    merit = merit + _resource_shares(placed, placement, demands, weights_of(settings["priority_weight_tres"]))
+    for name, sign in (("nice", -1), ("site_factor", 1)):
+        own = placed.columns.get(name, np.zeros(len(placed), np.int64))
+        merit = merit + sign * np.where(own == MISSING, 0, own)
+    return demands._replace(association=association, charge=charge.astype(np.int64), merit=merit.astype(np.float64)), shares
+
+
+def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemands, weights: Mapping[str, float]) -> Array:
+    """Return the sum over resources of their weight times the job's share of what its partition has, float64 (Slurm's PriorityWeightTRES).
+
+    A type of GPUs counts for the jobs that requested it, and the nodes that have it.
+    """
+    machine, total = placement.machine, np.zeros(len(placed))
+    zero = np.zeros(len(placed), np.int64)
+    memory = placement.second if machine.second == "mem_mb" else np.maximum(placed.columns.get("mem_mb", zero), 0)
+    gpus = placement.second if machine.second == "gpus" else zero
+    for name, weight in weights.items():
+        gpu_type = name.removeprefix("gres/gpu:")
+        counts: dict[str, tuple[Array, Callable[[Pool], int]]] = {
+            "cpu": (placed.procs, lambda one: one.procs),
+            "node": (demands.nodes, lambda _: 1),
+            "mem": (memory, lambda one: one.second if machine.second == "mem_mb" else one.memory),
+            "gres/gpu": (gpus, lambda one: one.second if machine.second == "gpus" else 0),
+        }
+        own, of_node = counts["gres/gpu" if gpu_type != name else name] if RESOURCES.fullmatch(name) else (zero, lambda _: 0)
+        if gpu_type != name:
+            numbers = placed.columns.get("requested_gpu_type", zero)
+            typed = [k for k in np.unique(numbers[numbers > 0]) if placed.origin.name_of("requested_gpu_type", k).lower() == gpu_type]
+            own = np.where(np.isin(numbers, typed), own, 0)
+        pools = [one for one in machine.pools if gpu_type in (name, one.gpu_type.lower())]
+        has = [sum(one.nodes * of_node(one) for one in pools if one.name in part.pools) for part in machine.partitions]
+        total += weight * own / np.maximum(np.array(has)[placement.partition], 1) * (np.array(has)[placement.partition] > 0)
+    return total
+
+
+def _preemption(placed: Workload, placement: Placement, settings: SlurmSettings) -> tuple[Preemption, Array]:
+    """Return the preemption between classes of jobs, and each job's class: its quality of service if these preempt, else its partition."""
+    machine, exempt = placement.machine, settings["preempt_exempt_time"]
+    if any(one.preempts for one in machine.qos):
+        rows = [(one.priority, one.preempt, one.grace, exempt if one.exempt is None else one.exempt) for one in machine.qos]
+        rows.append((0, "off", 0, 0))  # jobs of another one, or of none
+        may = [[other.name in one.preempts and other.preempt != "off" for other in machine.qos] + [False] for one in machine.qos]
+        may.append([False] * len(rows))
+        number = {one.name: k for k, one in enumerate(machine.qos)}
+        names = [placed.origin.name_of("queue", value) for value in placed.columns.get("queue", np.full(len(placed), MISSING)).tolist()]
+        classes = np.array([number.get(name, len(number)) for name in names], np.int64)
+    else:
+        rows = [(one.tier, one.preempt, one.grace, exempt) for one in machine.partitions]
+        may = [[one.tier > other.tier and other.preempt != "off" for other in machine.partitions] for one in machine.partitions]
+        classes = placement.partition.astype(np.int64)
+    rank, modes, *times = zip(*rows, strict=True)
+    requeue = [mode == "requeue" for mode in modes]
+    columns = (np.array(values, np.int64) for values in (may, np.clip(rank, 0, MOST_RANK), requeue, *times))
+    return Preemption(*columns), classes
 
 
 def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: SlurmSettings) -> Array:
@@ -329,16 +392,21 @@ def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs
     return 1 - size if settings["priority_favor_small"] else size
 
 
-def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
-    """Return each job's association, and the tree: the machine's shares, and one share for each account and user without."""
+def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares, Array]:
+    """Return each job's association, the tree, and the priority of each leaf and account, int64.
+
+    The tree has the machine's shares, and one share for each account and user without.
+    """
     known = {one.account: one for one in machine.shares if one.user is None}
-    own = {(one.account, one.user): one.shares for one in machine.shares if one.user is not None}
+    own = {(one.account, one.user): one for one in machine.shares if one.user is not None}
     places: dict[tuple[str | None, str | None], int] = {(None, None): 0}
     tree = [(0, 1, 0)]  # parent, shares, whether a leaf
+    priorities = [0]
 
-    def add(key: tuple[str | None, str | None], parent: int, shares: int) -> int:
+    def add(key: tuple[str | None, str | None], parent: int, one: Share | None) -> int:
         places[key] = len(tree)
-        tree.append((parent, shares, int(key[1] is not None)))
+        tree.append((parent, 1 if one is None else one.shares, int(key[1] is not None)))
+        priorities.append(priorities[parent] if one is None or one.priority is None else one.priority)
         return places[key]
 
     def account(name: str | None, below: tuple[str, ...] = ()) -> int:
@@ -348,7 +416,7 @@ def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
             raise WorkloadError(f"the account {name!r} is its own ancestor in the machine's shares; correct its parent")
         one = known.get(name)
         above = account(one.parent, (*below, name)) if one is not None and one.parent != name else 0
-        return add((name, None), above, 1 if one is None else one.shares)
+        return add((name, None), above, one)
 
     for name in known:
         account(name)
@@ -362,5 +430,6 @@ def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares]:
             accounts = [one for one, other in own if other == user]
             group = accounts[0] if len(accounts) == 1 else None
         key = (group, user)
-        by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user), 1))
-    return np.array([by_numbers[numbers] for numbers in pairs], np.int64), Shares(*np.array(tree, np.int64).T.copy())
+        by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user)))
+    association = np.array([by_numbers[numbers] for numbers in pairs], np.int64)
+    return association, Shares(*np.array(tree, np.int64).T.copy()), np.array(priorities, np.int64)

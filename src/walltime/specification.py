@@ -39,7 +39,7 @@ class Specification:
     """Between the words of an option's name where it is written; any is read."""
 
     def __post_init__(self) -> None:
-        """Make things of what texts specify; raise PolicyError for a field that is not as its type and `Field` say."""
+        """Replace texts by the objects that they specify; raise PolicyError for a field that violates its type or `Field`."""
         for key, one in options_of(type(self)).items():
             value = getattr(self, one.field)
             family = next((FAMILIES[kind] for kind in alternatives(one.kind) if kind in FAMILIES), None)
@@ -276,7 +276,7 @@ def options_of(kind: type) -> Mapping[str, DeclaredField]:
 
 
 def name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
-    """Return the name of a thing in its family, the one that implies most, and the options that it implies."""
+    """Return the name of an object in its family (the one that implies most options), and the options that it implies."""
     family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
     variants = {} if family is None else family.variants
     fitting = [(name, {**variant.implied, **variant.start}) for name, variant in variants.items() if variant.makes(thing)]
@@ -355,7 +355,7 @@ def _words(option: DeclaredField) -> list[str]:
 
 
 def _in_order(parts: list[tuple[str, DeclaredField, str]]) -> list[str]:
-    """Return options as `key=value`; a specification that would take a following one for its own comes last."""
+    """Return options as `key=value`; a value that could claim the following option comes last."""
 
     def takes_next(number: int) -> bool:
         _, option, text = parts[number]
@@ -375,7 +375,7 @@ def _takes(option: DeclaredField, text: str, key: str, elsewhere: bool) -> bool:
 
 
 def _letters(key: str) -> str:
-    """Return an option's name without what separates its words: `bf_max_job_test` and `bf-max-job-test` are the same."""
+    """Return an option's name without the characters between its words: `bf_max_job_test` and `bf-max-job-test` are the same."""
     return key.strip().lower().replace("-", "").replace("_", "")
 
 

@@ -72,11 +72,11 @@ def human_time(seconds: float) -> str:
 def time_form(seconds: Iterable[float], short: bool = False) -> Callable[[float], str]:
     """Return a function that shows times in one form, which suits all the given ones, such as the times in a column of a table.
 
-    `short`: without the "min" after hours.
+    `short`: hours and minutes as `1:26 h`.
 
     >>> show, brief = time_form([0, 168_060, 230_400]), time_form([353_000, 5160], short=True)
     >>> show(0), show(168_060), show(230_400), brief(353_000), brief(-5160)
-    ('0 h 00 min', '46 h 41 min', '64 h 00 min', '98 h 03', '-1 h 26')
+    ('0 h 00 min', '46 h 41 min', '64 h 00 min', '98:03 h', '-1:26 h')
     """
     sizes = [abs(one) for one in seconds if math.isfinite(one)]
     highest, lowest = max(sizes, default=0.0), min(filter(None, sizes), default=0.0)
@@ -94,8 +94,8 @@ def time_form(seconds: Iterable[float], short: bool = False) -> Callable[[float]
         if not math.isfinite(one):
             return UNDEFINED
         count = round(abs(one) / part)
-        text = f"{'-' if one < 0 and count else ''}{count // ratio:,} {big} {count % ratio:02d}"
-        return text if short and big == "h" else f"{text} {small}"
+        sign, whole, rest = "-" if one < 0 and count else "", f"{count // ratio:,}", f"{count % ratio:02d}"
+        return f"{sign}{whole}:{rest} h" if short and big == "h" else f"{sign}{whole} {big} {rest} {small}"
 
     return show
 

@@ -80,13 +80,13 @@ def test_report__opens_quietly_and_shows_canvases(tabs, page, keep):
     tab = tabs().open(page)
     assert tab.locator(".gantt canvas").count() == 3
     assert tab.locator(".uplot").count() == 4
-    assert not tab.locator("h2", has_text="A stretch of the schedules").is_visible()
+    assert not tab.locator("h2", has_text="Excerpt of the schedules").is_visible()
     keep(tab, "report")
 
 
 def test_report__without_scripts_it_shows_its_figures(tabs, page, keep):
     tab = tabs(scripts=False).open(page, ready=False)
-    assert tab.locator("h2", has_text="A stretch of the schedules").is_visible()
+    assert tab.locator("h2", has_text="Excerpt of the schedules").is_visible()
     assert tab.locator("figure svg:visible").count() == 1 + 3 + 3 + 3 + 3  # waits, slowdowns, time; sizes; weeks; stretches
     assert not tab.locator("#live-controls").is_visible()
     keep(tab, "report-without-scripts")
@@ -97,7 +97,7 @@ def test_report__without_the_live_part_it_is_small(tabs, schedules, tmp_path):
     path = write_comparison_page(tmp_path / "still.html", schedules, live=False)
     tab = tabs().open(path, ready=False)
     assert tab.locator("canvas").count() == 0
-    assert tab.locator("h2", has_text="A stretch of the schedules").is_visible()
+    assert tab.locator("h2", has_text="Excerpt of the schedules").is_visible()
     assert tab.locator("button.sort").count() > 10
 
 
@@ -214,14 +214,14 @@ def test_story__says_what_explain_says(tabs, page, schedules):
         assert f"Job {number} of user" in told
         assert f"{explanation.submission.free} processor" in told
         if explanation.wait:
-            assert (f"{explanation.submission.ahead} job" if explanation.submission.ahead else "no job waited ahead of it") in told
+            assert (f"{explanation.submission.ahead} job" if explanation.submission.ahead else "no job was ahead of it") in told
             count = len(explanation.overtaken_by)
-            assert (f"{count} job{'' if count == 1 else 's'} that arrived later" if count else "No job that arrived later") in told
+            assert (f"{count} later job{'' if count == 1 else 's'} overtook it" if count else "No later job overtook it") in told
             if explanation.held:
                 assert f"for {human_time(explanation.held)}, enough were free" in told
                 assert f"For {human_time(explanation.too_few)} of its wait" in told
             else:
-                assert "Fewer processors than it needed were free" in told
+                assert "Too few processors were free the whole time" in told
         rows = tab.locator("#live-explanation tbody tr").all_inner_texts()
         for schedule, row in zip(schedules, rows, strict=True):
             assert human_time(schedule.wait[index]) in row

@@ -130,7 +130,7 @@ def test_interrupt__reaches_a_run_on_dask(expected, plan, cluster):
     assert ended(process) == (
         130,
         "",
-        "walltime: interrupted; no file was left half-written; what is finished is kept, and the same command goes on from there\n",
+        "walltime: interrupted; no file was left half-written; finished work is kept, and the same command continues from there\n",
     )
     run_plan(plan, "--dask", cluster.scheduler_address)
     assert results(plan) == expected

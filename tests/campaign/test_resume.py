@@ -77,9 +77,7 @@ def test_interrupt__says_so_in_one_line_and_can_be_resumed(undisturbed, capsys, 
     process.send_signal(signal.SIGINT)
     status, out, err = ended(process)
     assert (status, out) == (130, "")
-    assert (
-        err == "walltime: interrupted; no file was left half-written; what is finished is kept, and the same command goes on from there\n"
-    )
+    assert err == "walltime: interrupted; no file was left half-written; finished work is kept, and the same command continues from there\n"
     assert list(store.rglob("*.part")) == []
     before = {file: file.read_bytes() for file in store.glob("*/*.parquet")}
     assert 0 < done(capsys, plan) < CELLS

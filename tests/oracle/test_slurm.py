@@ -35,8 +35,10 @@ def policy_of(draw: random.Random, kind: str) -> Slurm:
         options["select_type"] = draw.choice(("cons_tres", "cons_tres", "linear"))
         options["priority_type"] = draw.choice(("basic", "multifactor"))
     if kind in ("priorities", "everything"):
-        weights = ("age", "fairshare", "job_size", "partition", "qos")
+        weights = ("age", "fairshare", "job_size", "partition", "qos", "assoc")
         options |= {f"priority_weight_{name}": draw.choice((0, 10, 1000)) for name in weights}
+        options["priority_weight_tres"] = draw.choice(("", "", "CPU=100", "Node=7:GRES/gpu=900.5:Mem=3"))
+        options["fair_share_dampening_factor"] = draw.choice((None, 1, 3))
         options |= {"priority_max_age": draw.choice((20, 100)), "priority_decay_half_life": draw.choice((0, 10, 100))}
         options |= {"priority_calc_period": draw.choice((1, 7, 30)), "priority_favor_small": draw.random() < 0.5}
         options["priority_flags"] = draw.choice(("", "NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME", "NO_FAIR_TREE:SMALL_RELATIVE_TO_TIME"))
@@ -68,8 +70,14 @@ def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
     if kind in ("priorities", "everything"):
         columns["group"] = np.array([draw.choice((-1, 1, 2, 3)) for _ in range(count)])
         columns["queue"] = np.array([draw.choice((1, 2)) for _ in range(count)])
-        shares = [Share("1", shares=draw.randint(0, 3)), Share("2", parent="1", shares=2), Share("2", "1", shares=draw.randint(0, 3))]
-        machine = replace(machine, shares=tuple(shares[: draw.randint(0, 3)]), qos=(Qos("1", draw.randint(0, 9)), Qos("2", 3)))
+        columns["site_factor"] = np.array([draw.choice((-1, 0, 0, 400, -30)) for _ in range(count)])
+        shares = [Share("1", shares=draw.randint(0, 3), priority=draw.choice((None, 4)))]
+        shares += [Share("2", parent="1", shares=2), Share("2", "1", shares=draw.randint(0, 3), priority=draw.choice((None, 9)))]
+        qos = (Qos("1", draw.randint(0, 9), draw.choice((1.0, 0.3, 2.5)), draw.random() < 0.3), Qos("2", 3))
+        machine = replace(machine, shares=tuple(shares[: draw.randint(0, 3)]), qos=qos)
+    if kind in ("parameters", "everything") and draw.random() < 0.3:
+        timed = Limit(draw.choice((("user",), ("queue",), ())), jobs=draw.choice((None, 3)), run_minutes=draw.choice((5, 20, 60)))
+        machine = replace(machine, limits=(*machine.limits, timed))
     return machine, replace(workload, columns=columns).with_feedback(draw.random() < 0.3)
 
 

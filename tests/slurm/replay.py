@@ -72,7 +72,7 @@ def save(lab: Lab, folder: Path) -> None:
     sdiag.txt; log.txt.gz of slurmctld; nodes.txt.gz of all slurmd.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    lab.shell(printed("sacct-command", "--slurm-version=22.05", "--since=now-1day", f"--out={folder / 'jobs.txt.gz'}"))
+    lab.shell(printed("sacct-command", "--since=now-1day", f"--out={folder / 'jobs.txt.gz'}"))
     lab.shell(printed("cluster-command", f"--out={folder / 'cluster.txt'}"))
     (folder / "sdiag.txt").write_text(lab.run("sdiag"))
     (folder / "log.txt.gz").write_bytes(gzip.compress((lab.folder / "slurmctld.log").read_bytes(), mtime=0))

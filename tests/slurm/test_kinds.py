@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
         maintenance = ("StartTime=" + begin.strftime("%Y-%m-%dT08:00:00"), "Duration=600", "Nodes=n[2-3]", f"Users={getuser()}")
         lab.run("scontrol", "create", "reservation", "ReservationName=upgrade", "Flags=MAINT", *maintenance)
         lab.run("scontrol", "update", "NodeName=n4", "State=DRAIN", "Reason=broken CPUTot=99")
-        lab.shell(printed("sacct-command", "--slurm-version=22.05", "--since=now-1day", f"--out={folder / 'jobs.txt.gz'}"))
+        lab.shell(printed("sacct-command", "--since=now-1day", f"--out={folder / 'jobs.txt.gz'}"))
         (folder / "jobs.json").write_text(lab.run("sacct", "--allusers", "--duplicates", "--json"))
         lab.shell(printed("cluster-command", f"--out={folder / 'cluster.txt'}"))
         for name, command in FORMS.items():

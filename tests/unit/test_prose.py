@@ -109,3 +109,25 @@ def test_notebooks__markdown_cells_are_read(page):
 )
 def test_area__is_a_package_or_the_first_folder(name, area):
     assert prose.area(name) == area
+
+
+def test_docstrings_of_functions__begin_with_a_verb_except_of_properties():
+    module = '''
+class Log:
+    @functools.cached_property
+    def size(self):
+        """The number of jobs."""
+
+    def jobs(self):
+        """The jobs of the log."""
+
+@item("T1", title="x")
+def table():
+    """Table 1: sizes."""
+
+def read():
+    """Read, then check."""
+
+def undocumented(): ...
+'''
+    assert list(prose.without_verb(module, {"Read"})) == [(7, "The jobs of the log.")]

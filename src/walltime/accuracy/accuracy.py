@@ -88,7 +88,7 @@ class WalltimeAccuracy:
         names = ("jobs", "asked_hours", "unused_hours", "used_share", "mean_accuracy")
         whole = {"group": "all jobs", **self.total.as_dict()}
         rows = [[str(row["group"]), *(number(row[name]) for name in names)] for row in (whole, *self.groups[by])]
-        note = "processor-hours; used share: used over asked; accuracy: runtime over request (tang13, eq. 3)"
+        note = "processor-hours; used share: used over requested; accuracy: runtime over request (tang13, eq. 3)"
         return Table(["", *(name.replace("_", " ") for name in names)], rows, self.workload.origin.name, note)._repr_html_()
 
     def __repr__(self) -> str:
@@ -215,15 +215,15 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
     missing = origin.changed.get("runtime_as_estimate", 0)
     if missing:
         sentences.append(
-            f"{missing:,} of {origin.records:,} records have no requested time: the runtime replaces it, so that they seem perfect. "
-            "Accuracies are too high, and hours not used too low."
+            f"{missing:,} of {counted(origin.records, 'record')} have no requested time: the runtime replaces it. "
+            "Accuracies are therefore too high, and unused hours too low."
         )
     if "recon" in origin.name:
         sentences.append("The log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing.")
     free = len(workload) - len(jobs)
     if free:
         sentences.append(
-            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or one of a year. Accuracies and hours exclude these jobs; "
+            f"{free:,} job{' has' if free == 1 else 's have'} no limit, or a limit of a year. Accuracies and hours exclude these jobs; "
             "simulations plan with a year."
         )
     shrunk = origin.changed.get("shrunk_limit", 0)
@@ -231,34 +231,38 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
         sentences.append(f"For {counted(shrunk, 'job')} that Slurm shortened (--time-min), the request is taken from the command line.")
     elif any("from slurm" in line for line in origin.header):
         sentences.append(
-            "Slurm's accounting has the limit that a job ended with. Where users give --time-min, it may be shorter than their request, "
-            "which the log contains only with the command lines (SubmitLine)."
+            "Slurm's accounting records the last limit of each job. With --time-min, this limit may be shorter than the user's request, "
+            "which is known only if the log has the command lines (SubmitLine)."
         )
     over = int((jobs.runtime > jobs.requested).sum())
     if over:
         sentences.append(
-            f"{counted(over, 'job')} ran longer than requested, by grace times or changed limits: their accuracy is "
+            f"{counted(over, 'job')} ran longer than requested, by grace times or changed limits: the accuracy is then "
             "request over runtime, and the hours beyond the request count as used."
         )
     if adjusted is None:
-        unknown = "The log does not record the users of its jobs, so nothing can be learned from their earlier jobs: nothing was simulated."
+        unknown = (
+            "The log does not record users, so predictors cannot learn from their earlier jobs; adjusted walltimes were not simulated."
+        )
         return [*sentences, unknown] if adjust else sentences
     sentences.append(
-        "The simulations replay the recorded submissions: users who wait less would submit other jobs at other times, and users whose "
-        "requests are adjusted would change them. Neither is modelled."
+        "The simulations replay the recorded submissions. In reality, users who wait less would submit other jobs at other times, and "
+        "users whose requests are adjusted would change them."
     )
     if adjusted.instead:
         sentences.append(f"The machine's own policy, {adjusted.instead}, takes no predictions: EASY backfilling is simulated instead.")
     if machine is None and has_column(workload, "partition") and len(np.unique(workload.columns["partition"])) > 1:
         sentences.append(
-            "The log has several partitions, but the machine is simulated as one pool of processors: describe it in a machine file "
-            "(--machine; in Python machine)."
+            "The log has several partitions, but the machine is simulated as one pool of processors; describe it in a machine file "
+            "(--machine; in Python machine=...)."
         )
     lost = len(workload) - len(adjusted.schedules[0].workload)
     if lost:
         sentences.append(f"Left out: {counted(lost, 'job')} that cannot run on the simulated machine.")
     if adjusted.ends != "log":
-        sentences.append("The log has no wait times, so the schemes learn from the job ends of a simulation: EASY with users' estimates.")
+        sentences.append(
+            "The log has no wait times, so the schemes learn from the job ends of a simulation (EASY with the users' requests)."
+        )
     if adjusted.spread is None:
         sentences.append("The simulations are single runs, so the effect of chance on their averages is unknown; use replications.")
     return sentences

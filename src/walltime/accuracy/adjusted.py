@@ -30,11 +30,11 @@ MOST_UNDER, MOST_BAD = 10.0, 1.5
 LISTED = 8
 """Number of schemes of the replay that are listed."""
 USERS, FEW_UNDER, MOST_ACCURATE = "users' estimates", "few underestimates", "most accurate scheme"
-OF_PAPER, ALSO_RUNNING, EASY_PLUS_PLUS = "the paper's scheme", "first scheme, running too", "EASY++"
+OF_PAPER, ALSO_RUNNING, EASY_PLUS_PLUS = "the paper's scheme", "first scheme, also for running jobs", "EASY++"
 MEANINGS = {
     FEW_UNDER: f"the most accurate scheme that underestimates at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more",
-    MOST_ACCURATE: "however many jobs it underestimates",
-    OF_PAPER: "jobs alike in user, account (if recorded) and request, 85th percentile, one month (tang13, section 7)",
+    MOST_ACCURATE: "regardless of how many jobs it underestimates",
+    OF_PAPER: "jobs with the same user, account (if recorded) and request, 85th percentile, one month (tang13, section 7)",
     ALSO_RUNNING: "the scheduler plans with adjusted walltimes for running jobs as well (regular)",
     EASY_PLUS_PLUS: "the mean of the user's last two runtimes; the shortest predicted job is backfilled first (tsafrir07)",
 }
@@ -125,7 +125,10 @@ def tang13_schemes(workload: Workload, threshold: float = 0.0) -> list[Tang13]:
     from walltime.predictors import STATISTICS, WINDOWS, Tang13  # loads Numba
 
     if not has_column(workload, "user"):
-        raise WorkloadError(f"{workload.origin.name} does not record the users of its jobs, so nothing can be learned", "missing_column")
+        raise WorkloadError(
+            f"{workload.origin.name} does not record the users of its jobs, so predictors cannot learn from their earlier jobs",
+            "missing_column",
+        )
     keys = ("user", "project", "double", "triple") if has_column(workload, "group") else ("user", "request")
     return [Tang13(key=k, statistic=s, window=w, threshold=threshold) for k in keys for s in STATISTICS for w in WINDOWS]
 
@@ -151,7 +154,7 @@ def adjust_walltimes(
     for _, scheduler in cases:
         with progress(len(workload), scheduler.label) as show:
             schedules.append(simulate(workload, scheduler, machine=machine, progress=show))
-    with progress(replications or COPIES, "shaken copies of the log") as show:
+    with progress(replications or COPIES, "copies of the log") as show:
         spread = shaking_spread(schedules, progress=show, copies=replications)
     return AdjustedWalltimes(schedules, [reason for reason, _ in cases], replays, spread, instead)
 

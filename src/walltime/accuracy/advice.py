@@ -36,7 +36,7 @@ LISTED = 5
 """Number of a user's kinds of jobs with advice, the ones that save most. Letters list them, and simulations follow only these."""
 ENOUGH = 2 * LEAST
 """Smallest number of jobs of a kind: in hindsight, the second half is advised by the first."""
-NEEDED, LITTLE = "they need what they ask for", "there is little to gain"
+NEEDED, LITTLE = "these jobs need their requests", "little to gain"
 """Reasons for no advice."""
 
 
@@ -118,7 +118,7 @@ def advise_users(
     """Return advised requests, by kind of job, for the users with the most processor-hours requested and not used.
 
     Jobs of a kind have the same name, processors and queue, as far as recorded; without names also the same request. The advice for a
-    kind of at least 20 jobs is the smallest request that at most `risk` percent of them outran, and that would have killed no more, had
+    kind of at least 20 jobs is the smallest request that at most `risk` percent of them exceeded, and that would have killed no more, had
     each job been advised by the jobs before it. A job that used all of its request counts as longer. Advice never raises a request, and
     it saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. Empty for a log without users.
 

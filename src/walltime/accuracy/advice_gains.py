@@ -41,7 +41,7 @@ class UserGain:
 
     @property
     def helps(self) -> bool:
-        """Whether the saved wait exceeds the cost of killed runs by a minute, 2 % of the wait, and chance (the log shaken)."""
+        """Whether the saved wait, minus the cost of killed runs, exceeds a minute, 2 % of the wait, and chance (in shaken copies)."""
         return bool(self.advice.advised) and -self.difference - self.lost > max(self.scatter, LEAST_GAIN, LEAST_SHARE * self.before)
 
     @property

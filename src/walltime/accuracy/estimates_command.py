@@ -13,7 +13,7 @@ from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
 from walltime.tables import Cell, Facts, Table, time_cell
-from walltime.wording import human_percent, human_time, percent
+from walltime.wording import counted, human_percent, human_time, percent
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,7 +55,9 @@ class AdjustmentOptions:
     """The simulations with adjusted walltimes."""
 
     adjusted: bool = o.field(
-        False, "Simulate walltimes shortened by predictions as well, and advise the largest users; --report always does.", group=o.RUNS
+        False,
+        "Simulate walltimes shortened by predictions as well, and advise the users with most requested hours; implied by --report.",
+        group=o.RUNS,
     )
     machine_file: o.MachineOption = None
     replications: int | None = o.field(
@@ -79,21 +81,21 @@ class Letters:
     max_letters: int = o.field(10, "Write at most N letters, to the users who gain most.", min=1)
     risk: float = o.field(
         5.0,
-        "Keep the risk of killed jobs in the letters' advice below this percentage, up to 50.",
+        "Suggest in letters only walltimes with a risk of being killed below this percentage, up to 50.",
         advanced=True,
         min=0,
         max=50,
         metavar="PERCENT",
     )
     template: Path | None = o.field(
-        None, "Use the site's own text for the letters, with names such as $user.", advanced=True, metavar="FILE"
+        None, "Write letters from this text of the site, with placeholders such as $user.", advanced=True, metavar="FILE"
     )
 
 
 @manual(
     "guides/walltime-advice",
     ("Show how well users estimate their runtimes.", "estimates KTH-SP2"),
-    ("Estimate what adjusted walltimes would gain, and write a page.", "estimates KTH-SP2 --report page.html"),
+    ("Estimate the gain from adjusted walltimes, and write a page.", "estimates KTH-SP2 --report page.html"),
 )
 def estimates(
     trace: o.TraceArgument,
@@ -199,7 +201,7 @@ class EstimateData:
 
 
 def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
-    """Return the users' estimates, or a model's; None for the users' if the log has none.
+    """Return the users' estimates, or those of a model; None if the log has no users' estimates.
 
     Under a model that sets the kill limit, jobs that reach their estimates end there, as in a log, and count as killed.
     """
@@ -215,8 +217,8 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
         if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
             return None
         if missing:
-            of = f"{missing:,} of {len(workload):,} jobs without an estimate in the log"
-            notes.append(f"{of}: the runtime replaces it and adds to the 100 % peak")
+            of = f"{missing:,} of {counted(len(workload), 'job')} {'has' if missing == 1 else 'have'} no estimate in the log"
+            notes.append(f"{of}: the runtime replaces it, which adds to the peak at 100 %")
     drawn = workload.with_estimates(chosen, seed)
     if chosen.limit == "model":
         killed = workload.runtime > drawn.believed
@@ -225,7 +227,7 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
     failed = None if status is None else status == FAILED
     if failed is None or not failed.any():
         failed = None
-        notes.append("no job of the log has status 0 (failed), so nothing is known of killed jobs")
+        notes.append("no job of the log has status 0 (failed), so killed jobs cannot be told apart")
     if "recon" in workload.origin.name:
         notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing")
     return EstimateData(workload.runtime, drawn.believed, failed, 0, tuple(notes))
@@ -283,7 +285,7 @@ def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edg
 
 
 def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
-    columns = ["", "jobs", "of all use", "median runtime", "median estimate", "mean use", "under 10 % used", "all used"]
+    columns = ["", "jobs", "of all work", "median runtime", "median estimate", "mean use", "use under 10 %", "use 99 % or more"]
     for text, rows in groups.items():
         lines = []
         for row in rows:
@@ -291,7 +293,7 @@ def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
             shares = [Cell(percent(row[name]), value=row[name]) for name in ("mean_use", "under_tenth", "full")]
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
-            yield Table(columns, lines, f"by {text}; use: runtime over estimate, at most 100 %; all used: 99 % or more")
+            yield Table(columns, lines, f"By {text}; use is runtime over estimate, at most 100 %")
 
 
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
@@ -310,15 +312,17 @@ def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]
         return
     top = record["top"][:LISTED]
     rows = [[time_cell(t["seconds"]), f"{t['jobs']:,}", Cell(f"{t['percent']:.1f} %", value=t["percent"])] for t in top]
-    yield Table(["estimate", "jobs", "of all jobs"], rows, f"the {len(rows)} most used of {record['distinct']:,} values")
+    yield Table(
+        ["estimate", "jobs", "of all jobs"], rows, f"Most frequent estimates ({len(rows)} of {counted(record['distinct'], 'value')})"
+    )
     rank = f"rank {record['emax_rank']:,}, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
     if record["largest"] > record["emax"]:
         rank += f"; outliers up to {human_time(record['largest'])} left out"
     longer = ("ran longer than estimated", f"{record['over_estimate']:,}", "jobs")
     if model != "user":
-        longer = ("killed at the estimate", f"{record['cut_short']:,}", "jobs that the model gives less than they run")
+        longer = ("killed at the estimate", f"{record['cut_short']:,}", "jobs whose estimate is shorter than the runtime")
     facts = [
-        ("the 20 most used values", f"{record['top20_percent']:.1f} %", "of the jobs"),
+        ("the 20 most frequent", f"{record['top20_percent']:.1f} %", "of the jobs"),
         ("largest estimate", human_time(record["emax"]), rank),
         ("mean accuracy", f"{record['mean_accuracy']:.2f}", "1 is perfect"),
         longer,
@@ -353,13 +357,13 @@ def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Tab
         return
     t = record["total"]
     asked, unused = (hours_cell(t[f"{what}_hours"]).text for what in ("asked", "unused"))
-    whose = "Users" if is_users(model) else f"Estimates by {model}"
-    yield f"{whose} of {name} request {asked} processor-hours: {percent(t['used_share'])} are used, {unused} are not."
+    whose = "The users" if is_users(model) else f"Estimates by {model} for the jobs"
+    yield f"{whose} of {name} request {asked} processor-hours and use {percent(t['used_share'])} of them; {unused} are not used."
     rows = []
     for row in record["ends"]:
         hours = (hours_cell(row[f"{what}_hours"]) for what in ("asked", "unused"))
         rows.append([row["group"], f"{row['jobs']:,}", human_percent(100 * row["jobs"] / t["jobs"]), *hours])
-    yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "processor-hours, by how jobs ended")
+    yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "Processor-hours by how jobs ended")
 
 
 def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:

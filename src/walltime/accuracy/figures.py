@@ -26,7 +26,7 @@ def hours_figure(rows: Rows) -> Figure:
     places = np.arange(len(rows))[::-1]
     with panel(1.1 + 0.27 * len(rows), 7.6) as (figure, axes):
         axes.barh(places, used, color=BLUE, label="used", height=0.72)
-        axes.barh(places, unused, left=used, color=UNUSED, label="requested and not used", height=0.72)
+        axes.barh(places, unused, left=used, color=UNUSED, label="unused", height=0.72)
         for place, row in zip(places.tolist(), rows, strict=True):
             share = "" if row["used_share"] is None else f"{100 * row['used_share']:.0f} %"
             axes.annotate(share, (row["asked_hours"], place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
@@ -49,11 +49,11 @@ def time_figure(rows: Rows) -> Figure:
         figure = Figure(figsize=(9.6, 4.6), layout="constrained")
         hours, shares = figure.subplots(2, 1, sharex=True)
         hours.bar(x, used, color=BLUE, label="used", width=0.8)
-        hours.bar(x, [row["unused_hours"] for row in rows], bottom=used, color=UNUSED, label="requested and not used", width=0.8)
+        hours.bar(x, [row["unused_hours"] for row in rows], bottom=used, color=UNUSED, label="unused", width=0.8)
         hours.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
         hours.yaxis.set_major_locator(MaxNLocator(4))
         hours.set_title("processor-hours, by submission")
-        lines = (("share of the hours used", "used_share", BLUE), ("mean accuracy of the requests", "mean_accuracy", COLOURS[1]))
+        lines = (("used share of the hours", "used_share", BLUE), ("mean accuracy of the requests", "mean_accuracy", COLOURS[1]))
         for k, (label, field, colour) in enumerate(lines):
             values = [np.nan if row[field] is None else 100 * row[field] for row in rows]
             shares.plot(x, values, color=colour, linestyle=DASHES[k], marker="o", markersize=3, label=label)

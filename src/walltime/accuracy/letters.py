@@ -32,20 +32,20 @@ FEW = 100
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number in the log",
     "log": "the log's name",
-    "first": "date of the first submission, or the log's begin",
-    "last": "date of the last one",
+    "first": "date of the first submission, or the log's first day",
+    "last": "date of the last submission",
     "jobs": "jobs of the user",
     "asked_hours": "requested processor-hours of these jobs",
-    "used_percent": "the used part of them, in percent",
-    "advice": "a line for each kind of job: what to ask for, and what such jobs need, as hours:minutes:seconds",
-    "advised_jobs": "earlier jobs of the kinds that are listed",
-    "killed": "the number of them that ran longer than the advice",
-    "killed_percent": "the same as a percentage",
-    "risk": "the level at which the risk is kept",
+    "used_percent": "used share of these hours, in percent",
+    "advice": "a line for each kind of job: the walltime to request, and the runtimes of such jobs, as hours:minutes:seconds",
+    "advised_jobs": "earlier jobs of the listed kinds",
+    "killed": "earlier jobs that ran longer than the suggested walltime",
+    "killed_percent": "share of the earlier jobs that ran longer, in percent",
+    "risk": "highest accepted risk of being killed, in percent",
     "wait_before": "mean wait with the user's own requests, simulated",
     "wait_after": "mean wait with the advised requests",
-    "lost": "running time per job that would be lost if all jobs that needed more had been killed",
-    "saved": "their difference, the mean over the log and its shaken copies",
+    "lost": "running time per job that would be lost if all jobs that ran longer had been killed",
+    "saved": "difference of the mean waits, averaged over the log and copies with slightly moved submissions",
     "interval": "90 % prediction interval of the saved wait in one more copy of the log",
 }
 """The names after a dollar sign in a template, and their meanings."""
@@ -140,12 +140,14 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
         return f"No user of {name} would clearly wait less with shorter requests at this risk, so no letter was written."
     first = helped[0]
     before, change, scatter = gains.all_jobs
-    effect = f"is {human_time(abs(change))} {'shorter' if change < 0 else 'longer'}" if abs(change) > scatter else "does not clearly change"
+    effect = (
+        f"becomes {human_time(abs(change))} {'shorter' if change < 0 else 'longer'}" if abs(change) > scatter else "does not clearly change"
+    )
     return (
         f"{counted(len(helped), 'user')} of {name} would wait less with shorter requests. User {first.advice.user} "
         f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) for each of {first.advice.jobs:,} jobs. "
         f"{written:,} letter{'s were' if written != 1 else ' was'} written. "
-        f"If all these users follow the advice, the mean wait of all jobs, {human_time(before)}, {effect}."
+        f"If all these users follow the advice, the mean wait of all jobs ({human_time(before)}) {effect}."
     )
 
 
@@ -158,15 +160,15 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
         row = [advice.user, f"{advice.jobs:,}", f"{len(advice.advised):,}", hours_cell(advice.less_hours)]
         row += [human_percent(100 * killed / max(jobs, 1)), time_cell(user.before)]
         saved = Cell(signed(-user.difference), [f"±{human_time(user.scatter)}"], value=-user.difference)
-        rows.append([*row, saved, time_cell(user.lost), "letter" if user.helps else "none: no clear gain"])
-    head = ["user", "jobs", "kinds with an advice", "hours less", "outran it", "mean wait", "waits less by", "killed runs cost", "letter"]
+        rows.append([*row, saved, time_cell(user.lost), "yes" if user.helps else "no: no clear gain"])
+    head = ["user", "jobs", "kinds of job", "hours saved", "outran it", "mean wait", "saved wait", "cost of killed runs", "letter"]
     remark = (
-        f"Waits are simulated under {gains.policy}, each user alone; in parentheses, the 90 % prediction interval for one more copy of the "
-        f"log, with submissions shaken by up to 30 s ({gains.copies} copies). Jobs that outran the advice keep their request in the "
-        "simulation; the cost of killed runs is the running time per job of the user that would be lost if they had been killed. A letter "
-        "is written where the gain beyond this cost is clear, over a minute, and over 2 % of the wait."
+        f"Waits are simulated under {gains.policy}, for each user alone; in parentheses, the 90 % prediction interval for one more copy "
+        f"of the log, with submissions moved by up to 30 s ({gains.copies} copies). In the simulation, jobs that outran the advice keep "
+        "their requests; the cost of killed runs is the running time per job of the user that would be lost if they were killed. A user "
+        "gets a letter if the saved wait exceeds this cost clearly, by over a minute, and by over 2 % of the wait."
     )
-    return Table(head, rows, "users who gain with shorter requests", remark)
+    return Table(head, rows, "Users who gain from shorter requests", remark)
 
 
 def letters_record(gains: AdviceGains) -> dict[str, Any]:
@@ -214,7 +216,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
         "wait_after": human_time(max(user.before + user.difference, 0.0)),
         "lost": human_time(user.lost),
         "saved": human_time(-user.difference),
-        "interval": f"{human_time(low)} to {human_time(high)} less, if the same jobs come half a minute sooner or later",
+        "interval": f"{human_time(low)} to {human_time(high)} less if the same jobs are submitted up to half a minute sooner or later",
     }
 
 
@@ -222,12 +224,12 @@ def _line(kind: KindAdvice) -> str:
     """Return an advice with its reason; all times in the format of commands, so that they can be compared and pasted."""
     assert kind.walltime is not None, "only advised kinds are written"
     ran = f"half of your {kind.jobs:,} such jobs ran at most {clock(kind.median_runtime)}"
-    outran = "none needed more than the new time" if kind.killed == 0 else f"{human_percent(kind.killed)} needed more than the new time"
-    few = f"; they are few, so the risk of the next job may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
+    outran = f"{'none' if kind.killed == 0 else human_percent(kind.killed)} ran longer than the new walltime"
+    few = f"; with so few jobs, the risk for the next one may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
     jobs = kind_words(kind, clock)
     jobs = f"jobs on {jobs}" if next(iter(kind.kind), "") == "procs" else jobs
     instead = "" if "requested" in kind.kind else f" instead of {clock(kind.median_request)} (your median)"
-    return f"{jobs}: ask for {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
+    return f"{jobs}: request {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
 
 
 def _file_names(users: Sequence[str]) -> list[str]:

@@ -28,9 +28,8 @@ MOST_NAMED = 5
 MOST_DRAWN = 10
 """Number of users in a figure that is legible on a first screen."""
 MEANING = (
-    "Hours are processor-hours: request or runtime, times processors; used: hours of the runtimes over hours of the requests. Accuracy of "
-    "a request: the smaller of runtime and request over the larger (tang13, eq. 3), the mean over jobs, so that a small job counts as "
-    "much as a large one. All used: 99 % or more."
+    "Hours are processor-hours. Used: hours of the runtimes over hours of the requests. Accuracy of a request: the smaller of runtime "
+    "and request over the larger (tang13, eq. 3), averaged over jobs, so small and large jobs count alike. All used: 99 % or more."
 )
 
 
@@ -49,8 +48,8 @@ def accuracy_page(
     workload, t = accuracy.workload, accuracy.total
     record = provenance(workload, **(settings or {}))
     return Page(
-        "what users ask for, and what they use",
-        title or f"Walltimes asked for on {workload.origin.name}",
+        "requested and used walltimes",
+        title or f"Requested walltimes on {workload.origin.name}",
         [answer(accuracy)],
         [_users(accuracy), _ends(accuracy), _requests(accuracy), *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
         [
@@ -61,8 +60,8 @@ def accuracy_page(
         ],
         caveats(accuracy),
         [
-            ("hours asked for", hours(t.asked_hours)),
-            ("hours not used", hours(t.unused_hours)),
+            ("requested hours", hours(t.asked_hours)),
+            ("unused hours", hours(t.unused_hours)),
             ("mean accuracy", _share(t.mean_accuracy).text),
         ],
         workload=workload,
@@ -78,7 +77,7 @@ def answer(accuracy: WalltimeAccuracy) -> str:
     beyond = f", and {hours(t.over_hours)} are used beyond the requests" if much else ""
     text = (
         f"Users of {accuracy.workload.origin.name} request {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
-        f"them: {hours(t.unused_hours)} are requested and not used{beyond}. "
+        f"them; {hours(t.unused_hours)} are not used{beyond}. "
         f"The mean accuracy of a request is {_share(t.mean_accuracy).text}."
     )
     if accuracy.adjusted is None or len(accuracy.adjusted.schedules) < 2:
@@ -91,7 +90,7 @@ def answer(accuracy: WalltimeAccuracy) -> str:
     if row["wait_clear"] is False:
         return f"{text} make no clear difference to the mean wait of {human_time(first)}."
     verb = "shorten" if row["wait_change"] < 0 else "lengthen"
-    change = human_difference(row["wait_change"]) + ("" if row["wait_clear"] else "; whether by more than chance was not measured")
+    change = human_difference(row["wait_change"]) + ("" if row["wait_clear"] else "; the effect of chance was not measured")
     return f"{text} {verb} the mean wait from {human_time(first)} to {human_time(row['mean_wait'])} ({change})."
 
 
@@ -117,14 +116,14 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
     if named:
         worst = max(named, key=lambda row: row["unused_hours"])
         alternative = (
-            f"Bars of processor-hours: the {counted(min(len(named), MOST_DRAWN), 'user')} that request most. The largest part not used: "
+            f"Bars of processor-hours: the {counted(min(len(named), MOST_DRAWN), 'user')} that request most. Most unused hours: "
             f"{worst['group']}, {hours(worst['unused_hours'])} of {hours(worst['asked_hours'])}. The numbers are in the table below."
         )
-        caption = "The users that request most; others are in the table below. At the right of each bar: the share used."
+        caption = "The users that request most hours, with the share used at the right of each bar. The table below has more users."
         blocks.append(Drawing(hours_figure(named[:MOST_DRAWN]), "users", alternative, caption))
     if accuracy.advice:
         users = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
-        blocks.append(Paragraph(f"Users with most hours not used: {users}."))
+        blocks.append(Paragraph(f"Users with most unused hours: {users}."))
     for by in COLUMNS:
         if by in accuracy.groups and (by == "user" or len(accuracy.groups[by]) > 1):
             blocks += [Heading(f"By {by}"), use_table(accuracy.groups[by], f"By {by}", by)]
@@ -133,7 +132,7 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
 
 def _ends(accuracy: WalltimeAccuracy) -> Section:
     known = any(row["failed"] is not None for row in accuracy.ends)
-    head = ["how", "jobs", "of the jobs", "hours asked for", "not used", "of all hours not used", *(["failed by the log"] if known else [])]
+    head = ["end of the job", "jobs", "of all jobs", "requested hours", "unused", "of all unused", *(["failed status"] if known else [])]
     whole = max(accuracy.total.unused_hours, 1e-9)
     rows = []
     for row in accuracy.ends:
@@ -141,11 +140,11 @@ def _ends(accuracy: WalltimeAccuracy) -> Section:
         unused = [hours(row["asked_hours"]), hours(row["unused_hours"]), human_percent(100 * row["unused_hours"] / whole)]
         rows.append([*counts, *unused, *([f"{row['failed']:,}"] if known else [])])
     remark = (
-        "Jobs that reach their limits are usually killed there: their limit is too short, or they save their state and go on later. Many "
-        "jobs that end within a minute fail at once: their requests do not show how long they would have run."
+        "Jobs that reach their limits are usually killed there: the limit was too short, or the job saves checkpoints and continues in "
+        "another job. Many jobs that end within a minute have failed at once, so their requests say little about their runtimes."
     )
-    failed = f"Failed: status {FAILED} in the log, which some logs also give to jobs that were ended at the limit."
-    blocks: list[Block] = [Table(head, rows, "How jobs end, by the used share of their requests", remark)]
+    failed = f"Failed status: {FAILED} in the log, which in some logs includes jobs killed at their limit."
+    blocks: list[Block] = [Table(head, rows, "Ends of jobs, by the used share of their requests", remark)]
     blocks += [note(failed)] if known else []
     if accuracy.states:
         blocks += [Heading("By recorded state"), use_table(accuracy.states, "Jobs by recorded state", "state")]
@@ -164,12 +163,12 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
         "than a tenth); runtime against request; the distributions of both; and accuracy by runtime."
     )
     caption = (
-        "Share of the request used (mualem01, Fig. 8; killed: status 0), runtime against request, the distributions of both "
-        "(tsafrir06, Fig. 11), and accuracy from the shortest to the longest jobs (Fig. 12 there)."
+        "Share of the request used (as Fig. 8 of mualem01; killed: status 0), runtime against request, the distributions of both "
+        "(as Fig. 11 of tsafrir06), and accuracy from the shortest to the longest jobs (as Fig. 12 of tsafrir06)."
     )
     by_size: list[Block] = [Heading("By size"), use_table(accuracy.groups["size"], "By size", "processors")]
     by_length: list[Block] = [Heading("By length"), use_table(accuracy.groups["length"], "By requested time", "request")]
-    return Section("How accurate the requests are", [Drawing(drawn, "requests", alternative, caption), *by_size, *by_length])
+    return Section("Accuracy of the requests", [Drawing(drawn, "requests", alternative, caption), *by_size, *by_length])
 
 
 def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
@@ -184,7 +183,7 @@ def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
         f"Bars of the hours used and not used, and lines of the share used and of the mean accuracy, {first} to {last}. Share used: lowest "
         f"{_share(low['used_share']).text} ({low['group']}), highest {_share(high['used_share']).text} ({high['group']})."
     )
-    drawing = Drawing(time_figure(rows), "time", alternative, "Jobs by the time of their submission.")
+    drawing = Drawing(time_figure(rows), "time", alternative, "Jobs by time of submission.")
     folded = Fold(f"{len(rows)} periods, {first} to {last}", [use_table(rows, "Over time", "submitted")])
     return [Section("Over time", [drawing, folded])]
 
@@ -198,14 +197,14 @@ def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
         [row["what"], Cell(row["policy"], look="code"), Cell(MEANINGS.get(row["what"], ""), look="wrap")] for row in a.rows()
     ]
     method = (
-        f"A few of {len(a.replays):,} schemes (which jobs are alike, percentile, months of history, threshold) were chosen by replaying "
-        "the log without scheduling. In selective schemes, the scheduler plans with adjusted walltimes while a job waits, and with the "
-        "user's request once it runs (tang13, section 6). No job is killed at an adjusted walltime: the user's request stays the limit."
+        f"A replay of the log without scheduling selected a few of {len(a.replays):,} schemes, which differ in the similarity of jobs, "
+        "the percentile, the months of history and the threshold. In selective schemes, the scheduler plans with adjusted walltimes while "
+        "a job waits, and with the user's request once it runs (tang13, section 6). The user's request remains the kill limit."
     )
-    table = Table(["", "scheduler", "what it is"], schedulers, "Schedulers", texts=-1)
+    table = Table(["", "scheduler", "description"], schedulers, "Schedulers", texts=-1)
     blocks: list[Block] = [note(method), adjusted_table(a), Heading("Simulated schedulers"), table]
-    blocks += [Heading("The schemes in the replay"), *_schemes(a)]
-    return [Section("The gain from adjusted walltimes", blocks)]
+    blocks += [Heading("Schemes in the replay"), *_schemes(a)]
+    return [Section("Gain from adjusted walltimes", blocks)]
 
 
 def adjusted_table(a: AdjustedWalltimes) -> Table:
@@ -224,18 +223,18 @@ def adjusted_table(a: AdjustedWalltimes) -> Table:
         shares = [_share(row[name]) for name in ("utilization", "accuracy")]
         rows.append([row["what"], *waits, slowdowns, *shares, *(human_percent(row[name]) for name in ("adjusted", "under", "bad"))])
     remark = (
-        "Small print: change from the users' estimates. Accuracy: of the walltimes with which the scheduler plans. Under, 30 min under: "
-        "jobs whose adjusted walltime is too short, and by at least 30 min."
+        "Small print: change from the users' requests. Accuracy: accuracy of the walltimes with which the scheduler plans. Under, 30 min "
+        "under: jobs whose adjusted walltime is too short, or too short by at least 30 min."
     )
     if a.spread is not None:
         remark += (
-            f" Each simulation was repeated on {a.spread.copies} copies of the log whose submissions are shaken by up to "
-            f"{a.spread.seconds} s. Below the change are its mean over the log and the copies, and its {SHOWN_LEVEL} prediction interval "
-            f"for one more copy; a change within it is marked unclear. {ELSEWHERE}"
+            f" Each simulation was repeated on {a.spread.copies} copies of the log with submissions moved by up to "
+            f"{a.spread.seconds} s. Below the change are the mean change over the log and the copies, and its {SHOWN_LEVEL} prediction "
+            f"interval for one more copy; a change within this interval is marked unclear. {ELSEWHERE}"
         )
     head = ["simulated", "mean wait", "median", "90 %", "bounded slowdown", "utilization", "accuracy"]
     head += ["jobs adjusted", "under", "30 min under"]
-    return Table(head, rows, "the gain from adjusted walltimes, simulated", remark, look="overview")
+    return Table(head, rows, "Gain from adjusted walltimes, simulated", remark, look="overview")
 
 
 def _schemes(a: AdjustedWalltimes) -> list[Block]:
@@ -254,58 +253,55 @@ def _schemes(a: AdjustedWalltimes) -> list[Block]:
         f"{tried[0]['predictor']}, {_share(tried[0]['accuracy']).text}, {human_percent(tried[0]['under'])} underestimated; "
         f"the users' requests: {_share(own).text}."
     )
-    caption = (
-        f"Every scheme that was tried. Few underestimates: at most {MOST_UNDER:g} % of the jobs, and {MOST_BAD:g} % by 30 min or more."
-    )
+    caption = f"All schemes tried. Few underestimates: at most {MOST_UNDER:g} % of the jobs, and at most {MOST_BAD:g} % by 30 min or more."
     head = ["predictor", "accuracy", "not adjusted", "under", "30 min under"]
     return [
         Group([Drawing(schemes_figure(tried, own, chosen), "schemes", alternative, caption, wide=False)], "half"),
-        Fold("The most accurate schemes", [Table(head, best, "The most accurate schemes of the replay")]),
+        Fold("Most accurate schemes", [Table(head, best, "Most accurate schemes of the replay")]),
     ]
 
 
 def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]:
-    """Return requests for the users with most hours not used."""
+    """Return the advised requests for the users with the most unused hours."""
     if not accuracy.advice:
         return []
     before = ["walltime", "suggest", *(log or [accuracy.workload.origin.name])]
     lines = [shlex.join([*before, *one.options]) for one in accuracy.advice if one.options and one.kinds]
     blocks: list[Block] = [advice_table(accuracy)]
     if lines:
-        blocks += [Heading("To see more of each"), Code("\n".join(lines))]
+        blocks += [Heading("More on each user"), Code("\n".join(lines))]
     if any(one.options is None for one in accuracy.advice):
         blocks.append(note("The names of some users or jobs contain characters that cannot be typed, so they have no command."))
     return [Section("Advice for the largest users", blocks)]
 
 
 def advice_table(accuracy: WalltimeAccuracy) -> Table:
-    """Return a table of advice for the users with most hours not used, for the kind of job that would save most."""
+    """Return a table of advice for the users with the most unused hours, for the kind of job that would save most."""
     rows: list[Row] = []
     for one in accuracy.advice:
         cells = [one.user, hours(one.unused_hours)]
         if not one.kinds:
-            rows.append([*cells, "too few alike", f"{one.jobs:,}", *[UNDEFINED] * 2, "keep it", UNDEFINED, UNDEFINED])
+            rows.append([*cells, "too few similar jobs", f"{one.jobs:,}", *[UNDEFINED] * 2, "no change", UNDEFINED, UNDEFINED])
             continue
         kind = one.kinds[0]
         times = [time_cell(value) for value in (kind.median_runtime, kind.median_request)]
-        ask = Cell("keep it", [kind.why]) if kind.walltime is None else time_cell(kind.walltime)
+        ask = Cell("no change", [kind.why]) if kind.walltime is None else time_cell(kind.walltime)
         killed = UNDEFINED if math.isnan(kind.hindsight) else human_percent(kind.hindsight)
         less = hours_cell(kind.less_hours) if kind.walltime is not None else Cell(UNDEFINED)
         rows.append([*cells, Cell(kind_of(kind), look="word long"), f"{kind.jobs:,}", *times, ask, killed, less])
     risk = accuracy.advice[0].risk if accuracy.advice else 0.0
     remark = (
-        "For each user, the kind of job (name, processors, queue) that would save most hours, and the smallest request that at most "
-        f"{risk:g} % of these jobs outran. Ran, asked for: medians. Killed in hindsight: jobs that would have been killed, had each got "
-        "its advice from the jobs before it. Hours less: the reduction for jobs that requested more than the advice; jobs that requested "
-        "less keep their request, and so do kinds without a better one."
+        "For each user, the kind of job (name, processors, queue) that would save most hours, and the shortest request that at most "
+        f"{risk:g} % of these jobs outran. Ran, requested: medians. Backtest: share of jobs killed if each had requested what its "
+        "predecessors suggest. Hours saved: by jobs that requested more than this; all other jobs keep their requests."
     )
-    head = ["user", "hours not used", "jobs of the kind", "jobs", "ran", "asked for", "ask for", "killed in hindsight", "hours less"]
-    return Table(head, rows, "advice for the users with most hours not used", remark)
+    head = ["user", "unused hours", "kind of job", "jobs", "ran", "requested", "should request", "backtest", "hours saved"]
+    return Table(head, rows, "Advice for the users with most unused hours", remark)
 
 
 def kind_of(one: KindAdvice, show: Callable[[int], str] = human_time) -> str:
     """Describe the jobs of a kind by their common values; `show` formats a request."""
-    words = {"procs": lambda n: f"{n} processor{'' if n == '1' else 's'}", "requested": lambda n: f"asking for {show(int(n))}"}
+    words = {"procs": lambda n: f"{n} processor{'' if n == '1' else 's'}", "requested": lambda n: f"requesting {show(int(n))}"}
     words["executable"] = lambda name: f"job {name}"
     return ", ".join(words[column](value) if column in words else f"{column} {value}" for column, value in one.kind.items()) or "all jobs"
 
@@ -317,7 +313,7 @@ def use_table(rows: Rows, title: str, first: str) -> Table:
         cells = [hours_cell(row["asked_hours"]), _share(row["used_share"]), hours_cell(row["unused_hours"])]
         shares = (_share(row.get(name)) for name in ("share_of_unused", "mean_accuracy", "at_limit", "under_tenth"))
         lines.append([str(row["group"]), f"{row['jobs']:,}", *cells, *shares])
-    head = [first, "jobs", "hours asked for", "used", "not used", "of all hours not used", "mean accuracy", "all used", "under 10 % used"]
+    head = [first, "jobs", "requested hours", "used", "unused", "of all unused", "mean accuracy", "all used", "under 10 % used"]
     return Table(head, lines, title, look="months")
 
 

@@ -27,8 +27,8 @@ COLUMNS = {
 }
 """The printed fields of each predictor's summary, and their heads."""
 NOTES = (
-    "Accuracy: the smaller of runtime and prediction / the larger (tang13, eq. 3).",
-    "Long, short: jobs whose prediction is too long, or too short (by up to 30 min).",
+    "Accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3).",
+    "Long, short: share of jobs whose prediction is too long, or too short by up to 30 min.",
 )
 
 
@@ -44,7 +44,7 @@ class ReplayOptions:
     )
     threshold: float | None = o.field(
         None,
-        "Let the default predictors predict at least this share of the request, from 0 to 1 (tang13: 0.5). Default: 0.",
+        "Set the smallest share of the request that the default predictors predict, from 0 to 1 (tang13: 0.5). Default: 0.",
         group=o.SCHEDULER,
         advanced=True,
         min=0,
@@ -109,7 +109,7 @@ def predict(
     record |= {"dialect": rules.label, "predictors": rows, "out": out, "report": output.report}
     record |= {"seconds": {"read": seconds}, "version": version()}
     if replays[0].unknown_ends:
-        note(f"nothing is learned from {counted(replays[0].unknown_ends, 'job')} without a wait time")
+        note(f"{counted(replays[0].unknown_ends, 'job')} without a wait time cannot be learned from")
     remarks = [
         line for one in replays if isinstance(one.predictor, PlainPredictor) for line in below_remark(one.predictor.label, one.basis)
     ]
@@ -119,7 +119,7 @@ def predict(
     if replays[0].ends != "log":
         source = f"a simulation under EASY{'' if rules.label == 'papers' else f', dialect {rules.label}'}"
         source += ", as the log has no wait times" if replaying.ends == "auto" else ""
-    learned = f"Learned only from jobs that have ended, with the ends of {source}."
+    learned = f"Predictors learn only from jobs that have ended, with the end times of {source}."
     answer, table = _answer(workload, rows, int(judged.sum())), _table(workload, rows, None if given else MOST_PREDICTORS[verbose], verbose)
     blocks = [table, *caveats([*remarks, *NOTES, learned])]
     if output.report is not None:
@@ -149,15 +149,14 @@ def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
     """Return the accuracy of the best predictor, against the users' requests."""
     log = f"On {w.origin.name}"
     if judged < len(w):
-        log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, learned from all jobs before them"
+        log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, after learning from all earlier jobs"
     known = [row for row in rows if row["mean_accuracy"] is not None]
     if not known:
         return "No job could be predicted."
     best = max(known, key=lambda row: row["mean_accuracy"])
-    against = "" if best["predictor"] == "user" else f"; the requests' is {rows[0]['mean_accuracy_of_requests']:.2f}"
-    first = f"{best['predictor']} is the best of {len(rows)} predictors: its mean accuracy"
-    first = first if len(rows) > 1 else f"the mean accuracy of {best['predictor']}"
-    return f"{log}, {first} is {best['mean_accuracy']:.2f} (1 is exact){against}."
+    against = "" if best["predictor"] == "user" else f"; the users' requests have {rows[0]['mean_accuracy_of_requests']:.2f}"
+    first = f"has the highest mean accuracy of {len(rows)} predictors," if len(rows) > 1 else "has a mean accuracy of"
+    return f"{log}, {best['predictor']} {first} {best['mean_accuracy']:.2f} (1 is exact){against}."
 
 
 def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool) -> Table:
@@ -174,7 +173,7 @@ def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool
     lines = [["(users' requests)", first, *["-"] * (len(heads) - 1)]]
     lines += [[row["predictor"], *(Cell(_number(row[name], name), value=row[name]) for name in heads)] for row in shown]
     jobs = f"{len(w):,} jobs" if rows[0]["jobs"] == len(w) else f"the last {rows[0]['jobs']:,} of {len(w):,} jobs"
-    chosen = "" if most is None else f", the {len(shown)} most accurate of {len(rows)} schemes"
+    chosen = "" if most is None else f", the {len(shown)} most accurate of {len(rows)} predictors"
     return Table(["predictor", *heads.values()], lines, f"{w.origin.name}: {jobs}{chosen}")
 
 

@@ -1,4 +1,4 @@
-"""The pages of `walltime predict`, the accuracy of predictors on a log, and of `walltime suggest`, advice for a user's next job."""
+"""The pages of `walltime predict` (the accuracy of predictors on a log) and of `walltime suggest` (advice for a user's next job)."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ def replays_page(w: Workload, rows: Sequence[dict[str, Any]], answer: str, block
     """Return the page of `walltime predict`; `rows`: a mapping for each predictor."""
     known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])[:10]
     requests = rows[0]["mean_accuracy_of_requests"]
-    numbers, picture = [("mean accuracy of the requests", f"{requests:.2f}")], None
+    numbers, picture = [("mean accuracy of the users' requests", f"{requests:.2f}")], None
     if known:
         best = known[0]
         numbers = [
-            ("mean accuracy, best", f"{best['mean_accuracy']:.2f}"),
+            ("mean accuracy of the best predictor", f"{best['mean_accuracy']:.2f}"),
             *numbers,
             ("jobs that run longer than predicted", human_percent(best["ue_percent"] + best["be_percent"])),
         ]
-        words = "Mean accuracy of each predictor; dashed line: the users' requests."
+        words = "Mean accuracy of each predictor. Dashed line: the users' requests."
         with rows_figure([row["predictor"] for row in known], "mean accuracy") as (figure, axes):
             axes.barh(range(len(known)), [row["mean_accuracy"] for row in known], color=BLUE, height=0.6)
             axes.axvline(requests, color="#808080", linestyle="--", linewidth=1.2)
             axes.set_xlim(0, 1)
         picture = Drawing(figure, "accuracy", words, words, wide=False)
     return Page(
-        "how well runtimes can be predicted",
+        "accuracy of runtime predictions",
         f"Predicted runtimes on {w.origin.name}",
         [answer],
         list(sections(blocks)),
@@ -44,30 +44,25 @@ def replays_page(w: Workload, rows: Sequence[dict[str, Any]], answer: str, block
     )
 
 
-def advice_page(w: Workload, user: str, advice: Advice, blocks: Iterable[Part], command: Sequence[str]) -> Page:
+def advice_page(w: Workload, user: str, advice: Advice, answer: Sequence[str], blocks: Iterable[Part], command: Sequence[str]) -> Page:
     """Return the page of `walltime suggest`."""
     one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
-    share = f"one in {round(100 / one.risk)}" if one.risk else "none of the"
-    answer = (
-        f"With {human_time(one.walltime)}, {share} jobs like the next one of user {user} would be killed ({one.risk:g} %); "
-        f"{advice.jobs:,} earlier ones ran {human_time(advice.median_runtime)} and requested {human_time(advice.median_request)} (medians)."
-    )
     ordered = sorted(advice.suggestions, key=lambda s: s.risk)
     with panel(3.0) as (figure, axes):
         axes.plot([s.walltime / 3600 for s in ordered], [s.risk for s in ordered], marker="o", **look(0))
         axes.axvline(advice.median_request / 3600, color="#808080", linestyle="--", linewidth=1.2)
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("walltime asked for, h")
-        axes.set_ylabel("jobs killed by it")
+        axes.set_xlabel("requested walltime, h")
+        axes.set_ylabel("risk that the job is killed")
         percent_ticks(axes.yaxis)
-    words = "The walltime to ask for, by the risk of a kill; the dashed line is the median request."
+    words = "Risk that the job is killed, by requested walltime. Dashed line: median request of earlier jobs."
     return Page(
-        "advised walltime",
-        f"A walltime for the next job of user {user}",
-        [answer],
+        "suggested walltime",
+        f"Walltime for the next job of user {user}",
+        answer,
         list(sections(blocks)),
-        caveats=["The request is the scheduler's kill limit: too short a walltime costs the whole run."],
+        caveats=["The request is the kill limit: a job with too short a walltime loses its whole run."],
         numbers=[
             (f"walltime at {one.risk:g} % risk", human_time(one.walltime)),
             ("median runtime of such jobs", human_time(advice.median_runtime)),

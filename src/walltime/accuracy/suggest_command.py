@@ -13,7 +13,7 @@ from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
 from walltime.tables import Cell, Table
-from walltime.wording import human_percent, human_time, shown
+from walltime.wording import counted, human_percent, human_time, listed, shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice
@@ -29,11 +29,11 @@ VARIED = 10
 class JobKind:
     """The known properties of the next job."""
 
-    job_procs: int | None = o.field(None, "Advise on jobs with this many processors.", group=o.JOBS, min=1)
-    requested: int | None = o.field(None, "Advise on jobs whose user would request this walltime.", group=o.JOBS, min=1, metavar="SECONDS")
-    group: str | None = o.field(None, "Advise on jobs of this group or project, by name or number.", group=o.JOBS)
+    job_procs: int | None = o.field(None, "Suggest walltimes for jobs with this many processors.", group=o.JOBS, min=1)
+    requested: int | None = o.field(None, "Suggest walltimes for jobs with this usual request.", group=o.JOBS, min=1, metavar="SECONDS")
+    group: str | None = o.field(None, "Suggest walltimes for jobs of this group or project, by name or number.", group=o.JOBS)
     executable: str | None = o.field(
-        None, "Advise on jobs with this program or job name, by name or number.", "--executable", "--job-name", group=o.JOBS
+        None, "Suggest walltimes for jobs with this program or job name, by name or number.", "--executable", "--job-name", group=o.JOBS
     )
 
 
@@ -51,7 +51,7 @@ class AdviceOptions:
     months: int | None = o.field(None, "Use only jobs of the last N months of 30 days. Default: all.", group=o.JOBS, advanced=True, min=1)
     min_jobs: int = o.field(
         10,
-        "Ignore properties of the next job, the least important first, until N earlier jobs agree with it.",
+        "Drop properties of the next job, the least important first, until N earlier jobs match the rest.",
         group=o.JOBS,
         advanced=True,
         min=2,
@@ -65,7 +65,7 @@ class AdviceOptions:
 )
 def suggest(
     trace: o.TraceArgument,
-    user: Annotated[str, o.option("Advise this user, by name if the log has names, else by number.", group=o.JOBS)],
+    user: Annotated[str, o.option("Suggest walltimes for this user, by name if the log has names, else by number.", group=o.JOBS)],
     *,
     asked: JobKind,
     advising: AdviceOptions,
@@ -86,12 +86,12 @@ def suggest(
 
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}
     called = workload.origin.name_of("user", number)
-    blocks = list(_blocks(workload.origin.name, called, kind, advice))
+    answer, blocks = _answer(called, workload.origin.name, advice), list(_blocks(kind, advice))
     if output.report is not None:
         from walltime.accuracy.prediction_pages import advice_page
 
-        output.write(advice_page(workload, called, advice, blocks, command_line()))
-    output.show(record, blocks)
+        output.write(advice_page(workload, called, advice, answer, blocks, command_line()))
+    output.show(record, [*answer, *blocks])
 
 
 def _number(workload: Workload, column: str, text: str) -> int:
@@ -105,7 +105,23 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterator[Part]:
+def _answer(user: str, log: str, advice: Advice) -> list[str]:
+    """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime."""
+    from walltime.accuracy.letters import clock
+
+    one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
+    past = f"{counted(advice.jobs, 'earlier job')} like it on {log}"
+    medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
+    answer = [
+        f"Request {clock(one.walltime)} for the next job of user {user}, at a risk of {one.risk:g} % that it is killed ({past}: {medians})."
+    ]
+    walltimes = [s.walltime for s in advice.suggestions]
+    if max(walltimes) > VARIED * min(walltimes):
+        answer.append("These jobs vary too much for one walltime; narrow them with --job-name or --job-procs.")
+    return answer
+
+
+def _blocks(kind: dict[str, int], advice: Advice) -> Iterator[Part]:
     from walltime.accuracy.letters import clock
 
     rows = []
@@ -114,22 +130,18 @@ def _blocks(log: str, user: str, kind: dict[str, int], advice: Advice) -> Iterat
         upper, tested, used = (Cell(human_percent(value), value=value) for value in shares)
         killed = Cell(f"{s.killed_before:,} of {advice.jobs:,}", value=s.killed_before)
         rows.append([Cell(clock(s.walltime), value=s.walltime), Cell(f"{s.risk:g} %", value=s.risk), killed, upper, tested, used])
-    medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
-    title = f"suggested walltimes for user {user} on {log} ({advice.jobs:,} earlier jobs; {medians})"
-    yield Table(["ask for", "target risk", "killed so far", "risk at most", "backtest", "used"], rows, title)
+    title = "Walltimes by the risk that the job is killed"
+    yield Table(["request", "target risk", "killed so far", "risk at most", "backtest", "used"], rows, title)
     notes = [
-        "Killed so far: earlier jobs that ran longer. Risk at most: 95 % upper bound on the risk.",
-        "Backtest: killed if each job had got the suggestion from its predecessors.",
-        "Used: median share of the walltime. A killed job loses its whole run.",
+        "Killed so far: earlier jobs that ran longer than this. Risk at most: 95 % upper bound on the risk.",
+        "Backtest: share of jobs killed if each had requested what its predecessors suggested.",
+        "Used: median share of the walltime that jobs use. A killed job loses its whole run.",
     ]
     if advice.like != ["user"]:
-        notes.insert(0, f"The earlier jobs agree in: {', '.join(advice.like)}.")
+        notes.insert(0, f"The earlier jobs have the same {listed(advice.like)}.")
     dropped = [name for name in kind if name not in advice.like]
     if dropped:
-        notes.insert(0, f"Ignored, as too few earlier jobs agree in it: {', '.join(dropped)}.")
+        notes.insert(0, f"Ignored, because too few earlier jobs have the same value: {', '.join(dropped)}.")
     if advice.killed:
         notes.append(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that.")
-    walltimes = [s.walltime for s in advice.suggestions]
-    if max(walltimes) > VARIED * min(walltimes):
-        yield "These jobs vary too much for one walltime; narrow them with --job-name or --job-procs."
     yield from caveats(notes)

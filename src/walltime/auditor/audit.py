@@ -41,11 +41,11 @@ def audit(
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
-    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead,
-    compared with the right values, and the report notes it. `placement`: what the jobs need on a machine with several pools, from
+    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead; the
+    report notes this, and differences from the right values. `placement`: what the jobs need on a machine with several pools, from
     `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
     that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `progress` is called from time to time with the number of jobs
-    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for own beliefs on a machine with several
+    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `own_beliefs` on a machine with several
     pools.
 
     >>> from walltime import Easy, Workload, simulate
@@ -85,6 +85,7 @@ class _Audit:
         self.rows = Rows(self.w, self.file, *effective_times(self.w, self.overrun), self.placement)
         self.own_beliefs = self.own_beliefs and "believed" in self.file
         self.checked = list(ALWAYS)
+        self.decided: float | None = None if self.policy is None else 0.0
 
     def report(self, progress: Callable[[int], None] | None) -> AuditReport:
         """Run all checks and return the report."""
@@ -92,7 +93,7 @@ class _Audit:
         violations += self._check_policy(progress) if self.placement is None else self._check_machine(self.placement)
         checked = tuple(rule for rule in self.checked if rule not in self.skipped)
         ordered = tuple(sorted(violations, key=lambda v: v.time))
-        return AuditReport(ordered, checked, self.skipped, len(self.w), tuple(self.assumed))
+        return AuditReport(ordered, checked, self.skipped, len(self.w), tuple(self.assumed), self.decided)
 
     def _compare_columns(self) -> Iterator[Violation]:
         for rule, name in (("submit_differs", "submit"), ("procs_differ", "procs"), ("requested_differs", "requested")):
@@ -121,13 +122,14 @@ class _Audit:
 
     def _check_machine(self, placement: Placement) -> Iterator[Violation]:
         """Check the rules for a machine with several pools; if jobs are missing in the schedule, all but the decisions."""
-        from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, skipped_rules
+        from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, decided_share, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
         from walltime.machine import place
         from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
-        self.checked += [*POLICY_RULES, *MACHINE_CHECKS]
+        preempts = placement.machine.preempts or self.rows.lost
+        self.checked += [*POLICY_RULES, *(rule for rule in MACHINE_CHECKS if rule != "preemption" or preempts)]
         reason = "on a machine with several pools, decisions are checked, but not their labels"
         self.skipped.update(dict.fromkeys([rule for rule in POLICY_RULES if rule not in DECISIONS], reason))
         rows, w, policy, slots = self.rows, self.w, self.policy, self.slots
@@ -148,8 +150,11 @@ class _Audit:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
-        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=slots, **columns)
+        runs = {"lost": rows.lost, "cut": rows.cut} if not missing else {}
+        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=slots, **runs, **columns)
         self.skipped.update(skipped_rules(schedule, policy, self.prediction))
+        self.decided, notes = decided_share(schedule, policy, self.prediction)
+        self.assumed += notes
         for rule, message, job, moment in broken_rules(schedule, policy, self.prediction):
             yield Violation(rule, message, (int(w.job_id[job]),), moment)
 
@@ -176,6 +181,7 @@ class _Audit:
         if rules is None:
             self.skipped.update(dict.fromkeys(POLICY_RULES, f"the auditor has no rules for {self.policy.label}"))
             return
+        self.decided = 1.0
         decisions = Decisions(self.w, recorded, self.policy, self.prediction, rules)
         for rule, column in (("kind_wrong", "kind"), ("reserved_start_differs", "reserved_start")):
             if rule in self.policy.promises and column not in self.file:
@@ -186,7 +192,7 @@ class _Audit:
             yield from self.rows.differing("believed_differs", "believed", true[rows.job])
 
     def _estimate(self) -> Array:
-        """Return the runtimes that the scheduler believes without predictions, or the schedule's own."""
+        """Return the planned runtimes without predictions, or those in the schedule."""
         rows = self.rows
         if not self.own_beliefs:
             return rows.estimate

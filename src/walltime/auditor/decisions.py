@@ -41,8 +41,8 @@ CORRECTIONS = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.D
 class RecordedJobs(NamedTuple):
     """The jobs of a schedule, int64, one entry per job in any order; times in s.
 
-    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `runtime`: effective. `estimate`: believed
-    without predictions. `kind`, `reserved_start`: columns of the schedule, None if it lacks them.
+    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `runtime`: effective. `estimate`: the planned
+    runtime without predictions. `kind`, `reserved_start`: columns of the schedule, None if it lacks them.
     """
 
     job: Array

@@ -2,17 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from walltime.auditor.slurm_decisions import problem_of
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.engine.reference.first_fit import NodesReference
-from walltime.engine.reference.pools import ClusterJob
+from walltime.engine.reference.pools import ClusterJob, Pass, Place
 from walltime.policy import Policy
 
 Array = np.ndarray
+MOST_WORK = 3_000_000
+"""Waiting jobs times nodes, summed over events, for which decisions are checked, in about half a minute of plain Python."""
+STARTS = 20
+"""Starts of a stretch."""
+SEED = 0
+NO_STATE = (-1, -1, -1, -1)
+
+
+class Sample(NamedTuple):
+    """Stretches of a schedule, as pairs of times [begin, end), s, at whose events decisions are checked, and their `share` of all events.
+
+    One stretch has all of it, if that takes at most MOST_WORK; else stretches are drawn by SEED. If a policy keeps something from pass to
+    pass, they are the first ones.
+    """
+
+    stretches: list[tuple[int, int]]
+    share: float
+
+    @classmethod
+    def of(cls, schedule: MachineSchedule, policy: Policy) -> Sample:
+        """Return the sample of a schedule."""
+        start, end, submit = (np.sort(times) for times in (schedule.start, schedule.end, schedule.workload.submit))
+        events = np.unique(np.concatenate([start, end, submit]))
+        waiting = np.searchsorted(submit, events, side="right") - np.searchsorted(start, events)
+        work = (1 + np.maximum(waiting, 0)) * sum(pool.nodes for pool in schedule.placement.machine.pools)
+        if work.sum() <= MOST_WORK:
+            return cls([(int(events[0]), int(events[-1]) + 1)], 1.0)
+        bounds = np.unique(np.concatenate([events[:1], start[::STARTS], events[-1:] + 1]))
+        first = np.searchsorted(events, bounds)
+        needed = np.add.reduceat(work, first[:-1])
+        passes = policy.passes
+        keeps = passes.kind not in ("head", "fresh") or passes.committed or passes.shadow != "afresh" or passes.head_runtime_factor != 1
+        order = np.arange(len(needed)) if keeps else np.random.default_rng(SEED).permutation(len(needed))
+        count = max(1, int(np.searchsorted(np.cumsum(needed[order]), MOST_WORK, side="right")))
+        chosen = np.sort(order[:count])
+        stretches = list(zip(bounds[chosen].tolist(), bounds[chosen + 1].tolist(), strict=True))
+        return cls(stretches, float((first[chosen + 1] - first[chosen]).sum() / len(events)))
+
+    def __str__(self) -> str:
+        """Return the sample in words."""
+        return f"the checked stretches ({len(self.stretches):,} of {STARTS} starts each, drawn by seed {SEED}) stand for the whole schedule"
+
+    def has(self, moment: int) -> bool:
+        """Return whether a time is in the sample."""
+        k = bisect_right(self.stretches, moment, key=lambda one: one[0]) - 1
+        return k >= 0 and moment < self.stretches[k][1]
 
 
 class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs along a schedule, an engine makes one
@@ -22,6 +70,10 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         NodesReference.__init__(self, problem_of(schedule, policy))
         Walk.__init__(self, schedule)
         self.begun_now: list[ClusterJob] = []
+        self.sample = Sample.of(schedule, policy)
+        self._state = NO_STATE
+        self._levels_now: list[tuple[int, Array]] = []
+        self._free: list[list[int]] = []
         self._placed, self._processed = True, 0
         """The last instant whose events have been processed."""
 
@@ -45,6 +97,29 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         """Return what no running job has of each node."""
         return self.capacity - sum((job.given for job in self.running), np.zeros_like(self.capacity))
 
+    def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
+        """Return what the reference returns; that is quick for most of the jobs that do not fit now."""
+        return None if begin == self.now and not self._may_fit(job) else super()._fits(job, begin, so_far)
+
+    def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
+        """Return what the reference returns, without plans only once for each state."""
+        state = self.now, self._started, len(self.running), len(self._planned_now)
+        if planned:
+            return super()._levels(planned)
+        if self._state != state:
+            self._state, self._levels_now, self._free = state, super()._levels([]), self._free_now().tolist()
+        return self._levels_now
+
+    def _may_fit(self, job: ClusterJob) -> bool:
+        """Return whether the nodes have enough processors together for a job, if no reservation, outage or planned end is considered."""
+        self._levels([])
+        request, needed = self.requests[job.index], self.requests[job.index].asked
+        for node in request.order:
+            needed -= self._usable_procs(request, node, *self._free[node])
+            if needed <= 0:
+                return True
+        return False
+
     def _begin_job(self, job: int) -> Iterator[Difference]:
         one = self.jobs[job]
         given = self._share(one, self._free_now())
@@ -61,6 +136,11 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         now, self.now = self.now, self._processed
         self._process_events(now)
         self._processed = now
+        if not self.sample.has(self.now):
+            for job in [one for one in self._queue() if self.start[one.index] == self.now]:  # in the order in which a pass starts jobs
+                self._adopt_job(job.index)
+            super()._adopt(self.now)
+            return
         if self.settled == self.now:
             self._adopt(self.now)
             return
@@ -96,14 +176,16 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
             yield self._difference("node_order", k, f"has other nodes than {self.policy.name} takes for it", self.start[k])
 
     def _adopt_job(self, job: int) -> None:
-        one = self.jobs[job]
+        one, self._state = self.jobs[job], NO_STATE
         self.coming.discard(job)
         if one not in self.waiting:
             one.arrival = self._arrived
             self._arrived += 1
             self.waiting.append(one)
-        recorded = self._recorded(job)
-        given = self._share(one, self._free_now()) if recorded is None else recorded
+        given = self._recorded(job)
+        if given is None:  # it had the first nodes without an outage before its planned end, or else any
+            given = super()._fits(one, self.now, Pass())
+            given = self._share(one, self._free_now()) if given is None else given
         one.runtime = self.end[job] - self.start[job]
         super()._start(one, np.zeros_like(self.capacity) if given is None else given, False)
         one.start = self.start[job]

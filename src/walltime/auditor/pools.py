@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.auditor.first_fit_decisions import FirstFitWalk
+from walltime.auditor.first_fit_decisions import FirstFitWalk, Sample
 from walltime.auditor.oar_decisions import OarWalk
 from walltime.auditor.pool_decisions import PoolsWalk
 from walltime.auditor.pool_flows import PoolLevels, broken_by_unions, broken_in_outages
@@ -32,13 +32,12 @@ MACHINE_CHECKS = {
     "dependency": "no job starts before the jobs on which it depends have ended",
     "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs on its nodes",
     "node_order": "a job gets the nodes that Slurm, or OAR, chooses for it",
+    "preemption": "a run is preempted exactly where Slurm preempts it",
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
 """Further rules for machines with several pools, and what they require."""
 NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Any]] = {"slurm": SlurmWalk, "oar": OarWalk}
 """The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
-MOST_CHECKED = 200_000
-"""Jobs times nodes for which first fit is checked, in about a minute of plain Python."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
 """The rules on a policy's decisions in the state of the schedule."""
 
@@ -88,6 +87,17 @@ def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None, predi
     return skipped
 
 
+def decided_share(schedule: MachineSchedule, policy: Policy | None, prediction: Prediction | None = None) -> tuple[float | None, list[str]]:
+    """Return the share of the events at which the policy's decisions are checked, None without a policy, and notes on it."""
+    on_nodes = runs_on_nodes(policy, schedule.placement.machine)
+    if policy is None or _unchecked_reason(schedule, policy, on_nodes, prediction) is not None:
+        return None if policy is None else 0.0, []
+    if not on_nodes or policy.passes.kind in NODE_WALKS:
+        return 1.0, []
+    sample = Sample.of(schedule, policy)
+    return sample.share, [str(sample)] if sample.share < 1 else []
+
+
 def _unchecked_reason(schedule: MachineSchedule, policy: Policy | None, on_nodes: bool, prediction: Prediction | None) -> str | None:
     """Return why the policy's decisions cannot be checked; None if they can."""
     if policy is None:
@@ -96,8 +106,6 @@ def _unchecked_reason(schedule: MachineSchedule, policy: Policy | None, on_nodes
         return None
     if on_nodes and (prediction is not None or has_history(policy)):
         return f"the decisions of {policy.label} on single nodes are not checked with predictions or an order by history"
-    if on_nodes and len(schedule.workload) * sum(pool.nodes for pool in schedule.placement.machine.pools) > MOST_CHECKED:
-        return f"the decisions of {policy.label} on single nodes are checked for at most {MOST_CHECKED:,} jobs times nodes"
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not supported on a machine with several pools"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from walltime.tables import Facts, Table
-from walltime.wording import counted
+from walltime.wording import counted, human_percent
 
 if TYPE_CHECKING:
     from walltime.workload import Origin, Workload
@@ -69,7 +69,8 @@ class AuditReport:
     """The result of an audit.
 
     `violations`: all violations, the earliest first. `skipped`: rules that apply but could not be checked, and the reason. `assumed`:
-    assumptions of the audit, such as what it took from the schedule itself.
+    assumptions of the audit, such as what it took from the schedule itself. `decided`: the share of the events at which the policy's
+    decisions were checked, 0 to 1; None without a policy.
     """
 
     violations: tuple[Violation, ...]
@@ -77,11 +78,12 @@ class AuditReport:
     skipped: Mapping[str, str]
     jobs: int
     assumed: tuple[str, ...] = ()
+    decided: float | None = None
 
     @property
     def ok(self) -> bool:
-        """Return whether all checked rules hold."""
-        return not self.violations
+        """Return whether all checked rules hold, and the policy's decisions, if one was given, are among them."""
+        return not self.violations and self.decided != 0
 
     @property
     def first(self) -> Violation | None:
@@ -99,6 +101,11 @@ class AuditReport:
         first, broken = self.first, len(self.violations)
         if first is None:
             unchecked = f"; {len(self.skipped)} could not be checked" if self.skipped else ""
+            if self.decided == 0:
+                kept = f"{name} breaks none of {len(self.checked)} rules, but the policy's decisions were not checked"
+                return f"undecided: {kept}, so it is unknown whether it keeps {promised}{unchecked}."
+            if self.decided is not None and self.decided < 1:
+                unchecked += f"; decisions were checked at {human_percent(100 * self.decided)} of the events"
             return f"{name} keeps {promised}: none of {len(self.checked)} rules is broken by any of its {self.jobs:,} jobs{unchecked}."
         return (
             f"{name} breaks {promised}: {len(self.counts)} of {len(self.checked)} rules, {counted(broken, 'time')} "
@@ -110,6 +117,7 @@ class AuditReport:
         first = None if self.first is None else {name: getattr(self.first, name) for name in ("rule", "time", "jobs", "message")}
         return {
             "ok": self.ok,
+            "decided": self.decided,
             "jobs": self.jobs,
             "violations": self.counts,
             "first": first and first | {"jobs": list(first["jobs"])},
@@ -124,7 +132,8 @@ class AuditReport:
         if firsts:
             rows = [[rule, f"{count:,}", firsts[rule]] for rule, count in sorted(self.counts.items())]
             return Table(["rule", "broken", "first"], rows, str(self))._repr_html_()
-        return Facts(f"ok: {self}", [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")])._repr_html_()
+        facts = [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")]
+        return Facts(f"{'ok' if self.ok else 'undecided'}: {self}", facts)._repr_html_()
 
     def __repr__(self) -> str:
         return f"<AuditReport: {self}>"
@@ -135,4 +144,7 @@ class AuditReport:
         result = f"{counted(self.jobs, 'job')}, {counted(len(self.checked), 'rule')} checked, none broken"
         if self.skipped:
             result += f"; {len(self.skipped)} not checked: {', '.join(self.skipped)}"
+        if self.decided is not None and self.decided < 1:
+            share = f"checked at {human_percent(100 * self.decided)} of the events" if self.decided else "not checked"
+            result += f"; the policy's decisions were {share}"
         return "; ".join((result, *self.assumed))

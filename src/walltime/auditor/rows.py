@@ -36,8 +36,9 @@ def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
 class Rows:
     """The jobs that are in both the schedule and the workload, by order of arrival; times int64 s.
 
-    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `ran`: effective runtime. `estimate`: the runtime
-    that the scheduler believes without predictions. `unmatched`: violations of rows and jobs without a counterpart.
+    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `ran`: effective runtime. `estimate`: the planned
+    runtime without predictions. `unmatched`: violations of rows and jobs without a counterpart. `lost`: the job, start and end of runs that
+    were preempted before the last one; `cut`: the jobs whose last run was preempted.
     """
 
     def __init__(self, workload: Workload, schedule: Mapping[str, Array], runtime: Array, estimate: Array, placement: Placement | None):
@@ -53,6 +54,9 @@ class Rows:
         self.procs = workload.procs[self.job]
         self.ran, self.estimate = runtime[self.job], estimate[self.job]
         self.start, self.end = schedule["start"][self.row], schedule["end"][self.row]
+        cut = np.zeros(len(self.job), bool) if "interrupted" not in schedule else schedule["interrupted"][self.row] > 0
+        self.cut = frozenset(self.job[cut].tolist())
+        self.ran = np.where(cut, np.minimum(np.maximum(self.end - self.start, 0), self.ran), self.ran)
 
     def column(self, name: str) -> Array | None:
         """Return a column of the schedule, None if it is missing."""
@@ -68,8 +72,14 @@ class Rows:
             yield Violation("unknown_job", message, (job,), int(self.file["start"][row]))
         rows = np.flatnonzero(place >= 0)
         jobs = place[rows]
-        order = np.lexsort((rows, jobs))
+        order = np.lexsort((rows, self.file["start"][rows], jobs)) if "interrupted" in self.file else np.lexsort((rows, jobs))
         rows, jobs = rows[order], jobs[order]
+        earlier = np.zeros(len(jobs), bool)
+        if "interrupted" in self.file:
+            earlier[:-1] = (jobs[1:] == jobs[:-1]) & (self.file["interrupted"][rows[:-1]] > 0)
+        runs = (jobs[earlier], *(self.file[name][rows[earlier]] for name in ("start", "end")))
+        self.lost = list(zip(*(values.tolist() for values in runs), strict=True))
+        rows, jobs = rows[~earlier], jobs[~earlier]
         again = np.zeros(len(jobs), bool)
         again[1:] = jobs[1:] == jobs[:-1]
         for row in rows[again]:
@@ -130,9 +140,12 @@ class Rows:
         """
         if not len(self.job):
             return
-        lasts = self.end > self.start  # wrong_times reports negative lengths
-        times = np.concatenate([self.start, self.end])
-        change = np.where(np.concatenate([lasts] * 2), np.concatenate([self.procs, -self.procs]), 0)
+        runs = np.array(self.lost, np.int64).reshape(len(self.lost), 3)
+        start, end = np.concatenate([self.start, runs[:, 1]]), np.concatenate([self.end, runs[:, 2]])
+        procs = np.concatenate([self.procs, self.workload.procs[runs[:, 0]]])
+        lasts = end > start  # wrong_times reports negative lengths
+        times = np.concatenate([start, end])
+        change = np.where(np.concatenate([lasts] * 2), np.concatenate([procs, -procs]), 0)
         moments, place = np.unique(times, return_inverse=True)
         used = np.cumsum(np.bincount(place, weights=change).astype(np.int64))
         over = used > self.workload.machine_procs

@@ -30,6 +30,7 @@ class SlurmWalk(SlurmReference, Walk):
         self.recorded = None if schedule.slots is None else _by_job(schedule.slots, problem)
         self.runtimes = [job.runtime for job in self.jobs]
         self.begun_now: list[SlurmJob] = []
+        self.preempted: set[int] = set()  # reported
         self.differences: list[Difference] = []
         """In nodes, limits and ends of the jobs that start when Slurm starts them."""
 
@@ -52,6 +53,7 @@ class SlurmWalk(SlurmReference, Walk):
 
     def _instant(self) -> Iterator[Difference]:
         came, gone = self._process_events()
+        yield from self._found()
         if self.waiting and self.settled == self.now:
             self._adopt(self.now)
         elif self.waiting:
@@ -70,6 +72,8 @@ class SlurmWalk(SlurmReference, Walk):
     def _to_backfill(self) -> list[SlurmJob]:
         """Return the jobs up to the last one for which there is room now: plans of later jobs start nothing."""
         waiting = list(self.waiting)
+        if self.machine.preemption is not None:
+            return waiting
         free = self.free[0]
         procs, nodes, whole = int(free.sum()), np.count_nonzero(free), np.count_nonzero((free > 0) & (free == self.capacity[0]))
         while waiting:
@@ -90,7 +94,7 @@ class SlurmWalk(SlurmReference, Walk):
     def _follow(self, job: SlurmJob) -> None:
         """Let a job that starts run until the schedule's end, on the schedule's nodes."""
         job.runtime = self.end[job.index] - self.start[job.index]
-        if self.recorded is not None:
+        if self.recorded is not None and not self.later.get(job.index):
             self.free[:, job.given.nodes] += job.given.amounts
             job.given = self.recorded[job.index]
             self.free[:, job.given.nodes] -= job.given.amounts
@@ -108,6 +112,44 @@ class SlurmWalk(SlurmReference, Walk):
         self._news = self._news_for_all = count > 0
         return count
 
+    # ------------------------------------------------------------------ preemption
+
+    def _preempt(self, job: SlurmJob, victims: list[SlurmJob]) -> None:
+        """Preempt jobs for another one; those that the schedule does not preempt then run on."""
+        for other in victims:
+            if self._is_cut(other.index) and other.due == NEVER:
+                other.runtime = self.runtimes[other.index]
+        super()._preempt(job, victims)
+        for other in victims:
+            k = other.index
+            if other.due < NEVER and not (self._is_cut(k) and self.end[k] == other.due):
+                self._note_preemption(other, f"must end at {other.due} for job {self._job_id(job)}, but runs until {self.end[k]}")
+                other.due = NEVER
+            other.runtime = self.end[k] - other.start
+
+    def _process_events(self) -> tuple[bool, bool]:
+        for job in self.running:
+            if job.end <= self.now and job.due != job.end and self._is_cut(job.index):
+                self._note_preemption(job, f"is preempted at {job.end}, when Slurm does not preempt it")
+                job.due = job.end
+        return super()._process_events()
+
+    def _returns(self, job: SlurmJob) -> bool:
+        requeued = bool(self.later.get(job.index))
+        if self.machine.preemption is None or requeued != super()._returns(job):
+            self._note_preemption(job, f"{'returns' if requeued else 'does not return'} to the queue after a preemption")
+        if requeued:
+            self._go_to_next_run(job.index)
+        return requeued
+
+    def _note_preemption(self, job: SlurmJob, what: str) -> None:
+        if job.index not in self.preempted:
+            self.preempted.add(job.index)
+            self.differences.append(self._difference("preemption", job.index, what))
+
+    def _job_id(self, job: SlurmJob) -> int:
+        return int(self.schedule.workload.job_id[job.index])
+
     # ------------------------------------------------------------------ differences
 
     def _note(self, rule: str, job: SlurmJob, what: str) -> None:
@@ -121,9 +163,9 @@ class SlurmWalk(SlurmReference, Walk):
         due = min(job.limit, requested) if shorter else requested
         if self.schedule.limit is not None and recorded != due:
             self._note("limit_shortened", job, f"starts under a limit of {recorded} s; Slurm gives it {due} s")
-        elif (shorter or job.time_min > 0) and self.end[k] != job.end:
+        elif (shorter or job.time_min > 0) and self.end[k] != job.end and not self._is_cut(k):
             self._note("end_differs", job, f"ends at {self.end[k]}; under its limit of {due} s it ends at {job.end}")
-        if self.recorded is not None:
+        if self.recorded is not None and not self.later.get(k):
             order, actual = np.argsort(job.given.nodes), self.recorded[k]
             chosen = Given(job.given.nodes[order], job.given.amounts[:, order])
             if not all(map(np.array_equal, chosen, actual)):

@@ -22,7 +22,8 @@ class MachineSchedule:
     """A schedule on a machine with several pools, and its jobs' placement; times int64 s, one entry per job of the workload.
 
     `given`, `slots`, `limit`: as in `Schedule`; None where the schedule lacks them: jobs then get what the policy gives them. `windows`:
-    the site's windows, which forbid starts.
+    the site's windows, which forbid starts. `lost`: the job, start and end of the runs that were preempted and requeued, before the last
+    one, and the jobs whose last run was `cut` by preemption.
     """
 
     workload: Workload
@@ -34,6 +35,8 @@ class MachineSchedule:
     given: Array | None = None
     slots: Sequence[Array] | None = None
     limit: Array | None = None
+    lost: Sequence[tuple[int, int, int]] = ()
+    cut: frozenset[int] = frozenset()
 
     def broken(self, rule: str, job: int, what: str) -> Difference:
         """Return the violation of a rule by a job at its start."""
@@ -50,6 +53,10 @@ class Walk(ABC):
     def __init__(self, schedule: MachineSchedule):
         self.schedule, self.placement = schedule, schedule.placement
         self.start, self.end = schedule.start.tolist(), np.maximum(schedule.start, schedule.end).tolist()
+        self.later: dict[int, list[tuple[int, int]]] = {}  # the runs of a job after this one, the next one last
+        for job, start, end in sorted(schedule.lost, key=lambda run: run[1], reverse=True):
+            self.later.setdefault(job, []).append((self.start[job], self.end[job]))
+            self.start[job], self.end[job] = start, end
         jobs = np.flatnonzero(self.placement.since == NO_TIME).tolist()
         self.to_start = sorted(jobs, key=lambda job: (self.start[job], job), reverse=True)  # the next one is the last
         self.now, self.is_under_way = 0, False
@@ -114,6 +121,15 @@ class Walk(ABC):
     def _go_to(self, moment: int) -> None:
         """Move the clock; the first moment may be before 0, as jobs that run at the beginning may end before."""
         self.now, self.is_under_way = max(self.now, moment) if self.is_under_way else moment, True
+
+    def _is_cut(self, job: int) -> bool:
+        """Return whether this run of a job ends by preemption in the schedule."""
+        return bool(self.later.get(job)) or job in self.schedule.cut
+
+    def _go_to_next_run(self, job: int) -> None:
+        """Continue with the next run of a job that returns to the queue."""
+        self.start[job], self.end[job] = self.later[job].pop()
+        self.to_start = sorted([*self.to_start, job], key=lambda job: (self.start[job], job), reverse=True)
 
     def _next_recorded(self) -> int | None:
         """Return when the schedule starts the next job that has not started here; None without one."""

@@ -1,4 +1,4 @@
-"""Frozen suites of simulations, verifiable results, and leaderboards."""
+"""Suites of simulations that never change, verifiable results, and leaderboards."""
 
 from typing import TYPE_CHECKING
 

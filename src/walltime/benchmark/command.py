@@ -1,4 +1,4 @@
-"""`walltime benchmark`: frozen suites, results that others can check, leaderboards."""
+"""`walltime benchmark`: suites that never change, results that others can check, leaderboards."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def show(*, output: Output) -> None:
         for one in suites
     ]
     rows = [[f"{s.name} {s.version}", s.title, str(sum(len(one.checksums) for one in s.subjects)), s.metrics[0]] for s in suites]
-    table = Table(["suite", "what", "windows", "decides"], rows, "suites", texts=-1)
+    table = Table(["suite", "what", "windows", "decides"], rows, "Suites", texts=-1)
     predictors = f"predictions {VERSION} judges predictors by schedules, on logs of yours: walltime benchmark predictions LOG..."
     output.show({"suites": listed, "predictions": VERSION}, [table, predictors])
 
@@ -97,7 +97,7 @@ class PredictionOptions:
 
     predictor: list[str] | None = o.field(
         None,
-        f"Judge this predictor as well: {o.PREDICTORS}. Default: the usual predictors.",
+        f"Judge this predictor in addition to the usual ones: {o.PREDICTORS}.",
         "--predictor",
         group=o.SCHEDULER,
         metavar="NAME",
@@ -113,7 +113,7 @@ class PredictionOptions:
 @app.command()
 @manual(
     "guides/benchmarks",
-    ("Judge the usual predictors by the schedules that they give.", "benchmark predictions log.swf.gz --copies 0"),
+    ("Judge the usual predictors by the resulting schedules.", "benchmark predictions log.swf.gz --copies 0"),
     ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor last --only --report page.html"),
 )
 def predictions(

@@ -16,9 +16,9 @@ HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHOR
 MIN_CORRELATION = 0.3
 """The smallest rank correlation that makes a measure informative."""
 NOTE = (
-    "Under: jobs that run longer than predicted. Killed, work lost: if the prediction were the limit. The last columns: change of the mean "
-    "wait against the same scheduler with the users' requests, in brackets its 90 % interval (sampling of weeks), and the prediction "
-    "interval of a shaken copy."
+    "Under: share of jobs that run longer than predicted. Killed, work lost: jobs and work lost if the prediction were the limit. Other "
+    "columns: change of the mean wait from the same scheduler with the users' requests; in parentheses, its 90 % interval (sampling of "
+    "weeks) and the prediction interval for one more shaken copy."
 )
 
 
@@ -87,8 +87,8 @@ def answers(judgement: Judgement) -> list[str]:
         bound = "" if exact is None else f"; exact runtimes change it by {exact.gains[0].mean_wait:+.1f} %"
         other = f"; the most accurate predictor, {accurate.predictor}, changes it by {_gain(accurate)}" if accurate is not best else ""
         clauses.append(
-            f"on {log}, the mean wait under EASY is shortest with {best.predictor}, which changes it by {_gain(best)}, and "
-            f"{human_percent(best.under_percent)} of its jobs run longer than predicted{other}{bound}"
+            f"on {log}, {best.predictor} gives the shortest mean wait under EASY, a change of {_gain(best)}, and "
+            f"{human_percent(best.under_percent)} of the jobs run longer than predicted{other}{bound}"
         )
     correlations = [one for one in gain_correlations(judgement.rows) if one.buffer == least]
     if correlations:

@@ -118,7 +118,8 @@ def report(
     *,
     store: StoreOption = None,
     metric: Annotated[
-        list[str] | None, o.option("Show this metric: mean_wait, p90_wait, ...; walltime list metrics shows all. Default: the usual ones.")
+        list[str] | None,
+        o.option("Show this metric: mean_wait, p90_wait, ...; walltime list metrics shows all. Default: the usual metrics."),
     ] = None,
     baseline: Annotated[
         str | None,
@@ -127,7 +128,7 @@ def report(
             metavar="KEY=VALUE",
         ),
     ] = None,
-    by: Annotated[str | None, o.option("Show the results by groups of jobs, one of the groupings in the plan.", metavar="GROUPS")] = None,
+    by: Annotated[str | None, o.option("Show the results by groups of jobs, using a grouping of the plan.", metavar="GROUPS")] = None,
     page: o.ReportOption = None,
     out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
     output: Output,

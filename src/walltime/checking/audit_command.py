@@ -51,7 +51,7 @@ def audit(
     planned_from_file: Annotated[
         bool,
         o.option(
-            "Take the planned runtimes from the schedule's column believed, and check them against the other options.",
+            "Use the planned runtimes in the schedule file (its column believed), and check whether the other options give the same ones.",
             group=o.SCHEDULER,
             advanced=True,
         ),
@@ -60,7 +60,10 @@ def audit(
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Check a schedule from any simulator against its log; the exit status is 1 if a rule is broken."""
+    """Check a schedule from any simulator against its log.
+
+    The exit status is 1 if a rule is broken, or if the policy's decisions cannot be checked.
+    """
     from walltime.auditor import audit as check
     from walltime.schedule import read_schedule
     from walltime.simulation.run import placed_under
@@ -135,7 +138,7 @@ def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts |
     ordered = sorted(firsts.items(), key=lambda item: item[1].time)
     rows = [(rule, f"{report.counts[rule]:,}", one.told(workload.origin)) for rule, one in ordered]
     if rows:
-        yield Facts("broken rules, how often, and the first violation", rows)
+        yield Facts("Broken rules, with their counts and first violations", rows)
     reasons: dict[str, list[str]] = {}
     for rule, why in report.skipped.items():
         reasons.setdefault(why, []).append(rule)

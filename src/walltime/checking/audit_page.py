@@ -30,14 +30,14 @@ def audit_page(
         messages = {v.rule: v.told(w.origin) for v in reversed(report.violations)}
         counts = sorted(report.counts.items(), key=lambda item: -item[1])
         rows = [[Cell(rule, look="code"), Cell(messages[rule], look="wrap"), f"{number:,}"] for rule, number in counts]
-        sections.append(Section("Broken rules", [Table(["rule", "the first time", "times"], rows, texts=2)]))
+        sections.append(Section("Broken rules", [Table(["rule", "first violation", "count"], rows, texts=2)]))
     sections.append(Section("Checked rules", list(_checked(report))))
     if report.assumed:
         sections.append(Section("Assumptions", [Items(list(report.assumed))]))
-    words = f"Busy processors along the schedule{'' if first is None else '; the marks above are the times at which a rule is broken'}."
+    words = f"Busy processors over time.{'' if first is None else ' Marks above: times at which a rule is broken.'}"
     return Page(
         "audit",
-        f"{name} against {w.origin.name}",
+        f"Audit of {name} on {w.origin.name}",
         [report.answer(name, w, policy)],
         sections,
         facts=workload_facts(w, w.origin.name),
@@ -60,7 +60,7 @@ def _checked(report: AuditReport) -> Iterator[Table | Any]:
     ]
     rows += [[Cell(rule, look="code"), "not checked", Cell(reason, look="wrap")] for rule, reason in report.skipped.items()]
     yield Table(["rule", "kept", "requirement, or why it was not checked"], rows, texts=-1)
-    yield note("An audit uses the schedule only, and nothing from the program that made it.")
+    yield note("An audit uses only the schedule and the log, and nothing of the program that made the schedule.")
 
 
 def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Figure:

@@ -18,7 +18,7 @@ class TrialOptions:
 
     policy: list[str] | None = o.field(
         None,
-        "Try only this policy as an explanation; walltime list policies shows all. Default: the usual ones.",
+        "Try only this policy as an explanation; walltime list policies shows all. Default: the usual policies.",
         "--policy",
         group=o.SCHEDULER,
     )
@@ -50,7 +50,7 @@ def diff(
     drawn: FigureOptions,
     output: PageOutput,
 ) -> None:
-    """Find the first difference between two schedules, show machine and queue at that time, and name the rule behind it."""
+    """Find the first difference between two schedules, show machine and queue at that time, and name the rule that causes it."""
     from walltime.checking import diff as find
     from walltime.schedule import read_schedule
     from walltime.tables import Facts

@@ -153,8 +153,8 @@ def diff(
 
     `a`, `b`: columns from `walltime.read_schedule` or `Schedule.columns()`: `job_id, start, end`, int64 s; an equal `submit` in both
     replaces the log's. `policies`, `dialects`: schedulers and dialects to try, by default the usual schedulers, and every dialect and
-    reading. `overrun`: as in `simulate`. `progress` is called with the number of trials done. Raises WorkloadError if the files and the log
-    have no job in common, PolicyError for an unknown scheduler or dialect.
+    interpretation. `overrun`: as in `simulate`. `progress` is called with the number of trials done. Raises WorkloadError if the files and
+    the log have no job in common, PolicyError for an unknown scheduler or dialect.
 
     >>> import walltime as wt
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)

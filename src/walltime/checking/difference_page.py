@@ -87,14 +87,16 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
         names = f"{difference.names[0]} and {difference.names[1]}"
         alternative = f"Two panels of processors over time, {names}, which differ from {first.time:,} s on."
         picture = Drawing(difference_figure(difference), "difference", alternative)
-        sections.append(Section("The state then", [_queue(difference, first), note("The queue is in order of arrival; times in s.")]))
+        sections.append(
+            Section("State at the first difference", [_queue(difference, first), note("The queue is in order of arrival; times in s.")])
+        )
     if difference.trials:
         rows = [[one.scheduler, one.dialect, *(_fit(one.follows[k], one.jobs[k], one.whole) for k in (0, 1))] for one in difference.trials]
         columns = ["scheduler", "dialect", *(f"follows {name}" for name in difference.names)]
         words = "yes: the same schedule up to and including the first difference; in brackets, the number of jobs with the same start."
         sections.append(Section("Schedulers tried", [Table(columns, rows, texts=-1), note(words)]))
     if len(sentences) > 2 or readings:
-        sections.insert(0, Section("In words", [Items(sentences)]))
+        sections.insert(0, Section("Summary", [Items(sentences)]))
     return Page(
         kind="difference",
         title=f"{difference.names[0]} and {difference.names[1]}",

@@ -27,7 +27,7 @@ def cite(
     known = entries()
     for name in names or []:
         if name not in known:
-            raise PolicyError(f"there is no entry {name!r}. Valid entries: {', '.join(known)}")
+            raise PolicyError(f"no BibTeX entry is named {name!r}. Valid names: {', '.join(known)}")
     typer.echo("\n\n".join(known[name] for name in names or known))
 
 

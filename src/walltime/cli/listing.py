@@ -45,14 +45,16 @@ def list(  # noqa: A001 (the command's name)
     if kind is None:
         listed = [{"kind": one, "taken_by": (TAKEN_BY | WITHOUT_OPTIONS)[one]} for one in get_args(Kind)]
         rows = [[one["kind"], one["taken_by"]] for one in listed]
-        output.show({"kinds": listed}, [Table(["kind", "taken by"], rows, texts=-1), "Names of a kind: walltime list KIND"])
+        output.show({"kinds": listed}, [Table(["kind", "taken by"], rows, texts=-1), "To list the names of a kind: walltime list KIND"])
         return
     names = {"metrics": _metrics, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
     if name is None:
         listed = [{"name": one, "about": record["about"]} for one, record in names.items()]
         rows = [[one["name"], _unmarked(one["about"])] for one in listed]
-        more = "" if kind in WITHOUT_OPTIONS else f"Options of one: walltime list {kind} NAME"
-        output.show({"kind": kind, "names": listed}, [Table(["name", "meaning"], rows, kind, texts=-1), *([more] if more else [])])
+        more = "" if kind in WITHOUT_OPTIONS else f"To see the options of one: walltime list {kind} NAME"
+        output.show(
+            {"kind": kind, "names": listed}, [Table(["name", "description"], rows, kind.capitalize(), texts=-1), *([more] if more else [])]
+        )
         return
     if name not in names:
         close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
@@ -62,7 +64,7 @@ def list(  # noqa: A001 (the command's name)
     blocks: Any = [f"{name}: {_unmarked(record['about'])}"]
     if options := record.get("options"):
         rows = [[one["name"], one["value"], one["default"] or "required", _unmarked(one["meaning"])] for one in options]
-        blocks.append(Table(["option", "value", "default", "meaning"], rows, texts=-1))
+        blocks.append(Table(["option", "value", "default", "description"], rows, texts=-1))
         blocks.append(f"Spelling: {name}:option=value,option=value")
     blocks += [f"{name}:{preset} is {name}:{text}" for preset, text in record.get("presets", {}).items()]
     if facts := record.get("facts"):

@@ -145,7 +145,7 @@ def _run(arguments: list[str]) -> int:
         return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
         keeps = arguments[:2] in KEEPING or (arguments[:1] == ["tune"] and "--store" in arguments)
-        kept = "; what is finished is kept, and the same command goes on from there" if keeps else ""
+        kept = "; finished work is kept, and the same command continues from there" if keeps else ""
         return _complain(f"interrupted; no file was left half-written{kept}", 128 + output.received)
     return result if isinstance(result, int) else 0
 

@@ -13,11 +13,11 @@ from walltime.cli.help import Description, descriptions
 from walltime.cli.main import whole_command
 
 STATUS = (
-    ("0", "The command did its work."),
+    ("0", "The command succeeded."),
     ("1", "The data are invalid, a check failed, or some runs failed."),
     ("2", "The call is invalid."),
     ("130", "The command was interrupted by Ctrl-C; no file is left half-written."),
-    ("143", "The command was asked to end; no file is left half-written."),
+    ("143", "The command was terminated by a signal; no file is left half-written."),
 )
 """The meaning of each exit status."""
 

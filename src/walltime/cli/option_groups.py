@@ -73,11 +73,12 @@ class LogOptions:
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
         """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
 
-        The machine's processors are used if the log has none.
+        The machine's processors are used if the log has none. If it preempts jobs, their runs are joined.
         """
         size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
         begin = time.perf_counter()
-        log = read_shown(trace, **self.of_file)
+        joined = {"join_runs": True} if machine is not None and machine.preempts else {}
+        log = read_shown(trace, **self.of_file | joined)
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
         workload = _reported(log.to_workload(**(self.of_jobs | size)))
@@ -287,7 +288,7 @@ class SiteOptions:
     trim: o.TrimOption = "tsafrir06"
     hindsight: bool = o.field(
         False,
-        "Count waits from the eligible times listed in the machine file, which are known only after the fact.",
+        "Count waits from the eligible times in the machine file, which are known only after the fact.",
         group=o.SCHEDULER,
         advanced=True,
     )
@@ -354,7 +355,7 @@ def note_feedback(workload: Workload) -> None:
 
 
 def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int, users: int | None = None) -> Workload:
-    """Generate a workload, with users if their number is given; raises PolicyError, as any fault is one of the call."""
+    """Generate a workload, with users if their number is given; raises PolicyError for any fault."""
     from walltime.workload.users import with_users
 
     try:

@@ -134,9 +134,7 @@ def known_width(text: str) -> str:
 # ---------------------------------------------------------------------- Input
 
 TraceArgument = Annotated[Path, argument("A job log, plain or compressed, or the name of a log that walltime fetch has downloaded.", "LOG")]
-ProcsOption = Annotated[
-    int | None, _input("Set the processors of the machine. Default: MaxProcs of the log's header.", min=1, max=MOST_PROCS)
-]
+ProcsOption = Annotated[int | None, _input("Set the number of processors. Default: MaxProcs of the log's header.", min=1, max=MOST_PROCS)]
 MachineOption = Annotated[
     Path | None,
     _input(
@@ -149,7 +147,7 @@ MachineOption = Annotated[
 OwnOption = Annotated[
     list[Path] | None,
     _input(
-        "Allow data files, such as a machine file or a plan, to run the code of this Python file.",
+        "Allow data files, such as a machine file or a plan, to run this Python file.",
         "--own",
         advanced=True,
         metavar="FILE.py",
@@ -160,7 +158,7 @@ SkipBadLinesOption = Annotated[bool, _input("Skip lines that cannot be read, cou
 JoinRunsOption = Annotated[
     bool,
     _input(
-        "Join the runs of a requeued job into one job, with its first submission and its last run.",
+        "Join the runs of a requeued job into one job with the first submission and the last run. Default on machines that preempt jobs.",
         "--join-runs/--no-join-runs",
         advanced=True,
     ),
@@ -209,11 +207,11 @@ LoadOption = Annotated[float | None, _jobs("Scale the log to this offered load, 
 LoadsOption = Annotated[list[float] | None, _jobs("Scale the log to this offered load, above 0 and up to 1.5.")]
 ScaleByOption = Annotated[
     Literal["interarrival", "runtime", "machine", "size", "thin", "users"],
-    _jobs("Scale the load by changing this property of the log.", advanced=True),
+    _jobs("Scale --load by changing this property of the log.", advanced=True),
 ]
 ShakeOption = Annotated[int, _jobs("Move each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
 FeedbackOption = Annotated[
-    bool, _jobs("Submit a job that names a preceding job only after that job's end and the think time.", advanced=True)
+    bool, _jobs("Submit a job that depends on a preceding job after that job's end and the think time.", advanced=True)
 ]
 
 # ---------------------------------------------------------------------- Scheduler
@@ -228,7 +226,7 @@ OrderOption = Annotated[
     ),
 ]
 BackfillOrderOption = Annotated[
-    str | None, _scheduler("Try jobs for backfilling in this order, one of walltime list orders. Default: --order.", advanced=True)
+    str | None, _scheduler("Try jobs for backfilling in this order; walltime list orders shows all. Default: --order.", advanced=True)
 ]
 EstimateOption = Annotated[str, _scheduler(f"Give the scheduler these runtime estimates: {ESTIMATES}.", "--estimates")]
 EstimatesListOption = Annotated[
@@ -250,8 +248,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or by three bits, such as 110: for the "
-        "order, for a job's own length, and for running jobs.",
+        "Use predictions everywhere (regular), for all but running jobs (selective), nowhere (none), or where a bit of three is 1, as in "
+        "110: for the queue order, for the length of the job to start, and for running jobs.",
         advanced=True,
     ),
 ]
@@ -266,7 +264,7 @@ RuntimePredictorOption = Annotated[
 CorrectionOption = Annotated[
     str,
     _scheduler(
-        "Set the new planned runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, estimate, double, "
+        "Correct the planned runtime of a job that outlives its prediction by this rule: tsafrir07, tsafrir07:elapsed, estimate, double, "
         "double:uncapped, half, soft or none.",
         advanced=True,
     ),
@@ -292,8 +290,8 @@ SimultaneousOption = Annotated[
 DialectOption = Annotated[
     str,
     _scheduler(
-        "Interpret the rules as the papers do, or as another simulator does: pyss, predictsim, ...; papers:shadow=kept changes one "
-        "interpretation; walltime list dialects shows all.",
+        "Interpret open points of scheduling rules as the papers do, or as another simulator does: pyss, predictsim, ...; "
+        "papers:shadow=kept changes one interpretation; walltime list dialects shows all.",
         advanced=True,
         metavar="NAME",
     ),
@@ -303,7 +301,7 @@ DialectOption = Annotated[
 
 SeedOption = Annotated[int, _runs("Set the seed of all random draws.", min=0, max=2**63)]
 ReplicationsOption = Annotated[
-    int, _runs("Repeat the simulations N times with the seeds SEED, SEED + 1, ...; they differ by --shake, or by random estimates.", min=1)
+    int, _runs("Repeat the simulations N times with the seeds SEED, SEED + 1, ..., which change --shake and random estimates.", min=1)
 ]
 CopiesOption = Annotated[
     int, _runs("Simulate N copies of the log with submissions moved by up to 30 s, to measure the effect of chance; 0 for none.", min=0)
@@ -314,26 +312,30 @@ CopyShakeOption = Annotated[
 BudgetOption = Annotated[int, _runs("Simulate N candidates.", min=1)]
 OptimiserOption = Annotated[str, _runs("Find candidates with cma (needs the extra: pip install walltime[tune]) or at random (random).")]
 StoreOption = Annotated[
-    Path | None, option("Keep the simulations in this folder, and continue from there.", metavar="FOLDER", callback=written)
+    Path | None,
+    option("Store the simulations in this folder, and continue from it after an interruption.", metavar="FOLDER", callback=written),
 ]
 WorkersOption = Annotated[int | None, _runs("Use this many threads. Default: one for each core.", advanced=True, min=1)]
 TrimOption = Annotated[
     Literal["none", "tsafrir06"],
     _runs(
-        "Measure all jobs (none), or leave out the warm-up and the end: the first 1 % of the jobs to end, and jobs that end after the last "
-        "arrival (tsafrir06).",
+        "Measure all jobs (none), or all but the first 1 % of jobs to end and the jobs that end after the last arrival (tsafrir06).",
         advanced=True,
     ),
 ]
 TestShareOption = Annotated[
     float,
-    _runs("Run all jobs, but measure only this last share of the log, from 0 to 1. Default: 1, all jobs.", advanced=True, min=0, max=1),
+    _runs(
+        "Simulate all jobs, but measure only this last share of the log, from 0 to 1. Default: 1, all jobs.", advanced=True, min=0, max=1
+    ),
 ]
 
 # ---------------------------------------------------------------------- Output
 
 MonthlyOption = Annotated[bool, option("Print a row for each calendar month as well, in the time zone of the site.", advanced=True)]
-MonthOfOption = Annotated[Literal["end", "start", "submit"], option("Count a job in the month of this event.", advanced=True)]
+MonthOfOption = Annotated[
+    Literal["end", "start", "submit"], option("Count each job of --monthly in the month of this event.", advanced=True)
+]
 BreakdownOption = Annotated[
     list[str] | None,
     option(
@@ -347,7 +349,7 @@ JsonOption = Annotated[bool, option("Print one JSON object instead of text.", "-
 VerboseOption = Annotated[bool, option("Print all tables and notes.")]
 FormatOption = Annotated[
     Literal["text", "csv", "markdown", "latex", "json"],
-    option("Print text, or only the tables in a format for spreadsheets and papers.", "--format", advanced=True),
+    option("Print text, or only the tables in this format for spreadsheets and papers.", "--format", advanced=True),
 ]
 TablesOption = Annotated[
     Path | None,

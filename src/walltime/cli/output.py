@@ -255,9 +255,11 @@ def _left_out_records() -> dict[str, Any]:
 
 def _left_out_sentences(blocks: Sequence[Part]) -> tuple[list[str], list[str]]:
     """Return sentences that the blocks lack: on the jobs left out, which begin the answer, and on each rule and what is not modelled."""
+    from walltime.workload.drops import jobs_only
+
     first = next((block for block in blocks[:1] if isinstance(block, str)), "")
     warnings = [sentence for one in _logs.values() for sentence in one.warnings if sentence not in first]
-    rules = [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in one.origin.drops]
+    rules = [f"{f'{name}: ' if len(_logs) > 1 else ''}{drop}" for name, one in _logs.items() for drop in jobs_only(one.origin.drops)]
     if any(one.origin.omissions for one in _logs.values()):
         from walltime.machine import omission_sentences
 
@@ -288,17 +290,25 @@ class Output:
                 raise PolicyError("--json and --format cannot be combined; leave one out")
             print_json({**record, **_left_out_records()})
             return
-        text = self.form == "text"
         warnings, rules = _left_out_sentences(blocks)
-        if text:
-            print_blocks([*warnings, *blocks, *rules])
-        else:
-            typer.echo("\n".join(FORMATS[self.form](table) for table in full), nl=False)
-            for sentence in [*warnings, *rules]:
-                note(sentence)
-        for what, path in written.items():
-            if path is not None:
-                typer.echo(f"{what.replace('_', ' ')} written to {path}", err=not text)
+        files = [f"{what.replace('_', ' ')} written to {path}" for what, path in written.items() if path is not None]
+        if self.form == "text":
+            print_blocks([*warnings, *_with_notes(blocks, rules), *files])
+            return
+        typer.echo("\n".join(FORMATS[self.form](table) for table in full), nl=False)
+        for sentence in [*warnings, *rules]:
+            note(sentence)
+        for line in files:
+            typer.echo(line, err=True)
+
+
+def _with_notes(blocks: Sequence[Part], sentences: Sequence[str]) -> list[Part]:
+    """Return the blocks with the sentences among the notes at their end, or after them."""
+    from walltime.report.page import Items
+
+    if blocks and isinstance(blocks[-1], Items):
+        return [*blocks[:-1], Items([*blocks[-1].items, *sentences])]
+    return [*blocks, *sentences]
 
 
 @dataclass(frozen=True)
@@ -347,10 +357,9 @@ def print_json(record: Mapping[str, Any]) -> None:
 
 def print_blocks(blocks: Iterable[Part]) -> None:
     """Print parts of pages as text."""
-    from walltime.report.terminal import print_block
+    from walltime.report import terminal
 
-    for block in blocks:
-        print_block(block)
+    terminal.print_blocks(blocks)
 
 
 def caveats(sentences: Sequence[str]) -> list[Part]:

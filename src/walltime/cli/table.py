@@ -11,7 +11,7 @@ from typing import Any
 from walltime.errors import PolicyError
 
 COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "First steps": {"cite": "cli.cite", "demo": "comparison.demo_command", "list": "cli.listing"},
+    "First steps": {"demo": "comparison.demo_command", "list": "cli.listing"},
     "Logs": {
         "clean": "preparation.clean_command",
         "convert": "preparation.convert_command",
@@ -48,7 +48,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "search": "tuning.command",
         "tune": "tuning.command",
     },
-    "This program": {"schema": "cli.schema"},
+    "This program": {"cite": "cli.cite", "schema": "cli.schema"},
 }
 """The module of each command, by the heading under which help lists it. A module has `app`, or a function named like the command.
 

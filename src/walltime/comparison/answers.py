@@ -8,9 +8,9 @@ from walltime.metrics import Summary, relative_difference
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
-from walltime.wording import human_number, human_percent, human_time, lower_first, time_form
+from walltime.wording import human_number, human_percent, human_time, listed, lower_first, time_form
 
-ELSEWHERE = "These differences are clear in shaken copies of this log; other logs may differ."
+ELSEWHERE = "These differences exceed the effect of small shifts of the submissions (input shaking) on this log; other logs may differ."
 """Added to clear differences, which readers might take for general results."""
 CLOSE = 5.0
 """Largest difference in percent between close means."""
@@ -39,8 +39,8 @@ def answer(
     if len(summaries) == 1:
         half = f"at most {human_time(first.median_wait)}" if first.median_wait else "not at all"
         return (
-            f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, half of them {half}, and have a mean "
-            f"bounded slowdown of {human_number(first.mean_bounded_slowdown)}{_share(schedules[0], first)}."
+            f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, and half of them {half}; the mean bounded "
+            f"slowdown is {human_number(first.mean_bounded_slowdown)}{_share(schedules[0], first)}."
         )
     if len(summaries) > MOST_IN_ONE_SENTENCE:
         return _best(log, names, summaries, spread)
@@ -58,7 +58,7 @@ def scope(summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
 
 
 def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: Spread | None) -> bool:
-    """Return whether two schedules differ in this measure by more than chance, or look equal anyway.
+    """Return whether two schedules differ in this measure by more than chance, or not at all as printed.
 
     The limit is the scatter of the difference in shaken copies, or 5 % without a spread.
     """
@@ -76,16 +76,16 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     changes = f"{second} {_changes([field for field in SHOW if field not in unclear], summaries)}, compared with {first}"
     if not unclear:
         return changes
-    copies = "" if spread is None else f" in copies of the log shaken by {spread.seconds} s, {SHOWN_LEVEL}"
+    copies = "" if spread is None else f", {SHOWN_LEVEL}, if submissions shift by up to {spread.seconds} s"
     measures = []
     for field in unclear:
         show, what = SHOW[field]
         values = " against ".join(show(getattr(summary, field)) for summary in summaries[:2])
         values += "" if spread is None else f"; ±{show(spread.difference(field, 0, 1)[1])}"
         measures.append(f"{what} ({values}{copies if field == unclear[-1] else ''})")
-    why = "" if spread is not None else f"; a difference below {CLOSE:.0f} % may be chance, and its spread is not known"
+    why = "" if spread is not None else f"; a difference below {CLOSE:.0f} % may be chance, and its spread was not measured"
     if len(unclear) == len(SHOW):
-        return f"there is no clear difference between {first} and {second}, neither in the {' nor in the '.join(measures)}{why}"
+        return f"there is no clear difference between {first} and {second} in the {' or in the '.join(measures)}{why}"
     return f"{changes}; there is no clear difference in the {measures[0]}{why}"
 
 
@@ -106,7 +106,7 @@ def _share(schedule: Schedule, summary: Summary) -> str:
     if not schedule.policy.passes.backfills:
         return ""
     share = "no job" if summary.backfilled_percent == 0 else f"{human_percent(summary.backfilled_percent)} of the jobs"
-    return f", with {share} backfilled"
+    return f", and {share} {'are' if share.endswith('jobs') else 'is'} backfilled"
 
 
 def _move(verb: str, before: float, after: float, show: Callable[[float], str]) -> str:
@@ -138,4 +138,4 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
     """Name the policies that are not clearly worse than the best one."""
     others = [lower_first(name) for k, name in enumerate(names) if k != best and not distinct(field, best, k, summaries, spread)]
-    return f", with no clear difference to {' and '.join(others)}" if others else ""
+    return f", not clearly different from {listed(others)}" if others else ""

@@ -57,8 +57,8 @@ def caveats_of(
     load = schedules[0].offered_load
     if load >= 1:
         sentences.append(
-            f"Saturated: the offered load is {human_percent(100 * load)} of the capacity. The queue grows as long as "
-            "jobs arrive, so the waits depend more on the length of the log than on the policy."
+            f"Saturated: the offered load is {human_percent(100 * load)} of the capacity, so the queue grows as long as "
+            "jobs arrive, and waits depend more on the length of the log than on the policy."
         )
     if len(schedules) >= MANY_POLICIES:
         sentences.append(f"The best of {len(schedules)} policies is partly lucky (selection bias), which the intervals do not cover.")
@@ -66,19 +66,21 @@ def caveats_of(
         queued, share = longest_queue(schedule)
         if share >= LONG_QUEUE:
             sentences.append(
-                f"{name} is saturated: its queue does not empty for {human_time(queued)}, {human_percent(100 * share)} of the time, so its "
-                "waits depend on the length of the log."
+                f"{name} is saturated: for {human_time(queued)} ({human_percent(100 * share)} of the time) its queue is never empty, so "
+                "its waits depend on the length of the log."
             )
     growing = [lower_first(name) for name, s in zip(names, schedules, strict=True) if queue_keeps_growing(s)]
     if growing:
         sentences.append(
-            f"Under {listed(growing)} the queue is longer in every quarter of the log than in the previous one: not a steady state; a "
-            "longer log would give longer waits."
+            f"Under {listed(growing)}, the queue is longer in every quarter of the log than in the previous one: this is not a steady "
+            "state, and a longer log would give longer waits."
         )
     if not workload.origin.sha256 or any("synthetic" in line.lower() for line in workload.origin.header):
-        sentences.append("The workload may not be the log of a real machine: its source has no checksum or is called synthetic.")
+        sentences.append(
+            "The workload may not come from a real machine: its source has no checksum, or its header contains the word synthetic."
+        )
     if trim == "none":
-        sentences.append("No warm-up trimmed (--trim): averages include the empty and draining machine.")
+        sentences.append("Averages include the beginning and end of the log, when the machine fills and empties; --trim leaves them out.")
     if any(s.workload.feedback for s in schedules):
         sentences.append(
             "With feedback, jobs are submitted after the ends of their preceding jobs, so a policy with longer waits receives less work in "
@@ -90,7 +92,7 @@ def caveats_of(
     least = min(s.measured_jobs for s in summaries)
     if least < FEW_JOBS:
         sentences.append(
-            f"Only {least:,} job{' is' if least == 1 else 's are'} measured: a few long waits can change such averages considerably."
+            f"Only {least:,} job{' is' if least == 1 else 's are'} measured: a few long waits can change these averages considerably."
         )
     sentences += _tail(names, schedules, masks)
     zero = max(s.zero_runtime_jobs for s in summaries)
@@ -104,6 +106,7 @@ def _left_out(schedules: Sequence[Schedule]) -> list[str]:
     """Return sentences on jobs left out, if they are much of the work, and on what their machine does not model."""
     notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
     notes += [placement_note(s) for s in schedules if s.simulated_on == "nodes" and not s.policy.plans_nodes]
+    notes += [note for s in schedules for note in s.preemption_notes]
     notes += [note for s in schedules if (note := _beyond_reservations(s))]
     notes += omission_sentences(s.workload for s in schedules)
     return list(dict.fromkeys([*(sentence for s in schedules for sentence in s.workload.warnings), *notes]))
@@ -113,7 +116,7 @@ def _beyond_reservations(schedule: Schedule) -> str:
     """Return a sentence on jobs that start when repeated reservations are no longer made; empty without any."""
     repeated = schedule.placement is not None and any(set(one.flags) & set(PERIODS) for one in schedule.placement.machine.reservations)
     late = int(np.sum(schedule.start > schedule.last_submit + REPEATED_FOR)) if repeated else 0
-    return f"Reservations are repeated up to four weeks after the last submission: {counted(late, 'job')} started later." if late else ""
+    return f"Reservations repeat until four weeks after the last submission; {counted(late, 'job')} started after that." if late else ""
 
 
 def placement_note(schedule: Schedule) -> str:
@@ -128,7 +131,7 @@ def placement_note(schedule: Schedule) -> str:
     }
     nodes = counted(sum(pool.nodes for pool in machine.pools), "single node")
     requests = listed(["processors", *(name for name, is_used in found.items() if is_used)])
-    return f"Jobs are placed on the {nodes} of the machine file, the first ones that fit, by their requests for {requests}."
+    return f"Each job is placed on the first of the {nodes} in the machine file that satisfy its requests for {requests}."
 
 
 def _held(schedules: Sequence[Schedule]) -> list[str]:
@@ -177,17 +180,17 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
     name = str(estimates)
     if isinstance(model, FModel):
         return [
-            f"The estimates come from the f-model ({name}), which gives unrealistically good results (tsafrir06, Tsafrir and Feitelson "
-            "2006): unlike user estimates, they show which jobs are short."
+            f"The estimates come from the f-model ({name}). Its results are unrealistically good, because these estimates, unlike users' "
+            "requests, reveal which jobs are short (tsafrir06)."
         ]
     if not isinstance(model, UserEstimates):
         exact = np.array_equal(workload.believed, np.maximum(workload.runtime, 1))
-        more = " Each equals the runtime; real users estimate worse." if exact else ""
-        return [f"The scheduler plans with estimates of the model {name}, not with the user estimates of the log.{more}"]
+        more = " Each estimate equals the runtime; real users estimate worse." if exact else ""
+        return [f"The scheduler plans with estimates of the model {name} instead of the users' requests.{more}"]
     if any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules):
-        return ["The scheduler does not plan with the user estimates (an estimate model or a predictor is used)."]
+        return ["The scheduler plans with an estimate model or a predictor instead of the users' requests."]
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
-        return ["Every estimate equals the runtime: the log has no user estimates, or they were replaced. Real users estimate worse."]
+        return ["Every request equals the runtime: the log has no requests, or they were replaced. Real users estimate worse."]
     return []
 
 
@@ -210,8 +213,8 @@ def _killed(schedules: Sequence[Schedule]) -> list[str]:
     if share <= MANY_KILLED or all(s.overrun != "kill" for s in schedules):
         return []
     return [
-        f"{killed:,} job{' is' if killed == 1 else 's are'} killed at the estimate ({human_percent(share)} of all): "
-        "their runtimes are cut, so the load is lower than in the log."
+        f"{killed:,} job{' is' if killed == 1 else 's are'} killed at the requested time ({human_percent(share)} of all), "
+        "which makes the load lower than in the log."
     ]
 
 
@@ -225,9 +228,7 @@ def _tail(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[n
             heavy.append(f"{human_percent(share)} under {lower_first(name)}")
     if not heavy:
         return []
-    return [
-        f"A few jobs dominate the mean bounded slowdown: 1 % of them contribute {listed(heavy)} of its sum. Look at the distribution first."
-    ]
+    return [f"A few jobs dominate the mean bounded slowdown: the top 1 % contribute {listed(heavy)}. Look at the distribution first."]
 
 
 def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
@@ -244,14 +245,14 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
     if unclear and spread is not None:
         told = [differ(a, b, " ± ".join(map(human_time, spread.difference("mean_wait", a, b)))) for a, b in unclear]
         sentences.append(
-            f"No clear difference: in mean wait {listed(told)}, over the log and {spread.copies} copies with each submission moved by up "
-            f"to {spread.seconds} s (mean, and {SHOWN_LEVEL} prediction interval of one copy)."
+            f"No clear difference in mean wait: {listed(told)} (mean of the log and {spread.copies} copies with submissions moved by up "
+            f"to {spread.seconds} s, and {SHOWN_LEVEL} prediction interval of one copy)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:
         told = [differ(a, b, human_percent(metrics.relative_difference(waits[b], waits[a]))) for a, b in close]
-        where = "on another log" if spread is not None else "on another log, or with slightly shifted arrivals,"
-        sentences.append(f"In mean wait {listed(told)}: {where} such a small difference may be reversed.")
+        where = "on another log" if spread is not None else "on another log or with slightly shifted submissions"
+        sentences.append(f"In mean wait, {listed(told)}; such a small difference may be reversed {where}.")
     if spread is None and len(names) > 1:
-        sentences.append("No intervals: the spread over shaken copies of the log was switched off, or would take too long.")
+        sentences.append("No intervals are shown: shaken copies of the log were switched off, or would take too long to simulate.")
     return sentences

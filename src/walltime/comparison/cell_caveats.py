@@ -57,7 +57,9 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
             "used instead."
         )
     if trim == "none":
-        caveats.append("No warm-up trimmed (trim = none): averages include the empty and draining machine.")
+        caveats.append(
+            'Averages include the beginning and end of each run, when the machine fills and empties; trim = "tsafrir06" leaves them out.'
+        )
     spelled = cells["estimates"].unique().drop_nulls().sort().to_list() if "estimates" in cells.columns else []
     models = [parse_estimates(text) for text in spelled]
     if any(isinstance(model, FModel) and model.random and model.truncated is None for model in models):

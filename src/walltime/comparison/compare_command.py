@@ -46,7 +46,7 @@ class TableOptions(GroupOptions):
 
     gains: bool = o.field(False, "Show which jobs and users gain and lose, and the largest changes.")
     no_spread: bool = o.field(
-        False, "Leave out the intervals, which need simulations of copies of the log with slightly moved submissions.", advanced=True
+        False, "Leave out the intervals, for which copies of the log with slightly moved submissions are simulated.", advanced=True
     )
 
 
@@ -115,7 +115,7 @@ def compare(
             change = schedules[0].gains(schedule, trim)
             record["gains"] = change.as_dict()
             title = f"from {names[0]} to {name}"
-            more += [sides_table(change, f"winners and losers, {title}"), changes_table(change, f"the largest changes, {title}")]
+            more += [sides_table(change, f"Winners and losers, {title}"), changes_table(change, f"Largest changes, {title}")]
     if output.report is not None:
         write_run_page(output.report, schedules, run, spread)
     drawn = draw_figures(files.figure, schedules, trim, files.size)
@@ -131,7 +131,7 @@ def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = Non
 
     if len(schedules) < 2:
         return None
-    with progress_bar(copies or COPIES, "shaken copies of the log") as progress:
+    with progress_bar(copies or COPIES, "copies of the log") as progress:
         return shaking_spread(schedules, trim, progress, **({} if copies is None else {"copies": copies}))
 
 
@@ -154,7 +154,7 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     ]
     if spread is not None:
         blocks.append(
-            f"±: {SHOWN_LEVEL} prediction interval of one more copy of this log, with each submission moved by up to {spread.seconds} s. "
+            f"±: {SHOWN_LEVEL} prediction interval for one more copy of this log with submissions moved by up to {spread.seconds} s. "
             "Other logs may differ."
         )
     return [*blocks, *caveats(sentences)]

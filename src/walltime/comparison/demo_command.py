@@ -47,6 +47,7 @@ def demo(
     The users of the log overestimate their runtimes, as real users do. The log is written as demo.swf.gz to the folder of the page.
     """
     from walltime.comparison.caveats import caveats_of
+    from walltime.report.page import Code
     from walltime.schedule.schedule import longest_waits
 
     log = out.with_name(LOG)
@@ -65,8 +66,8 @@ def demo(
     record |= {"log": str(log), "explanation": None if explanation is None else explanation.as_dict(), "next": commands}
     blocks = comparison_blocks(schedules, "none", sentences, spread)
     if explanation is not None:
-        blocks += ["", f"The longest wait under EASY, that of job {explanation.job}:", "", explanation.facts]
-    blocks += ["", f"log written to {log}, report written to {out}", "to go on:", "", *(f"  {command}" for command in commands)]
+        blocks += [f"The longest wait under EASY, of job {explanation.job}:", explanation.facts]
+    blocks += [f"Log written to {log}; report written to {out}", "Commands to try next:", Code("\n".join(f"  {one}" for one in commands))]
     output.show(record, blocks)
 
 

@@ -50,7 +50,7 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
     """Return the waits by day of the week and hour of the submission, local time; None if the log does not record when it begins."""
     try:
         days, hours = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("weekday", "hour"))
-    except WorkloadError:  # its times are outside the calendar
+    except WorkloadError:  # the times of the log are outside the calendar
         return None
     if list(days.names) == [UNKNOWN]:
         return None
@@ -97,7 +97,7 @@ def week_map(grid: Grid, title: str, scale: Scale) -> Figure:
         axes.set_xticks(range(24), grid.columns)
         axes.set_yticks(range(7), grid.rows)
         axes.invert_yaxis()
-        axes.set_xlabel("hour of the day of the submission, local time; in the cells the mean wait in hours")
+        axes.set_xlabel("hour of submission, local time; cells: mean wait in hours")
     return figure
 
 
@@ -105,7 +105,7 @@ def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Blo
     """Return the heat maps as parts of a page, with the same shades for all policies, and tables of the numbers behind them."""
     names = labels(schedules)[:MOST_POLICIES]
     chosen = list(zip(schedules, masks, strict=True))[:MOST_POLICIES]
-    shades = "Darker is longer, on the same logarithmic scale for all policies."
+    shades = "Darker cells have longer waits, on the same logarithmic scale for all policies."
     more = f" The maps show the first {MOST_POLICIES} of {len(schedules)} policies." if len(schedules) > MOST_POLICIES else ""
 
     def maps(grids: Sequence[Grid], draw: Callable[[Grid, str, Scale], Figure], kind: str, corner: str, what: str) -> list[Block]:
@@ -117,13 +117,13 @@ def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Blo
             tables.append(_behind(grid, name, corner, what, k))
         return [*(drawings if wide else [Group(drawings, "pair")]), *tables]
 
-    parts: list[Block] = [note(f"Mean wait by processors and requested time; small print: jobs. {shades}{more}")]
+    parts: list[Block] = [note(f"Mean wait by processors and requested time; the numbers of jobs are in small print. {shades}{more}")]
     sizes = [size_grid(*one) for one in chosen]
-    parts += maps(sizes, size_map, "size", "processors, by requested time", "sizes and requested times")
+    parts += maps(sizes, size_map, "size", "processors, by requested time", "size and requested time")
     weeks = [grid for grid in (week_grid(*one) for one in chosen) if grid is not None]
     if weeks:
-        parts.append(note(f"Mean wait by hour and day of the submission. {shades}"))
-        parts += maps(weeks, week_map, "week", "day, by hour", "hours and days of the week")
+        parts.append(note(f"Mean wait by hour and weekday of submission. {shades}"))
+        parts += maps(weeks, week_map, "week", "weekday, by hour", "weekday and hour of submission")
     return parts
 
 

@@ -62,7 +62,7 @@ def replicated_page(
     about += [("replications", f"{len(seeds):,}"), ("intervals", f"{LEVEL} confidence")]
     overview = [Section("All measures", [overview_table(lines, baseline)])] if combinations is None else []
     return Page(
-        f"what every job would have waited, {counted}",
+        f"simulated waits, {counted}",
         title or f"{labels[0] if len(labels) == 1 else f'{len(labels)} policies'} on {log}, {counted}",
         [answer([line for line in lines if line.metric == names[0]], baseline, log)],
         [*overview, *figures_sections(lines), *_distributions(results, labels), numbers_section(lines, baseline)],
@@ -91,7 +91,7 @@ def compare_replications(
 def caveats_of_cells(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None, trim: str, estimates: str | None = None
 ) -> list[str]:
-    """Return the caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not say."""
+    """Return the caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not name it."""
     import polars as pl
 
     cells = replication_cells(results, combinations)
@@ -142,7 +142,7 @@ def _distributions(results: Sequence[Replications], labels: Sequence[str]) -> li
         return []
     from walltime.report import figures
 
-    what = f"Lines: means over the replications; bands, at each point: {metrics.range_meaning(len(results[0].kept))}."
+    what = f"Lines: means over the replications. Bands, at each point: {metrics.range_meaning(len(results[0].kept))}."
     drawings = []
     shown = (
         ("wait", "wait less than a time", "Do not wait at all", WAITS, figures.WAITS),

@@ -1,4 +1,4 @@
-"""The page of schedules of one workload: the answer, the evidence, and where it comes from."""
+"""The page of schedules of one workload: the answer, the evidence, and the provenance."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def write_comparison_page(
     live = live and can_live(schedules)
     users = settings.get("estimates", "user") == "user"
     page = Page(
-        "what every job would have waited",
-        title or (f"{names[0]} on {log}" if len(names) == 1 else f"{len(names)} policies on {log}"),
+        "simulated waits",
+        title or (f"{names[0]} on {log}" if len(names) == 1 else f"Comparison of {len(names)} policies on {log}"),
         [answer(log, names, schedules, summaries, spread), *scope(summaries, spread), *_saturated(names, schedules)],
         [
             *([Section("", [Fragment("choice.html")])] if live else []),
@@ -96,7 +96,7 @@ def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]
     full = [f"{lower_first(name)} ({human_percent(100 * k)} of the time)" for name, k in zip(names, shares, strict=True) if k >= LONG_QUEUE]
     if not full or len(schedules) < 2:
         return []
-    return [f"Do not quote these sizes: the queue does not empty under {listed(full)}, so waits grow with the length of the log."]
+    return [f"Do not quote the size of the differences: the queue is permanent under {listed(full)}, so waits depend on the log's length."]
 
 
 def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], spread: Spread | None = None) -> list[tuple[str, str]]:
@@ -106,8 +106,8 @@ def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], sp
     """
     first = summaries[0]
     if len(summaries) == 1:
-        values = [("mean wait", human_time(first.mean_wait)), ("half of the jobs wait at most", human_time(first.median_wait))]
-        return [*values, ("of the machine used", human_percent(100 * first.utilization))]
+        values = [("mean wait", human_time(first.mean_wait)), ("median wait", human_time(first.median_wait))]
+        return [*values, ("utilization", human_percent(100 * first.utilization))]
     order = sorted(range(1, len(summaries)), key=lambda k: summaries[k].mean_wait)
     chosen = list(dict.fromkeys([0, order[0], order[-1]]))
     numbers = [(f"mean wait, {lower_first(names[k])}", human_time(summaries[k].mean_wait)) for k in chosen]
@@ -116,7 +116,9 @@ def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], sp
         if spread is None or not first.mean_wait:
             return [*numbers, ("change", human_difference(change) or UNDEFINED)]
         half = 100 * spread.difference("mean_wait", 0, 1)[1] / first.mean_wait
-        numbers.append((f"change; {SHOWN_LEVEL}, shaken copies of this log", f"{human_difference(change)} (±{human_percent(half)})"))
+        numbers.append(
+            (f"change ({SHOWN_LEVEL} interval, shaken copies of this log)", f"{human_difference(change)} (±{human_percent(half)})")
+        )
     return numbers
 
 
@@ -126,12 +128,12 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
     waits = [float(s.wait[mask].mean()) if mask.any() else 0.0 for s, mask in zip(schedules, masks, strict=True)]
     if len(names) == 1:
-        caption = "Share of the jobs that wait less than a time. The dot at the left end: those that do not wait at all."
+        caption = "Share of jobs that wait less than the time on the horizontal axis. The dot at the left end: jobs that do not wait."
         drawn = figures.WAITS.figure(schedules, masks)
-        return Drawing(drawn, "first", f"The distribution of waits under {names[0]}.", caption, wide=False)
+        return Drawing(drawn, "first", f"Distribution of waits under {names[0]}.", caption, wide=False)
     halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
-    interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} interval, {KINDS['shaken.copy'].of}: one further copy."
+    interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} prediction interval of one further copy ({KINDS['shaken.copy'].of})."
     return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)
 
 
@@ -185,7 +187,8 @@ def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> li
         title = f"From {lower_first(names[0])} to {lower_first(name)}"
         blocks.append(Group([Heading(title), *tables.gains_blocks(schedules[0].gains(schedule, trim), title)], policies=(0, k)))
     remark = (
-        "Users count by the sum of their waits: shorter, equal or longer. The largest changes are in that sum; the table shows mean waits."
+        "A user counts as shorter, equal or longer by the sum of the user's waits. The largest changes are changes of this sum; the table "
+        "shows mean waits."
     )
     return [Section("Gains and losses", [*blocks, note(remark)])]
 
@@ -197,8 +200,8 @@ def _recorded(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Secti
     if not parts or record is None:
         return []
     steps = schedules[0].workload.origin.steps
-    known = f"{record.jobs:,} of {len(schedules[0]):,} jobs with recorded waits. " if record.jobs < len(schedules[0]) else ""
-    unchanged = "the recorded waits belong to its unchanged jobs"
+    known = f"{record.jobs:,} of {len(schedules[0]):,} jobs have recorded waits. " if record.jobs < len(schedules[0]) else ""
+    unchanged = "the recorded waits are of the unchanged log"
     changed = f" The log was changed before the simulation ({'; '.join(steps)}); {unchanged}." if steps else ""
     folded = [Fold(table.title, [table]) for table in parts[1:] if 2 <= len(table.rows) <= tables.MOST_MONTHS]
     return [Section("Recorded waits", [note(known + tables.RECORDED + changed), parts[0], *folded])]
@@ -215,15 +218,17 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         Drawing(
             figures.WAITS.figure(schedules, masks),
             "wait",
-            f"Curves of the share of jobs that wait less than a time, for {policies}. Do not wait at all: {at_once}.",
-            f"Share of jobs that wait less than a time. The dots at the left end are the jobs that do not wait at all: {at_once}.",
+            f"Curves of the share of jobs that wait less than a given time, for {policies}. Share of jobs that do not wait: {at_once}.",
+            "Share of jobs that wait less than the time on the horizontal axis. The dots at the left end are the jobs that do not wait: "
+            f"{at_once}.",
             wide=False,
         ),
         Drawing(
             figures.SLOWDOWNS.figure(schedules, masks),
             "slowdown",
-            f"Curves of the share of jobs with at most a bounded slowdown, for {policies}.",
-            "Share of jobs with at most a bounded slowdown: (wait + runtime) / runtime, runtimes below 10 s counted as 10 s, at least 1.",
+            f"Curves of the share of jobs with at most a given bounded slowdown, for {policies}.",
+            "Share of jobs with at most the bounded slowdown on the horizontal axis: (wait + runtime) / runtime, at least 1, with runtimes "
+            "of at least 10 s.",
             wide=False,
         ),
     ]
@@ -231,19 +236,19 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         figures.queue_and_utilization(schedules),
         "time",
         f"Number of waiting jobs and share of busy processors over time, for {policies}.",
-        "All jobs, also those that are not measured." if trim != "none" else "",
+        "All jobs, including those that are not measured." if trim != "none" else "",
     )
     longest = tables.longest_waits_table(names, schedules)
     kinds = tables.kinds_table(names, schedules, masks)
     return [
         Section("Distribution of waits", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
         Section("Waits by group", [*heat_maps(schedules, masks), *tables.breakdowns(names, schedules, trim)]),
-        *([Section("The longest waits", [longest])] if longest.rows else []),
+        *([Section("Longest waits", [longest])] if longest.rows else []),
         Section(
-            "The queue and the machine over time",
+            "Queue and machine over time",
             [Fragment("charts-over-time.html") if live else None, Group([over_time], "only-static")],
         ),
-        *([Section("The schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
+        *([Section("Schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
         _stretch(names, schedules),
         *_nodes(names, schedules),
         Section("Kinds of starts", [kinds]),
@@ -256,14 +261,14 @@ def _nodes(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]
     from walltime.report.nodes_figure import nodes_figure
 
     begin, end = choose_stretch(schedules)
-    where = f"{human_time(end - begin)} from {figures.moment(schedules[0], begin)} on"
+    where = f"{human_time(end - begin)} from {figures.moment(schedules[0], begin)}"
     drawings = [
         Drawing(nodes_figure(schedule, begin, end), f"nodes{k + 1}", f"Resources in use on each node under {lower_first(name)}, {where}.")
         for k, (name, schedule) in enumerate(zip(names, schedules, strict=True))
         if schedule.slots is not None
     ]
-    said = f"The {where}: the darker, the larger the share of a node in use. Rows are nodes, grouped by pool."
-    return [Section("The nodes", [note(said), *drawings])] if drawings else []
+    said = f"The {where}. Rows are nodes, grouped by pool; the darker, the larger the share of the node in use."
+    return [Section("Use of the nodes", [note(said), *drawings])] if drawings else []
 
 
 def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:
@@ -271,16 +276,15 @@ def _stretch(names: Sequence[str], schedules: Sequence[Schedule]) -> Section:
 
     begin, end = choose_stretch(schedules)
     since = figures.moment(schedules[0], begin)
-    stretch = "a stretch with long queues, the same for every policy." if len(names) > 1 else "a stretch with a long queue."
-    why = "the whole workload." if len(schedules[0]) <= JOBS else stretch
+    stretch = "a period with long queues, the same for every policy" if len(names) > 1 else "a period with a long queue"
+    why = "the whole workload" if len(schedules[0]) <= JOBS else stretch
     drawings = []
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
         running = int(np.sum((schedule.start < end) & (schedule.end > begin)))
-        alternative = f"Gantt chart of {running:,} jobs under {lower_first(name)}, {human_time(end - begin)} from {since} on."
+        alternative = f"Gantt chart of {running:,} jobs under {lower_first(name)}, {human_time(end - begin)} from {since}."
         drawings.append(Drawing(figures.gantt(schedule, begin, end, title=name), f"gantt{k + 1}", alternative))
     where = (
-        f"The {human_time(end - begin)} from {since} on: {why} Each rectangle is a job, its height the processors, its width the time. "
-        "The model gives a job a number of processors and no places; the places are chosen for the drawing, so a job may come in several "
-        "strips."
+        f"The {human_time(end - begin)} from {since}: {why}. Each rectangle is a job: its height is the number of processors, its width "
+        "the runtime. The simulation only counts processors; positions are chosen for the drawing, so a job may be split into strips."
     )
-    return Section("A stretch of the schedules", [note(where), *drawings], shown="only-static")
+    return Section("Excerpt of the schedules", [note(where), *drawings], shown="only-static")

@@ -72,15 +72,19 @@ class TableOptions(GroupOptions):
 
     batch_means: int | None = o.field(
         None,
-        "Print the mean response time of a steady workload with its interval, by batches of at least this many jobs (mualem01: 3333).",
+        "Print the mean response time of a steady workload with its interval, from batches of at least this many jobs (mualem01: 3333).",
         min=1,
         metavar="JOBS",
         advanced=True,
     )
     dynamics: bool = o.field(
-        False, "Show which jobs backfilling delayed, and how often the shortest waiting job was chosen (tsafrir06).", advanced=True
+        False,
+        "Show how often backfilled jobs delayed the head of the queue, and how often the shortest waiting job was started (tsafrir06).",
+        advanced=True,
     )
-    fair: bool = o.field(False, "Estimate how many jobs start late because of jobs that arrived later.", "--fairness", advanced=True)
+    fair: bool = o.field(
+        False, "Estimate how many jobs start later than they would if no later job had arrived.", "--fairness", advanced=True
+    )
     sample: int | None = o.field(
         None, "Sample this many jobs for --fairness. Default: 200.", "--fairness-sample", min=1, metavar="JOBS", advanced=True
     )
@@ -218,6 +222,8 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         "seconds": {"read": seconds_read, **schedule.seconds, "measure": measure},
         "version": version(),
     }
+    if schedule.lost is not None:
+        record["preemption"] = schedule.preemption()
     if schedule.predictions is not None:
         made = schedule.predictions.prediction
         words = {"predictor": made.predictor.label, "believe": made.believe.label, "correction": made.correction.label}
@@ -267,7 +273,7 @@ def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: Re
     title = f"{schedule.title} on {name}: {jobs}, {counted(schedule.workload.machine_procs, 'processor')}"
     yield Table(["", "mean", "median", "90 %", "longest"], rows, title)
     facts = [
-        ("utilization", percent(s.utilization), f"offered load {percent(s.offered_load)}"),
+        ("utilization", percent(s.utilization), f"at an offered load of {percent(s.offered_load)}"),
         ("backfilled", f"{s.backfilled_percent:.1f} %", "of the jobs"),
         ("killed at the limit", f"{record['killed']:,}", "job" if record["killed"] == 1 else "jobs"),
     ]
@@ -275,8 +281,8 @@ def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: Re
         seconds = record["seconds"]
         rate = s.jobs / seconds["simulate"] if seconds["simulate"] else 0.0
         facts += [
-            ("mean slowdown", human_number(s.mean_slowdown), f"{counted(s.zero_runtime_jobs, 'job')} with runtime 0 excluded"),
-            ("bounded slowdown", f"{s.mean_bounded_slowdown_p1:,.2f}", "in the form of feitelson98 and mualem01"),
+            ("mean slowdown", human_number(s.mean_slowdown), f"without {counted(s.zero_runtime_jobs, 'job')} of runtime 0"),
+            ("bounded slowdown", f"{s.mean_bounded_slowdown_p1:,.2f}", "as defined in feitelson98 and mualem01"),
             ("time to read", human_time(seconds["read"]), ""),
             ("time to simulate", f"{seconds['simulate']:.3f} s", f"{rate:,.0f} jobs/s"),
         ]
@@ -287,37 +293,37 @@ def _predictions(schedule: Schedule, trim: str) -> Facts:
     assert schedule.predictions is not None, "there are some"
     p = schedule.prediction_summary(trim)
     late = f"by {human_time(p.mean_miss)} on average" if p.reserved_starts_missed else ""
-    own = f"median {p.median_accuracy:.3f}; of the users' requests {p.mean_accuracy_of_requests:.3f}"
-    wrong = f"too long {p.oe_percent:.1f} %, too short {p.ue_percent:.1f} %, by 30 min and more {p.be_percent:.1f} %"
+    own = f"median {p.median_accuracy:.3f}; users' requests: {p.mean_accuracy_of_requests:.3f}"
+    wrong = f"too long {p.oe_percent:.1f} %, too short {p.ue_percent:.1f} %, too short by 30 min or more {p.be_percent:.1f} %"
     rows = [
         ("mean accuracy", f"{p.mean_accuracy:.3f}", own),
-        ("predicted", f"{100 - p.na_percent:.1f} %", wrong),
-        ("corrections", f"{p.corrections:,}", "of jobs that outlived their predictions"),
+        ("jobs predicted", f"{100 - p.na_percent:.1f} %", wrong),
+        ("corrections", f"{p.corrections:,}", "for jobs that outlived their predictions"),
         ("reserved starts missed", f"{p.reserved_starts_missed:,}", f"of {p.reserved_jobs:,} jobs with a reservation {late}".rstrip()),
     ]
-    return Facts(f"predictions by {schedule.predictions.prediction.title}", rows)
+    return Facts(f"Predictions by {schedule.predictions.prediction.title}", rows)
 
 
 def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
-    wild = f"they delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
-    delayed = f"later than their first real shadow by {human_time(d.mean_delay)} on average"
-    heads = [("wildly backfilled", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
-    choices = [("shortest job chosen", f"{d.sjfness:.1f} %", f"{d.sjfness_of_choices:.1f} % where there was a choice")]
-    return Facts("effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
+    wild = f"of the jobs, which delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
+    delayed = f"of the jobs; later than their first real shadow time by {human_time(d.mean_delay)} on average"
+    heads = [("wild backfills", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
+    choices = [("shortest job first", f"{d.sjfness:.1f} %", f"of the starts; {d.sjfness_of_choices:.1f} % of those with a choice")]
+    return Facts("Effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
 
 
 def _fairness_facts(f: Fairness) -> Facts:
     """Return the number of jobs that start late because of later arrivals, and the waits by use."""
     of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
-    late = f"by {human_time(f.mean_miss_of_late)} on average; {f.early_percent:.1f} % start earlier"
+    late = f"of the jobs, by {human_time(f.mean_miss_of_late)} on average; {f.early_percent:.1f} % start earlier"
     rows = [
-        ("later than the fair start", f"{f.late_percent:.1f} %", late),
-        ("mean miss", human_time(f.mean_miss), f"over {of}; the longest {human_time(f.max_miss)}"),
+        ("start after the fair start", f"{f.late_percent:.1f} %", late),
+        ("mean delay", human_time(f.mean_miss), f"over {of}; longest {human_time(f.max_miss)}"),
     ]
     if f.users:
-        users = f"rank correlation over {counted(f.users, 'user')}; positive: heavier users wait longer"
-        rows.append(("use and wait of users", f"{f.use_correlation:.2f}", users))
-    return Facts("fairness: the fair start of a job is its start if no job had arrived later", rows)
+        users = f"rank correlation over {counted(f.users, 'user')}; positive if heavier users wait longer"
+        rows.append(("wait and use of users", f"{f.use_correlation:.2f}", users))
+    return Facts("Fairness (the fair start of a job is its start if no later job had arrived)", rows)
 
 
 def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
@@ -340,13 +346,13 @@ def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
 
 def batches_lines(means: BatchMeans, asked: int) -> list[str]:
     """Return the same in sentences, without digits beyond the error."""
-    merged = "" if means.batch == asked else f"; between batches of {asked:,}, as asked for: {means.correlation_asked:+.2f}"
+    merged = "" if means.batch == asked else f"; between batches of the requested {asked:,} jobs {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
     if means.interval is None:
-        lines = [f"mean response after the warm-up {means.mean:,.0f} s, with no interval: {means.reason} ({made})"]
+        lines = [f"Mean response after the warm-up: {means.mean:,.0f} s, without an interval, because it is {means.reason} ({made})."]
     else:
         half = means.interval.half_width
         mean, low, high = (to_error(value, half) for value in (means.mean, means.interval.low, means.interval.high))
         what = f"{SHOWN_LEVEL} interval of the mean in the long run"
-        lines = [f"mean response by batch means {mean} s ({low} to {high}: {what}; {means.verdict}; {made})"]
+        lines = [f"Mean response by batch means: {mean} s ({what}: {low} to {high}; {means.verdict}; {made})."]
     return [*lines, *([means.contradiction] if means.contradiction else [])]

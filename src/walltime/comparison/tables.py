@@ -31,22 +31,22 @@ MOST_GROUPS = 60
 LONGEST_WAITS = 5
 """Number of jobs of each policy in the table of longest waits."""
 KINDS = {
-    "immediate": "on arrival, with no job ahead of it waiting",
-    "reserved": "after a wait, with no job ahead of it waiting",
-    "backfilled": "while a job ahead of it in the queue was waiting",
+    "immediate": "started on arrival, when no job was ahead of it in the queue",
+    "reserved": "started after a wait, when no job was ahead of it in the queue",
+    "backfilled": "started while a job ahead of it in the queue was waiting",
 }
 SCATTER = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 """Fields with a prediction interval next to them, and their names in its heading."""
-SURE = f"±, {INTERVALS['shaken.copy'].of}, {SHOWN_LEVEL}"
+SURE = f"± ({SHOWN_LEVEL}, {INTERVALS['shaken.copy'].of})"
 GROUPINGS = ("class", "user", "users", *GROUPED_COLUMNS)
 """Groupings that a page shows if the log has them; heat maps show sizes, lengths and hours."""
 RECORDED = (
-    "The recorded waits come from the real machine, with queues, priorities, limits and reservations that are not modelled, with outages, "
-    "and with jobs held by their users. So a difference is not what this policy would have saved, and similar means do not validate the "
-    "simulation. The correlation shows whether the same jobs wait long in both."
+    "The recorded waits come from the real machine, with outages, held jobs, and queues, priorities, limits and reservations that are not "
+    "modelled. So a difference is not the time that this policy would have saved, and similar means do not validate the simulation. The "
+    "correlation shows whether the same jobs wait long in both."
 )
 """The note on comparisons with recorded waits."""
-RECORDED_SHORT = "Recorded waits include limits and outages not simulated: docs/guides/waits.md."
+RECORDED_SHORT = "Recorded waits include the effects of limits and outages, which are not simulated: docs/guides/waits.md."
 """The note in the terminal."""
 
 Rows = Sequence[Mapping[str, Any]]
@@ -81,9 +81,9 @@ def summary_table(
             if spread is not None and field in SCATTER:
                 row.append(Cell(f"±{show(half := spread.scatter(field, k))}", exact=raw(half, unit), value=half))
         rows.append(row)
-    remarks = ["Point at a value for its exact number."]
+    remarks = ["Hover over a value to see all its digits."]
     if len(names) > 1:
-        remarks.insert(0, f"Small print: difference from {{{lower_first(names[0])}}}. Shaded: the lowest of a column.")
+        remarks.insert(0, f"Small print: difference from {{{lower_first(names[0])}}}. Shaded: lowest value of the column.")
     if trim != "none":
         every_job = "utilization, offered load, makespan, months and the queue over time still include all jobs"
         remarks.append(f"Trimmed as in tsafrir06; {every_job}.")
@@ -149,9 +149,9 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
             row += [Cell(human_number(value), value=value) if "slowdown" in what else time_cell(value) for value in values]
             row += [human_difference(relative_difference(values[1], values[0]))] if two else []
         rows.append(row)
-    remark = f"All jobs, each in the month in which it ends, local time of the site. Load and jobs: under {lower_first(names[0])}."
+    remark = f"Each job counts in the month in which it ends, in the site's local time. Load and jobs: under {lower_first(names[0])}."
     if two:
-        remark += f" Difference: of {lower_first(names[1])} from {lower_first(names[0])}."
+        remark += f" Difference: {lower_first(names[1])} compared with {lower_first(names[0])}."
     return Table(head, rows, "Averages by month, all jobs", remark, look="months")
 
 
@@ -166,7 +166,7 @@ def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Tabl
             wait = mine[group]["mean_wait"] if group in mine else math.nan
             line.append(Cell(human_time(wait), value=wait, of=(str(group), k)))
         lines.append(line)
-    head: list[str | Column] = ["", "jobs", "of all use", *_policies(names, "mean wait, ")]
+    head: list[str | Column] = ["", "jobs", "of all work", *_policies(names, "mean wait, ")]
     return Table(head, lines, f"Mean wait by {by}", look="months")
 
 
@@ -177,8 +177,8 @@ def groups_table(rows: Rows, by: str) -> Table:
         times = (time_cell(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response"))
         slowdown = Cell(human_number(row["mean_bounded_slowdown"]), value=row["mean_bounded_slowdown"])
         lines.append([str(row["group"]), f"{row['jobs']:,}", human_percent(100 * row["share_of_use"]), *times, slowdown])
-    head = ["", "jobs", "of all use", "mean wait", "median", "90 %", "longest", "mean response", "bounded slowdown"]
-    return Table(head, lines, f"by {by}")
+    head = ["", "jobs", "of all work", "mean wait", "median", "90 %", "longest", "mean response", "bounded slowdown"]
+    return Table(head, lines, f"By {by}")
 
 
 def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Block]:
@@ -224,8 +224,8 @@ def changes_table(gains: Gains, title: str) -> Table:
 
 def gains_blocks(gains: Gains, title: str) -> list[Block]:
     """Return both tables, the changes folded; `title`: the two policies."""
-    changes = changes_table(gains, f"{title}: the largest changes")
-    return [sides_table(gains, f"{title}: winners and losers"), *([Fold("The largest changes", [changes])] if changes.rows else [])]
+    changes = changes_table(gains, f"{title}: largest changes")
+    return [sides_table(gains, f"{title}: winners and losers"), *([Fold("Largest changes", [changes])] if changes.rows else [])]
 
 
 def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> Table:
@@ -237,12 +237,12 @@ def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> 
             numbers = [f"{one.procs:,}", time_cell(one.requested), f"{one.ahead:,}", f"{one.overtaken_by:,}"]
             rows.append([name, Cell(str(one.job), job=one.job), time_cell(one.wait), *numbers, one.kind])
             policies.append(k)
-    head = ["policy", "job", "wait", "processors", "requested", "jobs ahead of it", "overtaken by", "how it started"]
+    head = ["policy", "job", "wait", "processors", "requested", "jobs ahead", "overtaken by", "kind of start"]
     remark = (
-        "Jobs ahead of it: waiting when it was submitted. Overtaken by: jobs that arrived later and started earlier. walltime explain "
-        "gives the reasons."
+        "Jobs ahead: jobs in the queue when it was submitted. Overtaken by: later jobs that started earlier. To see the reasons, use "
+        "walltime explain."
     )
-    return Table(head, rows, "The longest waits, one row per job", remark, row_policies=policies)
+    return Table(head, rows, "Longest waits, one row per job", remark, row_policies=policies)
 
 
 def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: str = "none") -> list[Table]:

@@ -48,7 +48,7 @@ def dialects(
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: Output,
 ) -> None:
-    """Show how far the results on a log depend on details that papers leave open.
+    """Show how much the results on a log depend on details of scheduling that papers leave open.
 
     Each interpretation of such a detail is tried alone, and so are the dialects: the sets of interpretations of published simulators.
     """
@@ -95,11 +95,11 @@ def _list() -> Iterator[Facts | str]:
         changed = [f"{interpretation}={value}" for interpretation, value in one["interpretations"].items()]
         rows += [(name, ", ".join(changed) or "the default of every interpretation"), ("", f"Source: {one['source']}.")]
         rows += [("", f"Checked: {one['checked']}.")] if one["checked"] else []
-    yield Facts("dialects, with their interpretations", rows)
+    yield Facts("Dialects and their interpretations", rows)
     single = known["interpretations"]
     values = {name: ", ".join(one["values"] or [str(one["default"]), "N"]) for name, one in single.items()}
-    yield Facts("interpretations, with their values", [(name, f"{values[name]}: {one['about']}") for name, one in single.items()])
-    yield "Effects on a log: walltime dialects LOG"
+    yield Facts("Interpretations and their values", [(name, f"{values[name]}: {one['about']}") for name, one in single.items()])
+    yield "To see their effect on a log: walltime dialects LOG"
 
 
 def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
@@ -116,9 +116,9 @@ def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
     for name in schedulers:
         row = comparison.find("papers", name)
         if row is not None and row.has_band:
-            meaning = range_meaning(comparison.copies).replace("runs", "shaken copies of the log")
-            yield f"{name}, papers: slowdown {row.low:,.1f} to {row.high:,.1f}, {meaning}"
-    yield "Jobs moved: start at another time than under papers. An empty cell: this interpretation makes no difference there."
+            meaning = range_meaning(comparison.copies).replace("runs", "copies of the log with slightly moved submissions")
+            yield f"{name} under papers: slowdown {row.low:,.1f} to {row.high:,.1f}, the {meaning}."
+    yield "Jobs moved: jobs that start at another time than under papers. Empty cells: the policy does not depend on this interpretation."
 
 
 def _cells(row: DialectRow | None) -> list[str | Cell]:

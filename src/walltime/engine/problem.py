@@ -80,6 +80,38 @@ class Shares(NamedTuple):
     leaf: Array
 
 
+class Preemption(NamedTuple):
+    """The preemption of running jobs, by classes of jobs; int64.
+
+    `may`: shape (classes, classes), 1 where jobs of the first class may preempt jobs of the second. The others have an entry for each
+    class. `rank`: the lowest are preempted first; `requeue`: 1 if preempted jobs return to the queue, 0 if they are cancelled; `grace`: how
+    long they run on (s); `exempt`: how long they must have run (s).
+    """
+
+    may: Array
+    rank: Array
+    requeue: Array
+    grace: Array
+    exempt: Array
+
+
+REQUEUE_DELAY = 121
+"""Seconds after which a preempted job is eligible again: Slurm waits until the credentials of its last run have expired."""
+
+
+class LostRuns(NamedTuple):
+    """Runs that ended by preemption, in the order of their ends, int64: the job's index, start and end (s), and its kind of start.
+
+    `requeued`: 1 if the job returned to the queue, 0 if it was cancelled; then this is its last run.
+    """
+
+    job: Array
+    start: Array
+    end: Array
+    requeued: Array
+    kind: Array
+
+
 class Nodes(NamedTuple):
     """A machine of nodes.
 
@@ -90,7 +122,8 @@ class Nodes(NamedTuple):
     resource that run. `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, each with its
     partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
     `reservations`: of each partition, the number of the reservation that its jobs are in, and whose nodes and times bind them, 0 for none;
-    negative if they are not bound. Empty for 0 everywhere.
+    negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each limit, the most processor-seconds that its running jobs
+    may have until their limits; empty without such limits. `preemption`: None if no job may be preempted.
     """
 
     pool: Array
@@ -106,6 +139,8 @@ class Nodes(NamedTuple):
     outages: Sequence[tuple[Sequence[int], int, int, int, int]] = ()
     limits: Sequence[tuple[int, int, int]] = ()
     reservations: Sequence[int] = ()
+    preemption: Preemption | None = None
+    run_seconds: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
         """Return what this many jobs had of each pool, int64, shape (jobs, pools, 2), from what they had of nodes: `Outcome.slots`."""
@@ -147,6 +182,10 @@ class NodeRanges(Sequence[Array]):
         return 4
 
 
+CHARGE = 2**16
+"""Parts of a processor in which past use is counted: whole numbers, whose sums are exact; as a power of two, it changes no ratio."""
+
+
 class NodeDemands(NamedTuple):
     """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
 
@@ -157,9 +196,10 @@ class NodeDemands(NamedTuple):
     the second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at
     least `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job
     that runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a
-    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `association`: its leaf of the
-    tree of shares. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must have ended; `limits`: the
-    limits that it counts towards; both by index.
+    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill
+    reserves no nodes for it. `association`: its leaf of the tree of shares. `charge`: what counts as past use of each second, in parts of
+    CHARGE. `preemption`: its class in `Preemption`. float64: `merit`: the part of its priority that does not change. `after`: the jobs that
+    must have ended; `limits`: the limits that it counts towards; both by index.
     """
 
     second: Array
@@ -183,7 +223,10 @@ class NodeDemands(NamedTuple):
     time_min: Array
     user: Array
     place: Array
+    unreserved: Array
     association: Array
+    charge: Array
+    preemption: Array
     merit: Array
     after: Ragged
     limits: Ragged
@@ -320,7 +363,8 @@ class Outcome:
     `reserved_start` (the start of the first reservation; -1 without one), `submit` (the begin of each job's wait) and `runtime`: int64 s.
     `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections`
     (int64). On pools and nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the
-    job, the node, processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `effects`:
+    job, the node, processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `lost`: the
+    preempted runs; start and runtime are those of the last runs. `effects`:
     those of backfilling, where starts were recorded, in the order of `walltime.metrics.Dynamics`. `seconds`: the time that each part took.
     """
 
@@ -337,6 +381,7 @@ class Outcome:
     given: Array | None = None
     slots: Sequence[Array] | None = None
     limit: Array | None = None
+    lost: LostRuns | None = None
     effects: tuple[Array, ...] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Estimate models: the runtimes that a scheduler gets."""
+"""Estimate models: the runtimes that a scheduler plans with."""
 
 from walltime.estimates.base import OVERRUN as OVERRUN
 from walltime.estimates.base import EstimateModel as EstimateModel

@@ -16,7 +16,7 @@ from walltime.workload.workload import MAX_TIME
 
 @dataclass(frozen=True)
 class EstimateModel(Specification):
-    """A model of the runtimes that a scheduler gets."""
+    """A model of the runtime estimates that a scheduler plans with."""
 
     limit: Literal["model", "user"] = field(default="model", kw_only=True)
     """kill limit: with `model`, the estimates, which replace the users' requests; with `user`, the users' requests, while the scheduler

@@ -34,7 +34,9 @@ class JobOptions:
     )
     longest: int | None = o.field(None, "List the N longest waits, one row each.", group=o.JOBS, min=1)
     recorded: bool = o.field(False, "Explain the recorded wait by what the log shows, without a simulation.", "--recorded", group=o.JOBS)
-    no_sooner: bool = o.field(False, "Leave out what would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS)
+    no_sooner: bool = o.field(
+        False, "Skip the search for changes that would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS
+    )
 
 
 @manual(
@@ -78,10 +80,10 @@ def explain(
     if asked.longest is not None:
         waits = longest_waits(schedule, asked.longest)
         table = [waits_table(schedule, waits)] if waits else []
-        words = "walltime explain LOG --job N explains one of them." if waits else "no job waited"
+        words = ["To explain one of them: walltime explain LOG --job N"] if waits else []
         answer = f"Under {schedule.title}, {f'the longest wait is {human_time(waits[0].wait)}' if waits else 'no job waits'}."
-        output.write_blocks("the longest waits", workload.origin.name, [answer], [*table, words], schedule.workload)
-        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [*table, words])
+        output.write_blocks("longest waits", workload.origin.name, [answer], [*table, *words], schedule.workload)
+        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [answer, *table, *words])
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:
@@ -96,7 +98,7 @@ def explain(
 
         output.write(explanation_page(explanation, command_line()))
     tried = (
-        ["Each change is simulated on the whole log: other jobs may start at other times, runtimes do not change."]
+        ["Each change is simulated on the whole log: other jobs may start at other times, but runtimes stay the same."]
         if explanation.alternatives
         else []
     )

@@ -23,11 +23,12 @@ WITHOUT: Mapping[str, dict[str, int]] = {
 def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> dict[str, Array]:
     """Return at which of some times (s, ascending) a job had no room on the nodes, by cause; bool, shape (moments,).
 
-    `features`, `memory`, `resource` (the second one): it would have had room without this request. `nodes`: the free processors were spread
-    over the nodes in another way than it requests. `chosen`: the times at which to look, bool. None is found without a simulation of single
-    nodes.
+    `reservation`, `outage`: it would have had room without reservations, or without these and outages, at the time or before its planned
+    end. `features`, `memory`, `resource` (the second one): it would have had room without this request. `nodes`: the free processors were
+    spread over the nodes in another way than it requests. `chosen`: the times at which to look, bool. None is found without a simulation
+    of single nodes.
     """
-    found = {name: np.zeros(len(moments), bool) for name in (*WITHOUT, "nodes")}
+    found = {name: np.zeros(len(moments), bool) for name in ("reservation", "outage", *WITHOUT, "nodes")}
     if schedule.simulated_on != "nodes" or schedule.slots is None or schedule.placement is None or not chosen.any():
         return found
     scheduler, machine = Scheduler.of_schedule(schedule), schedule.placement.machine
@@ -35,10 +36,36 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     nodes, demands = problem.machine, problem.demands
     assert isinstance(nodes, Nodes), "it was simulated on nodes"
     assert isinstance(demands, NodeDemands), "it was simulated on nodes"
-    for k, free in _free_amounts(schedule, nodes, demands, job, moments):
-        if chosen[k] and (cause := _obstacle(nodes, demands, job, free)):
-            found[cause][k] = True
+    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
+    without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
+    length = max(1, int(problem.believed[job]))
+    otherwise = "reservation" if nodes.reservations and nodes.reservations[own["partition"]] > 0 else "nodes"
+    for k, free in _free_amounts(schedule, demands, np.stack([nodes.procs, nodes.second, nodes.memory]), job, moments):
+        gone, kept = _blocked(nodes, own["partition"], int(moments[k]), length)
+        if not chosen[k] or _has_room(nodes, own, np.where(gone | kept, -1, free)):
+            continue
+        rooms = {"reservation": _has_room(nodes, own, np.where(gone, -1, free)), "outage": _has_room(nodes, own, free)}
+        rooms |= {name: _has_room(nodes, own | changed, free) for name, changed in without.items()}
+        found[next((name for name, has_room in rooms.items() if has_room), otherwise)][k] = True
     return found
+
+
+def _blocked(nodes: Nodes, partition: int, moment: int, length: int) -> tuple[Array, Array]:
+    """Return which nodes a job of a partition that starts at a time and is planned for a length may not use, for outages and reservations.
+
+    As in Slurm, it uses no node that a known outage, or a reservation of others, takes before its planned end. A job in a reservation uses
+    the nodes that this has at the time, as long as the reservation has not ended.
+    """
+    gone, kept, inside = (np.zeros(len(nodes.procs), bool) for _ in range(3))
+    number = nodes.reservations[partition] if nodes.reservations else 0
+    bound = False
+    for own, begin, end, known, reservation in nodes.outages:
+        if reservation == number > 0 and end > moment:
+            bound = True
+            inside[own] |= begin <= moment
+        elif min(known, begin) <= moment < end and begin < moment + length and not 0 < reservation == abs(number):
+            (kept if reservation else gone)[own] = True
+    return gone, kept | ~inside if bound else kept
 
 
 def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: Array) -> Array:
@@ -52,16 +79,15 @@ def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: 
 def room_obstacle(nodes: Nodes, demands: NodeDemands, job: int, free: Array, during: tuple[int, int] | None = None) -> str:
     """Return the request that leaves a job no room on nodes with these free amounts, as in `shortages`; empty if it has room.
 
-    `during`: a time, s, in which outages take nodes, except those of the job's own reservation.
+    `during`: a time, s, in which outages and reservations take nodes.
     """
-    return _obstacle(nodes, demands, job, free if during is None else _without_outages(nodes, demands, job, free, *during))
-
-
-def _obstacle(nodes: Nodes, demands: NodeDemands, job: int, free: Array) -> str:
     own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
+    if during is not None:
+        gone, kept = _blocked(nodes, own["partition"], during[0], during[1] - during[0])
+        free = np.where(gone | kept, -1, free)
     if _has_room(nodes, own, free):
         return ""
-    without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
+    without = {**WITHOUT, "features": {"members": own["partition"]}}
     if cause := next((name for name, changed in without.items() if _has_room(nodes, own | changed, free)), ""):
         return cause
     return "resource" if _has_room(nodes, own | WITHOUT["resource"] | WITHOUT["memory"], free) else "nodes"
@@ -75,27 +101,18 @@ def _amounts(schedule: Schedule, demands: NodeDemands) -> tuple[Array, Array, Ar
     return of, node, np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)])
 
 
-def _without_outages(nodes: Nodes, demands: NodeDemands, job: int, free: Array, begin: int, end: int) -> Array:
-    """Return the free amounts with -1 for nodes that an outage takes in [begin, end) and the job's reservation does not allow it."""
-    own, left = abs(nodes.reservations[int(demands.partition[job])]) if nodes.reservations else 0, free.copy()
-    for gone, since, until, _, reservation in nodes.outages:
-        if since < end and begin < until and (reservation == 0 or reservation != own):
-            left[:, gone] = -1
-    return left
-
-
-def _free_amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
+def _free_amounts(schedule: Schedule, demands: NodeDemands, capacity: Array, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
     """Yield the place of each time, and the free processors, second resource and memory of each node then, int64, in rows."""
     of, node, amounts = _amounts(schedule, demands)
     amounts = amounts * (of != job)
-    free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
+    free = capacity.astype(np.int64)
     times = np.concatenate([schedule.start[of], schedule.end[of]])
     where, changes = np.concatenate([node, node]), np.concatenate([-amounts, amounts], axis=1)
     order = np.argsort(times, kind="stable")
     parts = np.split(order, np.searchsorted(times[order], moments, side="right"))  # the changes up to each time
-    for k, (moment, rows) in enumerate(zip(moments.tolist(), parts, strict=False)):
+    for k, rows in enumerate(parts[: len(moments)]):
         np.add.at(free.T, where[rows], changes[:, rows].T)
-        yield k, _without_outages(nodes, demands, job, free, moment, moment + 1)
+        yield k, free.copy()
 
 
 def _has_room(nodes: Nodes, own: Mapping[str, int], free: Array) -> bool:

@@ -31,10 +31,10 @@ AnyExplanation = SinglePoolExplanation | MachineExplanation
 
 ITSELF, DELAYED, OTHER_HEADS = COLOURS[2], COLOURS[1], COLOURS[4]
 USERS = {
-    "ran when it was submitted": "#8A9099",
-    "had arrived before it": "#C9CDD3",
-    "arrived later": BLUE,
-    "the job itself": ITSELF,
+    "already running": "#8A9099",
+    "earlier jobs": "#C9CDD3",
+    "later jobs": BLUE,
+    "this job": ITSELF,
 }
 """The users of the processors, by colour."""
 MOST_ROWS = 40
@@ -217,12 +217,12 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
             ways = [f"{sooner_by(explanation, one)} {prepositions.get(one.what, 'with')} {_changed(explanation, one)}" for one in best]
             answer += f" It would have started {'; '.join(ways)}."
         elif explanation.alternatives:
-            answer += " It would not have started sooner with any other request or policy that was tried."
-    sections = [Section("In words", [Items(explanation.sentences)])]
+            answer += " No other request or policy that was tried would have let it start sooner."
+    sections = [Section("Course of the wait", [Items(explanation.sentences)])]
     if explanation.alternatives:
         rows = [[_changed(explanation, one), time_cell(one.gain)] for one in explanation.alternatives]
-        remark = "Each row is a simulation of all jobs with this one change, which moves other jobs too; negative: it starts later."
-        sections.append(Section("Changes that would have let it start sooner", [Table(["with", "starts sooner by"], rows), note(remark)]))
+        remark = "Each row is a simulation of all jobs with this one change, which also moves other jobs. Negative: the job starts later."
+        sections.append(Section("Changes that were tried", [Table(["change", "starts sooner by"], rows), note(remark)]))
     if overtakers:
         sections.append(Section("Jobs that overtook it", list(_overtook(explanation))))
     held = _machine_of(explanation, schedule)[3]
@@ -231,19 +231,19 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     if explanation.wait:
         narrow = explanation_figure(explanation, SLIM, FLAT)
         picture = Drawing(explanation_figure(explanation, flat=FLAT), "wait", words, words, narrow=narrow)
-    tried = "nothing that was tried" if explanation.alternatives else "nothing was tried"
+    tried = "none" if explanation.alternatives else "not tried"
     sooner = human_time(max(one.gain for one in best)) if best else tried
     return Page(
         "why a job waited",
-        f"Job {explanation.job} of the log {w.origin.name}",
+        f"Wait of job {explanation.job} on {w.origin.name}",
         [answer],
         sections,
         facts=workload_facts(w, w.origin.name),
         numbers=[
-            ("it waited in the simulation", wait),
+            ("wait in the simulation", wait),
             ("recorded wait", human_time(explanation.recorded_wait) if explanation.recorded_wait is not None else "n/a"),
-            ("later arrivals that started before it", f"{overtakers:,}"),
-            ("sooner at best, with another request or policy", sooner),
+            ("later jobs that overtook it", f"{overtakers:,}"),
+            ("largest gain by another request or policy", sooner),
         ],
         picture=picture,
         workload=w,
@@ -266,12 +266,12 @@ def _changed(explanation: AnyExplanation, one: Alternative) -> str:
 
 def _overtook(explanation: AnyExplanation) -> Iterator[Block]:
     single_pool = isinstance(explanation, SinglePoolExplanation)
-    columns = ["job", "processors", "started after its submission", "ran"]
+    columns = ["job", "processors", "started after", "ran"]
     columns += ["how", "delayed the head of the queue by"] if single_pool else []
     rows = []
     for one in explanation.overtaken_by[:LISTED]:
         row: list[Any] = [str(one.job), f"{one.procs:,}", time_cell(one.start - explanation.submit), time_cell(one.runtime)]
         rows.append([*row, Cell(HOW.get(one.how, one.how), look="wrap"), time_cell(max(one.delay, 0))] if single_pool else row)
-    yield Table(columns, rows, f"jobs that arrived after job {explanation.job} and started before it")
+    yield Table(columns, rows, f"Jobs that overtook job {explanation.job}; times from its submission")
     if len(explanation.overtaken_by) > LISTED:
-        yield note(f"The first {LISTED} of {len(explanation.overtaken_by):,}.")
+        yield note(f"The table shows the first {LISTED} of {len(explanation.overtaken_by):,}.")

@@ -12,7 +12,18 @@ from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.node_room import shortages
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import MOST_LISTED, Texts, eligible, from_reservation, headline, more, recorded
+from walltime.explanation.sentences import (
+    MOST_LISTED,
+    Texts,
+    ahead_of_it,
+    eligible,
+    from_reservation,
+    headline,
+    more,
+    overtook_it,
+    preempted,
+    recorded,
+)
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
@@ -29,15 +40,17 @@ class Obstacles:
     """The parts of a job's wait, s, by cause.
 
     `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
-    outage. `too_few`, `few_second`, `few_both`: too few processors were free, too little of the second resource, or both. `features`,
-    `memory`, `resource`, `nodes`: enough was free in its pools, but no room on single nodes: on those with its features or type of GPUs,
-    next to its memory or the second resource, or as it requests nodes. `others`: enough was free, but reserved for other jobs or held by
-    the queue order, or no scheduler had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
+    outage. `reservation`: it had room, but on nodes of a reservation for other jobs, or outside of its own. `too_few`, `few_second`,
+    `few_both`: too few processors were free, too little of the second resource, or both. `features`, `memory`, `resource`, `nodes`: enough
+    was free in its pools, but no room on single nodes: on those with its features or type of GPUs, next to its memory or the second
+    resource, or as it requests nodes. `others`: enough was free, but reserved for other jobs or held by the queue order, or no scheduler
+    had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
     """
 
     window: int = 0
     limit: int = 0
     outage: int = 0
+    reservation: int = 0
     too_few: int = 0
     few_second: int = 0
     few_both: int = 0
@@ -151,7 +164,10 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     mates = [np.array([k for k, own in enumerate(placement.limits_of) if limit in own]) for limit in limits]
     near = (schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start)
     near[job] = False
-    changes = [begin, *(moment for outage in placement.outages for moment in outage[3:5])]
+    length = int(schedule.workload.believed[job])
+    changes = [begin]
+    for first, last, known in (*(one[3:] for one in placement.outages), *(one[1:] for one in placement.reservations)):
+        changes += [first, last, max(known, first - length + 1)]  # from the last one on, a job would be planned to run into it
     changes += [moment for k in (placement.windows_of[job] if placement.windows else ()) for moment in _moments(placement, k, begin, end)]
     moments = np.unique(np.concatenate([schedule.start[near], schedule.end[near], np.array(changes, np.int64)]))
     moments = moments[(moments >= begin) & (moments < max(end, begin + 1))]
@@ -170,6 +186,8 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
         amounts = np.stack([times, schedule.workload.procs[of], placement.second[of]], axis=1)
         own = np.array([limits.count(limit), *need])
         over |= (_running(schedule, of, amounts, moments) + own > np.array(placement.limits[limit], np.float64)).any(axis=1)
+        if placement.run_seconds:
+            over |= _run_seconds(schedule, of, moments) + need[0] * length > placement.run_seconds[limit]
     shut = placement.shut(job, int(effective_times(schedule.workload, schedule.overrun)[1][job]), moments)
     lengths = np.diff(np.append(moments, max(end, begin)))
     fits, would_fit = (with_outages >= need).all(axis=1), (without >= need).all(axis=1)
@@ -177,7 +195,8 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     over |= shut
     rooms = shortages(schedule, job, moments, ~over & fits)
     waits = ~over & fits & ~np.any(list(rooms.values()), axis=0)
-    spans |= {"outage": ~over & ~fits & would_fit, **rooms, "others": waits}
+    rooms["outage"] |= ~over & ~fits & would_fit
+    spans |= {**rooms, "others": waits}
     short = ~over & ~would_fit
     procs, second = (without < need).T
     spans |= {"too_few": short & ~second, "few_second": short & ~procs, "few_both": short & procs & second}
@@ -185,6 +204,14 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
     return _pair(np.maximum(capacity - at_first[:, 0] - missing[:, 0], 0).sum(axis=0)), held
+
+
+def _run_seconds(schedule: Schedule, jobs: Array, moments: Array) -> Array:
+    """Return the processor-seconds that these jobs have, at each moment, until their limits, if they run then; int64."""
+    start, end, believed = schedule.start[jobs], schedule.end[jobs], schedule.workload.believed[jobs]
+    limits = believed if schedule.limit is None else np.minimum(schedule.limit[jobs], believed)
+    left = np.maximum(0, (start + limits)[:, None] - moments) * ((start[:, None] <= moments) & (moments < end[:, None]))
+    return np.asarray(schedule.workload.procs[jobs] @ left)
 
 
 def _moments(placement: Placement, window: int, begin: int, end: int) -> list[int]:
@@ -209,16 +236,17 @@ def _texts(why: MachineExplanation) -> Texts:
     yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
     yield from recorded(why)
     if why.wait:
-        yield "reason", f"{_obstacles(why)}; {counted(len(why.overtaken_by), 'later job')} overtook it"
+        yield "reason", f"{_obstacles(why)}; {overtook_it(len(why.overtaken_by))}"
     if why.depended:
         when = why.schedule.workload.origin.when(why.submit)
-        yield "held", f"eligible from {when}, when the jobs that it depends on had ended; its wait counts from then"
+        yield "held", f"eligible at {when}, when the jobs that it depends on had ended; its wait counts from then"
     else:
         yield from eligible(why)
     pools = f"pool {why.pools[0]}" if len(why.pools) == 1 else f"pools {listed(why.pools)}"
     free = f"in the {pools}, {why.free[0]:,} of {counted(why.capacity[0], 'processor')}"
     free += f" and {why.free[1]:,} of {amount_of(why.capacity[1], second)}" if why.second else ""
-    yield "at submission", f"{free} free; {counted(why.ahead, 'job')} ahead of it in the queue"
+    yield "at submission", f"{free} free; {ahead_of_it(why.ahead)}"
+    yield from preempted(why)
     if why.reservations:
         yield "start", from_reservation(why.reservations[0].start, why)
     if why.overtaken_by:
@@ -235,18 +263,19 @@ def _obstacles(why: MachineExplanation) -> str:
         "few_second": f"too few {RESOURCES.get(second, second)} were free" if second != "mem_mb" else "too little memory was free",
         "few_both": f"too few processors and too {'little' if second == 'mem_mb' else 'few'} {RESOURCES.get(second, second)} were free",
         "features": f"enough resources were free, but not on nodes with {_wanted(why)}",
-        "memory": "enough processors were free, but not with its memory on the same nodes",
-        "resource": f"enough processors were free, but not with its {RESOURCES.get(second, second)} on the same nodes",
-        "nodes": "enough processors were free, but not distributed over the nodes as it requests",
+        "memory": "enough processors were free, but without enough memory on the same nodes",
+        "resource": f"enough processors were free, but without enough {RESOURCES.get(second, second)} on the same nodes",
+        "nodes": "enough processors were free, but not in the requested distribution over nodes",
         "outage": "too few resources were free because of an outage",
-        "window": "the site's windows did not allow it to start at that hour",
+        "reservation": _reserved(why) if held.reservation else "",
+        "window": "the site's windows did not allow it to start",
         "limit": f"a limit held it back ({_limits(why)})",
         "others": f"enough resources were free, but reserved for other jobs or for jobs ahead of it in the queue{node}",
         "overhead": "the scheduler had not run yet, or the job was being started",
     }
     spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
     if len(spans) == 1:
-        return f"the whole time, {spans[0][1]}"
+        return f"{spans[0][1]} the whole time"
     return "; ".join(f"for {human_time(seconds)}, {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
 
 
@@ -264,6 +293,20 @@ def _wanted(why: MachineExplanation) -> str:
     return listed(names or ["its features"])
 
 
+def _reserved(why: MachineExplanation) -> str:
+    """Describe the job's own reservation, or those that kept nodes from it."""
+    placement = why.schedule.placement
+    assert placement is not None
+    tables, own = placement.machine.reservations, int(placement.reservation[why.index])
+    names = list(dict.fromkeys(one.name for one in tables))
+    if own:
+        return f"its reservation {sanitize(names[own - 1])} had not begun, or its nodes were in use"
+    until = why.start + int(why.schedule.workload.believed[why.index])
+    near = [tables[k].name for k, begin, end, _ in placement.reservations if end > why.submit and begin < until]
+    kept = listed([sanitize(name) for name in dict.fromkeys(near)])
+    return f"it had room only on nodes that were kept for {'reservation' if len(set(near)) == 1 else 'reservations'} {kept}"
+
+
 def _limits(why: MachineExplanation) -> str:
     """Describe the limits that apply to the job."""
     placement = why.schedule.placement
@@ -279,7 +322,9 @@ def limit_words(placement: Placement, limit: int, used: Sequence[int] = ()) -> s
     jobs, procs, second = placement.limits[limit]
     texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
     limited = [k for k, most in enumerate(placement.limits[limit]) if most < NEVER]
-    return " and ".join(texts[k] + (f" ({used[k]:,} in use)" if used else "") for k in limited)
+    named = [texts[k] + (f" ({used[k]:,} in use)" if used else "") for k in limited]
+    minutes = placement.run_seconds[limit] // 60 if placement.run_seconds and placement.run_seconds[limit] < NEVER else None
+    return " and ".join([*named, *([] if minutes is None else [f"{minutes:,} processor-minutes until their limits"])])
 
 
 def _overtaking(why: MachineExplanation) -> str:

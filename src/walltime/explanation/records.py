@@ -16,19 +16,19 @@ from walltime.wording import shown
 HELD_BACK = {
     "nothing": "",
     "too few": "{missing:,} too few",
-    "order": "enough, but without backfilling no job overtakes a waiting one",
+    "order": "enough, but without backfilling no job overtakes a waiting job",
     "head": "enough, but it might have delayed the head of the queue",
-    "reservations": "enough, but not for as long as it was expected to run, because of other jobs' reservations",
+    "reservations": "enough, but other jobs' reservations left too little time for its expected runtime",
     "score": "enough, but its score was too far below the score of the head of the queue",
-    "policy": "enough; the reason of the policy, which is plain Python, is unknown",
+    "policy": "enough; the reason is unknown, because the policy is plain Python",
 }
 """Why a job did not start when it was submitted; texts that follow the number of free processors."""
 HOW = {
-    "in time": "expected to end by the time reserved for the head of the queue",
-    "extra": "on processors that the head would not need",
+    "in time": "expected to end before the reservation of the head of the queue",
+    "extra": "on extra processors, which the head did not need",
     "hole": "between the reservations of others",
     "fits": "because they fitted, and no job has a reservation",
-    "order": "before it in the order of the queue",
+    "order": "ahead of it in the queue order",
     "policy": "chosen by a policy in plain Python",
 }
 """How a job could overtake."""

@@ -32,14 +32,23 @@ def texts(why: SinglePoolExplanation) -> Texts:
     if why.held:
         few, held = human_time(why.too_few), human_time(why.held)
         spans = f"too few processors were free for {few}; for another {held}, enough were free, but not for this job"
-    others = f"{counted(why.submission.ahead, 'job')} ahead of it in the queue, {counted(len(why.overtaken_by), 'later job')} overtook it"
-    yield "reason", f"{spans}; {others}"
+    yield "reason", f"{spans}; {ahead_of_it(why.submission.ahead)}, and {overtook_it(len(why.overtaken_by))}"
     yield from eligible(why)
     yield "at submission", _submission(why)
     yield from _course(why)
     if why.overtaken_by:
         yield "overtaken by", "; ".join(_overtaking(why))
     yield from sooner(why)
+
+
+def ahead_of_it(jobs: int) -> str:
+    """Return how many jobs were ahead in the queue, in words."""
+    return f"{counted(jobs, 'job') if jobs else 'no job'} {'was' if jobs < 2 else 'were'} ahead of it in the queue"
+
+
+def overtook_it(jobs: int) -> str:
+    """Return how many later jobs overtook it, in words."""
+    return f"{counted(jobs, 'later job') if jobs else 'no later job'} overtook it"
 
 
 def headline(why: Explanation, size: str) -> str:
@@ -68,8 +77,17 @@ def eligible(why: Explanation) -> Texts:
         source = "the log"
         if noted:
             source = "the machine file, in hindsight" if noted == held else "the log and, in hindsight, the machine file"
-        when = f"submitted at {w.origin.when(why.submit - held)}, eligible from {w.origin.when(why.submit)}"
-        yield "held", f"{when} (according to {source}); the wait counts from then"
+        when = f"submitted at {w.origin.when(why.submit - held)}, eligible at {w.origin.when(why.submit)}"
+        yield "held", f"{when} (according to {source}); its wait counts from then"
+
+
+def preempted(why: Explanation) -> Texts:
+    """Yield the runs of the job that ended by preemption."""
+    lost = why.schedule.lost
+    for job, start, end, requeued, _ in () if lost is None else zip(*lost, strict=True):
+        if job == why.index:
+            when, what = why.schedule.workload.origin.when(int(start)), "requeued" if requeued else "cancelled"
+            yield "preempted", f"started at {when}, ran {human_time(int(end - start))}, and was {what}"
 
 
 def _after(why: Explanation, time: int) -> str:
@@ -102,7 +120,7 @@ def _submission(why: SinglePoolExplanation) -> str:
     first = state.reserved[0] if state.reserved else None
     if state.held_back == "head" and first is not None:
         return (
-            f"{_free(why)}: enough, but {first.procs:,} were reserved for job {first.job}, the head of the queue, in "
+            f"{_free(why)}: enough, but job {first.job}, the head of the queue, had {first.procs:,} reserved in "
             f"{human_time(first.start - why.submit)}; this job was expected to run longer, and needed more than the "
             f"{counted(max(state.extra or 0, 0), 'extra processor')}"
         )
@@ -127,10 +145,13 @@ def _course(why: SinglePoolExplanation) -> Texts:
     if len(changes) > MOST_LISTED:
         kinds = Counter(change.what for _, change in changes)
         each = [f"{WAYS[what]} {kinds[what]:,} times" if kinds[what] > 1 else f"{WAYS[what]} once" for what in WAYS if kinds[what]]
-        yield "reservation", f"changed {len(changes):,} times ({', '.join(each)}), above the largest changes"
-    started = f"started{'' if made is None else f' {from_reservation(made.start, why)}'}"
+        yield "reservation", f"changed {len(changes):,} times ({', '.join(each)}); the largest changes are shown above"
     ends = [_end(one.job, one.expected_end - one.end, one.procs) for one in why.let_in[:MOST_LISTED]]
-    yield _after(why, why.start), f"{started}, when {', '.join(ends)}{more(len(why.let_in))}" if ends else started
+    started = f"started when {', '.join(ends)}{more(len(why.let_in))}" if ends else "started"
+    yield (
+        _after(why, why.start),
+        started if made is None else f"{started}; {'this was ' if ends else ''}{from_reservation(made.start, why)}",
+    )
 
 
 def _end(job: int, early: int, procs: int) -> str:
@@ -141,8 +162,7 @@ def _end(job: int, early: int, procs: int) -> str:
 def from_reservation(reserved: int, why: Explanation) -> str:
     """Compare the start with the first reservation."""
     gap = why.start - reserved
-    when = "exactly at" if gap == 0 else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'}"
-    return f"{when} its first reservation"
+    return "as first reserved" if gap == 0 else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'} its first reservation"
 
 
 def _size(pair: tuple[Change, Change]) -> float:
@@ -175,21 +195,23 @@ def _overtaking(why: SinglePoolExplanation) -> Iterator[str]:
     ways = Counter(one.how for one in overtakers)
     if len(ways) == 1:
         who = f"job {overtakers[0].job}" if len(overtakers) == 1 else counted(len(overtakers), "job")
-        yield f"{who}, {HOW[overtakers[0].how]}"
+        yield f"{who} ({HOW[overtakers[0].how]})"
     else:
-        yield f"{counted(len(overtakers), 'job')}: {', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())}"
+        yield f"{counted(len(overtakers), 'job')} ({', '.join(f'{number:,} {HOW[way]}' for way, number in ways.most_common())})"
     delays = why.delayed_by
     if delays:
         worst = sorted(delays, key=lambda one: -one.delay)[:MOST_LISTED]
         each = [f"job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)}) by {human_time(one.delay)}" for one in worst]
-        yield f"while it was first in the queue, it was delayed by {', '.join(each)}{more(len(delays))}"
+        yield f"while first in the queue, it was delayed by {', '.join(each)}{more(len(delays))}"
     elif why.head_since is not None:
-        yield "no delay while it was first in the queue"
+        yield (
+            "none of them delayed it while it was first in the queue" if len(overtakers) > 1 else "no delay while it was first in the queue"
+        )
     others = [one for one in overtakers if one.delay > 0 and one.head != why.job]
     if others:
         heads = len({one.head for one in others})
         delayed = "an earlier head of the queue" if heads == 1 else f"{heads:,} earlier heads of the queue"
-        yield f"{len(others):,} of them delayed {delayed}, by {human_time(sum(one.delay for one in others))}"
+        yield f"{len(others):,} of them delayed {delayed} by {human_time(sum(one.delay for one in others))}"
 
 
 def sooner(why: Explanation) -> Texts:
@@ -229,7 +251,7 @@ def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
         how = "backfilled" if one.kind == "backfilled" else "in turn"
         rows.append([Cell(str(one.job), value=one.job), *times, f"{one.ahead:,}", f"{one.overtaken_by:,}", how])
     columns = ["job", "wait", "processors", "requested", "jobs ahead", "overtaken by", "start"]
-    return Table(columns, rows, f"longest waits in the log {schedule.workload.origin.name} under {lower_first(schedule.title)}")
+    return Table(columns, rows, f"Longest waits on {schedule.workload.origin.name} under {lower_first(schedule.title)}")
 
 
 def more(number: int) -> str:

@@ -29,12 +29,12 @@ def infer(
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     eligible: Annotated[
         bool,
-        o.option("Write a table of the eligible time of each job, as far as it can be inferred, next to the file of --out.", advanced=True),
+        o.option("Write a table of the inferred eligible time of each job next to the file of --out.", advanced=True),
     ] = False,
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Infer the rules of a site from its log: hours, outages, parts of the machine, limits.
+    """Infer the rules of a site from its log: closed hours, outages, reserved parts of the machine, and limits.
 
     Ctrl-C ends the search, and the rules found so far are written. The exit status is 1 if the log does not fit its machine.
     """

@@ -19,7 +19,7 @@ BY_HINDSIGHT = "with the rules and eligible times, in hindsight"
 
 
 def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
-    """Simulate the plain machine, the machine with its rules, that against itself with submissions shaken by 30 s, and with hindsight.
+    """Simulate the plain machine, the machine with its rules, a shaken copy on it, and the machine with eligible times from hindsight.
 
     `chosen`: the jobs, bool, whose waits are compared with the record. `eligible`: when each job seems to have become eligible, in
     hindsight, int64 s; in the last run no job starts before that.

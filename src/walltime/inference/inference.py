@@ -110,7 +110,7 @@ class Inference:
     order: OrderChoice | None = None
 
     def period_of(self, rule: InferredRule) -> str:
-        """Return the dates between which a rule applies, as a suffix; empty if it always applies."""
+        """Return the dates between which a rule applies, to be appended to its text; empty if it always applies."""
         return period_of(self.unix_start_time, rule.since, rule.until)
 
     def as_dict(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ ABOVE = {
 
 
 def period_of(unix_start_time: int | None, since: int | None, until: int | None) -> str:
-    """Return the dates between which a rule applies, as a suffix; empty if it always applies."""
+    """Return the dates between which a rule applies, to be appended to its text; empty if it always applies."""
     times = [(word, time) for word, time in (("since", since), ("until", until)) if time is not None]
     return "".join(f", {word} {_date(unix_start_time, time)}" for word, time in times)
 

@@ -48,7 +48,7 @@ class SiteAnswers(NamedTuple):
 
 @called_kernel
 def may_start(state, jobs, asked, job):
-    """Return whether the site's rules let a job start at this instant, and which of them does not."""
+    """Return whether the site's rules let a job start at this instant, and which rule forbids it."""
     if asked.jobs[job].eligible > state.now:
         return BY_HOLD
     for k in range(len(asked.windows)):
@@ -73,7 +73,7 @@ def is_shut(state, jobs, asked, window, job):
 
 @kernel
 def hide(state, jobs, lists, asked):
-    """Take the jobs that may not start out of the lists of those that wait; how many stay."""
+    """Remove the jobs that may not start from the lists of waiting jobs; return how many stay."""
     count = 0
     for k in range(state.waiting):
         job = asked.queue[k]

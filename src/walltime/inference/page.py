@@ -32,8 +32,8 @@ def verdict(inference: Inference) -> list[str]:
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(
-            f"With the times at which jobs seem to have become eligible (held, or waiting for others), known only from the record, it "
-            f"would be {inference.hindsight.prompt_f1:.2f}."
+            "With the times at which jobs seem to have become eligible (after holds and dependencies), which are known only after the "
+            f"fact, the agreement would be {inference.hindsight.prompt_f1:.2f}."
         )
     if inference.free and inference.held:
         said.append(
@@ -47,11 +47,11 @@ def verdict(inference: Inference) -> list[str]:
 
 def order_note(order: OrderChoice) -> str:
     """Return a sentence on how well orders predict the job that starts."""
-    effects = [("effects of users", order.users), ("effects of projects besides", order.projects)]
+    effects = [("effects of users", order.users), ("effects of projects as well", order.projects)]
     known = [f", with {what} {100 * share:.0f} %" for what, share in effects if share is not None]
     return (
-        f"When a job started, {order.alternatives:.0f} jobs on average could have started. Orders that put the started job first: order of "
-        f"arrival in {100 * order.arrival:.0f} %; waiting, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
+        f"When a job started, {order.alternatives:.0f} jobs on average could have started. These orders rank it first: arrival "
+        f"in {100 * order.arrival:.0f} % of the cases; wait, size and request (a conditional logit) in {100 * order.fitted:.0f} %"
         f"{''.join(known)}; chance in {100 * order.chance:.0f} %."
     )
 
@@ -64,32 +64,33 @@ def short_verdict(inference: Inference) -> str:
     what = f"{counted(kept, 'rule')} of the site" if kept else "No rule of the site"
     change = f"rises from {before:.2f} to" if kept else "is"
     return (
-        f"{what} could be inferred from the log {inference.log}: the agreement of {inference.machine.policy} with the recorded starts "
-        f"{change} {after:.2f} (1 is perfect), in a part of the log that was not used to find rules."
+        f"{what} {'was' if kept < 2 else 'were'} inferred from {inference.log}: on a part of the log that was not used to find rules, the "
+        f"agreement of {inference.machine.policy} with the recorded starts {change} {after:.2f} (1 is perfect)."
     )
 
 
 def short_notes(inference: Inference) -> list[str]:
-    """Return the notes without the rules that were tried in vain, which are counted."""
+    """Return the notes, with the number of rejected rules in place of the rules."""
     kept = [one for one in inference.notes if not one.startswith("Left out: ")]
     tried = len(inference.notes) - len(kept)
-    return [*kept, f"Rules tried and left out: {tried}. The reasons, months, users and the order of the queue: --verbose."]
+    more = "For months, users, the queue order and the reasons for leaving rules out, add --verbose."
+    return [*kept, f"Rules tried and left out: {tried}.", more]
 
 
 def short_tables(inference: Inference) -> list[Table]:
     """Return the rules with the evidence in held-out weeks, and the free simulations next to the record, for the terminal."""
     found = inference.rules
     rules: list[Row] = [[f"{one.text}{inference.period_of(one)}", one.agreement, f"{one.better} / {one.worse}"] for one in found]
-    names = ("plain EASY", "with the rules", "the same against itself, shaken by 30 s", "with eligible times, in hindsight")
+    names = ("plain EASY", "with the rules", "with the rules, against itself shaken by 30 s", "with eligible times, in hindsight")
     runs: list[Row] = [
         [name, time_cell(run.mean_simulated), f"{run.rank_correlation:.2f}", f"{100 * run.within:.0f} %"]
         for name, run in zip(names, inference.free, strict=False)
     ]
     if inference.free:
-        runs.insert(0, ["the record", time_cell(inference.free[0].mean_recorded), "1.00", "100 %"])
+        runs.insert(0, ["recorded", time_cell(inference.free[0].mean_recorded), "1.00", "100 %"])
     tables = [
-        Table(("rule", "agreement", "weeks better / worse"), rules, "rules, with the change of the agreement in held-out weeks"),
-        Table(("simulation", "mean wait", "rank correlation", "within 10 min"), runs, "waits, simulated and recorded"),
+        Table(("rule", "agreement", "weeks better / worse"), rules, "Rules, with the change of the agreement in held-out weeks"),
+        Table(("simulation", "mean wait", "rank correlation", "within 10 min"), runs, "Recorded and simulated waits"),
     ]
     return [table for table in tables if table.rows]
 
@@ -100,7 +101,7 @@ def tables_of(inference: Inference) -> list[Table]:
     free: list[Row] = []
     for run in inference.free:
         waits = time_cell(run.mean_simulated), time_cell(run.mean_recorded)
-        trusted = "never" if run.doubt else human_time(run.trusted_from)
+        trusted = "not usable" if run.doubt else human_time(run.trusted_from)
         rank, within = f"{run.rank_correlation:.2f}", f"{100 * run.within:.0f} %"
         free.append([run.machine, f"{run.jobs:,}", *waits, rank, within, trusted])
     months: list[Row] = []
@@ -109,11 +110,11 @@ def tables_of(inference: Inference) -> list[Table]:
         agreement = f"{one.before.prompt_f1:.2f}", f"{one.after.prompt_f1:.2f}"
         months.append([one.month, f"{one.after.jobs:,}", *followed, *agreement])
     month_heads = ("month", "starts", "proposals followed", "followed promptly", "plain", "with rules")
-    heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "trusted from")
+    heads = ("", "jobs", "mean wait", "compared with", "rank correlation", "within 10 min", "error bound")
     tables = [
-        Table(("rule", "evidence", "agreement", "held-out weeks"), rules, "the site's rules", look="words2"),
-        Table(heads, free, "free simulation of the held-out weeks"),
-        Table(month_heads, months, "agreement by month", look="months"),
+        Table(("rule", "evidence", "agreement", "held-out weeks"), rules, "The site's rules", look="words2"),
+        Table(heads, free, "Free simulation of the held-out weeks"),
+        Table(month_heads, months, "Agreement by month", look="months"),
         groups_table(inference.groups),
     ]
     return [table for table in tables if table.rows]

@@ -57,7 +57,7 @@ class AtOnce(NamedTuple):
 
     @property
     def kind(self) -> tuple[int, bool, int | None, int | None]:
-        """Everything but the user."""
+        """The sort key of a limit, all fields but the user."""
         return self[1:]
 
 

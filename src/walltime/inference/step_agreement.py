@@ -69,7 +69,7 @@ def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
 
 
 def _apart(placement: Placement) -> list[tuple[int, Array]]:
-    """Return each pool with the jobs that run only there, bool."""
+    """Return each pool, with a mask of the jobs that run only there."""
     machine = placement.machine
     used = np.unique(placement.partition).tolist()
     pools = [{machine.place_of(name) for name in machine.partitions[k].pools} for k in used]
@@ -147,4 +147,4 @@ def record_note(workload: Workload, machine: Machine, scheduler: Scheduler) -> s
     score = answer.score(within=prompt_within(answer, recorded))
     text = f"In the recorded state, {scheduler.label} {score.text}. The F1 score of prompt starts is {score.prompt_f1:.2f}."
     reasons = ", ".join(f"{name} ({count:,})" for name, count in answer.blockers().items())
-    return f"{text} Reasons for recorded starts that it does not propose: {reasons}." if reasons else text
+    return f"{text} Recorded starts that it does not propose are blocked by: {reasons}." if reasons else text

@@ -1,4 +1,4 @@
-"""Gymnasium environments in which an agent learns to schedule (`pip install walltime[learn]`), and an agent that needs only numpy.
+"""Gymnasium environments in which an agent learns to schedule (`pip install walltime[learn]`), and an agent in numpy.
 
 env.py        the environments: `walltime/Backfilling-v0`, single and vectorised
 batch.py      decisions, and the arrays of many environments; the kernel is `walltime.engine.kernel.decisions`

@@ -47,7 +47,7 @@ CAVEATS = (
 
 @dataclass(frozen=True)
 class AgainstScheduler:
-    """A scheduler on the held-out windows, and the agents against it.
+    """A scheduler on the held-out windows, and the agents in comparison with it.
 
     `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
     five blocks of neighbouring windows, with the agents averaged. `over_seeds`: 90 % prediction interval for one further agent; None for
@@ -81,11 +81,11 @@ def verdict_of(metric: str, compared: Sequence[AgainstScheduler], windows: int) 
     best = max(compared, key=lambda one: one.change.mean)
     others = f"{len(compared)} other schedulers"
     if not best.is_clear:
-        answer = f"On these windows there is no clear difference between the agent and the best of {others}, {best.scheduler}."
+        answer = f"On these windows, the agent does not clearly differ from the best of {others}, {best.scheduler}."
     elif best.change.mean > 0:
-        answer = f"On these windows the best of {others}, {best.scheduler}, is better than the agent."
+        answer = f"On these windows, the best of {others}, {best.scheduler}, is better than the agent."
     else:
-        answer = f"On these windows the agent is better than each of {others}; {best.scheduler} comes closest."
+        answer = f"On these windows, the agent is better than each of {others}; {best.scheduler} comes closest."
     chosen = dict.fromkeys((best.scheduler, "easy", "easy:order=f4"))
     return (answer, *(_sentence(metric, by_name[name], windows) for name in chosen))
 
@@ -94,8 +94,8 @@ def _sentence(metric: str, one: AgainstScheduler, windows: int) -> str:
     name = metric.replace("_", " ")
     span = one.change.as_change("sampling of windows", f"{windows} held out")
     if not one.is_clear:
-        return f"Its {name} does not clearly differ from {one.scheduler}: {span}."
-    return f"Its {name} is {'lower' if one.change.mean < 0 else 'higher'} than under {one.scheduler}: {span}."
+        return f"The agent's {name} does not clearly differ from {one.scheduler}: {span}."
+    return f"The agent's {name} is {'lower' if one.change.mean < 0 else 'higher'} than under {one.scheduler}: {span}."
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,7 @@ def constant_features(observation: str, workload: Workload, planned: Array, scal
 
 
 def scales_of(workload: Workload) -> dict[str, int]:
-    """Return the largest value of each column that is scaled by it; 0 for missing columns."""
+    """Return the largest value of each column by which the column is scaled; 0 for missing columns."""
     columns = {"runtime": workload.runtime} | {name: workload.columns[name] for name in NUMBERS if name in workload.columns}
     return {name: int(columns[name].max(initial=0)) if name in columns else 0 for name in ("runtime", *NUMBERS)}
 

@@ -17,7 +17,15 @@ def learned_tables(evaluation: Evaluation) -> list[Table]:
     seeds = f"{len(evaluation.agents)} agent{'s' * (len(evaluation.agents) > 1)}"
     trained = f" trained on {evaluation.trained_on}" if evaluation.trained_on else ""
     title = f"{evaluation.log}: {evaluation.windows} held-out windows of {evaluation.window} jobs, {seeds}{trained}"
-    head = ("scheduler", f"mean {metric_name(evaluation.metric)}", "longest wait", "agent against it", "90 %: from", "to", "verdict")
+    head = (
+        "scheduler",
+        f"mean {metric_name(evaluation.metric)}",
+        "longest wait",
+        "agent compared with it",
+        "90 % interval from",
+        "to",
+        "verdict",
+    )
     return [Table(head, rows, title)]
 
 

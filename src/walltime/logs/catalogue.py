@@ -21,7 +21,7 @@ ARCHIVE = "https://www.cs.huji.ac.il/labs/parallel/workload"
 """Address of the Parallel Workloads Archive."""
 
 ACKNOWLEDGE = (
-    "Logs belong to the sites that recorded them, and must not be redistributed. If you publish results with one, please "
+    "Logs belong to the sites that recorded them and must not be redistributed. If you publish results with one, please "
     "acknowledge the archive and the source of the log."
 )
 
@@ -106,7 +106,7 @@ def find_log(log: str | os.PathLike[str]) -> Path:
     for folder in [log_folder(), *([Path(traces)] if traces else [])]:
         if (folder / entry.file).is_file():
             return folder / entry.file
-    raise LogError(f"{entry.name} is not on this machine yet; get it with: walltime fetch {entry.name}", "missing_download")
+    raise LogError(f"{entry.name} has not been downloaded yet; run: walltime fetch {entry.name}", "missing_download")
 
 
 @cache

@@ -47,7 +47,7 @@ _MINUTES_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
 
 
 def blank(texts: pl.Series) -> Array:
-    """Return which cells stand for an unknown value."""
+    """Return a mask of the cells that stand for an unknown value."""
     return texts.is_in((*BLANK, str(MISSING), f"{MISSING}.0")).to_numpy()
 
 

@@ -210,7 +210,7 @@ class Guessing:
             and self._is_constant(name, title)
             and (name == "job_id" or (name in COUNTS and re.fullmatch(r"0+(\.0*)?", texts[0])))
         ):
-            return False  # such a number is that of a cluster, and such a size is unknown
+            return False  # then the number is a cluster's, and the size is unknown
         if name in TIMES:
             waits = plain_title(title) in titles.MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
             source = None if waits else self.time(title, texts, _HALF)

@@ -19,7 +19,7 @@ from walltime.logs.input import unpacked_name
 from walltime.logs.rules import IDLE, MEANINGS
 from walltime.wording import counted, printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Array, Column, Origin, Workload
-from walltime.workload.drops import Drop, counts_of, drop_jobs
+from walltime.workload.drops import STEP, Drop, counts_of, drop_jobs
 
 Partial = Literal["summary", "parts"]
 TooWide = Literal["drop", "clip", "error"]
@@ -152,7 +152,7 @@ class JobLog:
         width = _width(self, requested_first)
         masks = _reasons_to_drop(self, submit, runtime, width, partial)
         kept, drops = _left_out(self, masks | ({"too_wide": width > machine} if too_wide == "drop" else {}), runtime, width)
-        records = drops[0].of_jobs if drops else self.records
+        records = self.records + sum(self.all_dropped().values())
         wide = kept & (width > machine)
         if too_wide == "error" and wide.any():
             first = int(np.argmax(wide))
@@ -345,7 +345,7 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
 
 
 def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
-    """Return the highest use in the recorded schedule, of what `size` counts, and how long it lasted in total, s.
+    """Return the highest total of `size` over jobs that ran at the same time, and how long it lasted in total, s.
 
     None if no job has a start, a runtime and a size.
     """
@@ -402,7 +402,7 @@ def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array
     for name in IDLE & masks.keys():
         work[masks[name]] = 0.0
     of_reader = log.all_dropped()
-    count = log.records + sum(of_reader.values())
+    count = log.records + sum(jobs for name, jobs in of_reader.items() if name != STEP)
     kept, drops = drop_jobs(masks, MEANINGS, work, count)
     total = float(np.nansum(work))
     return kept, [

@@ -70,7 +70,7 @@ class _Fields:
             place = match.end()
 
     def read(self, layout: str) -> dict[str, Any]:
-        """Add the fields of a layout to `values`, and return them; those before one that is missing or of the wrong kind stay."""
+        """Add the fields of a layout to `values`, and return them, only up to the first that is missing or of the wrong kind."""
         for name, kind in _parts(layout):
             self.values[name] = self._value(name, kind)
         return self.values

@@ -244,7 +244,7 @@ class _TablePart:
         return {**values, **times, "runtime": runtime, "requested": requested}
 
     def never_started(self, columns: Mapping[str, Array]) -> Array:
-        """Return which rows, with these columns, are of jobs that ended without a start and were not cancelled."""
+        """Return a mask of the rows whose jobs ended without a start and were not cancelled."""
         idle = (columns["runtime"] == 0) | ((columns["runtime"] < 0) & (self.status == STATUS["failed"]))
         return idle & (columns["start"] < 0) & (self.status != STATUS["cancelled"]) & ("start" in self.times)
 

@@ -43,6 +43,10 @@ def length_of(value: int | str) -> int:
 Length = Annotated[int, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")]
 
 
+PREEMPT_MODES = ("off", "cancel", "requeue")
+PreemptMode = Annotated[str, Field(known=PREEMPT_MODES)]
+
+
 def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
     """Return the names of days, given as a tuple, a name or a span; raises WorkloadError."""
     names = days.split("-", 1) if isinstance(days, str) else days
@@ -118,6 +122,10 @@ class Partition:
     """the earliest submission of such a job"""
     until: Time | None = None
     """the latest submission of such a job"""
+    preempt: PreemptMode = "off"
+    """under Slurm's scheduling, whether jobs of partitions with a higher tier may preempt its jobs: `off`, `cancel` or `requeue`"""
+    grace: Length = 0
+    """how long its jobs run on when they are preempted (s)"""
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,8 @@ class Share:
     parent: Name | None = None
     """the account that it belongs to, none for the top"""
     shares: Count = 1
+    priority: Count | None = None
+    """its part of a job's priority, as Slurm's Priority of associations; without it, that of the account, or of the parent"""
 
     def __post_init__(self) -> None:
         _check(self, f"share of {self.user or self.account!r}")
@@ -142,6 +152,18 @@ class Qos:
     name: Name
     priority: int = 0
     """its part of a job's priority"""
+    usage_factor: Annotated[float, Field(least=0)] = 1.0
+    """the factor of its jobs' use in the past use of their users and accounts, as Slurm's UsageFactor"""
+    no_reserve: bool = False
+    """whether Slurm's backfill reserves no nodes for its jobs, as with the flag NoReserve"""
+    preempts: tuple[str, ...] = ()
+    """the qualities of service whose jobs its jobs may preempt"""
+    preempt: PreemptMode = "off"
+    """whether its jobs may be preempted: `off`, `cancel` or `requeue`"""
+    grace: Length = 0
+    """how long its jobs run on when they are preempted (s)"""
+    exempt: Length | None = None
+    """how long its jobs must have run before they may be preempted (s); without it, PreemptExemptTime"""
 
 
 NodeNumbers = Annotated[int | str | None, Field(label='a number of nodes, or the numbers of some, as in "1-4,7"')]
@@ -231,13 +253,15 @@ class Limit:
     """only jobs that are submitted from then on"""
     until: Time | None = None
     """only jobs that are submitted before"""
+    run_minutes: Count | None = None
+    """maximum of processor-minutes that running jobs have until their limits, for Slurm's scheduling (GrpTRESRunMins)"""
 
     def __post_init__(self) -> None:
         for name in (*self.by, *self.among):
             if name not in LIMIT_COLUMNS:
                 raise WorkloadError(f"a limit cannot be counted by {name!r}. Valid columns: {', '.join(LIMIT_COLUMNS)}")
-        if self.jobs is None and self.procs is None and self.second is None:
-            raise WorkloadError("a limit must limit jobs, procs or the second resource")
+        if self.jobs is None and self.procs is None and self.second is None and self.run_minutes is None:
+            raise WorkloadError("a limit must limit jobs, procs, the second resource or run_minutes")
         if self.only and not self.by:
             raise WorkloadError("a limit with `only` needs `by`, the column of these values")
 
@@ -403,6 +427,7 @@ class Machine:
         _distinct("partition", [partition.name for partition in self.partitions])
         if self.qos:
             _distinct("qos", [one.name for one in self.qos])
+        self._check_preemption()
         self._places.update({pool.name: k for k, pool in enumerate(self.pools)})
         for partition in self.partitions:
             if not partition.pools:
@@ -462,6 +487,26 @@ class Machine:
     def place_of(self, pool: str) -> int:
         """Return the number of a pool."""
         return self._places[pool]
+
+    @property
+    def preempts(self) -> bool:
+        """Return whether jobs may preempt others."""
+        return any(one.preempt != "off" for one in self.partitions) or any(one.preempts for one in self.qos)
+
+    def _check_preemption(self) -> None:
+        known = [one.name for one in self.qos]
+        for qos, name in ((one.name, name) for one in self.qos for name in one.preempts if name not in known):
+            raise WorkloadError(f"qos {qos!r} preempts the unknown qos {name!r}. Valid names: {', '.join(known)}", "unknown_name")
+        lists = {one.name: set(one.preempts) for one in self.qos}
+        for name, below in lists.items():
+            while more := set().union(*(lists[other] for other in below)) - below:
+                below |= more
+            if name in below:
+                what = f"qos {name!r} preempts itself, or one that preempts it, so jobs could preempt each other forever; as in Slurm"
+                raise WorkloadError(f"{what}, shorten `preempts`", "preemption_loop")
+        if any(one.preempts for one in self.qos) and any(one.preempt != "off" for one in self.partitions):
+            what = "jobs are preempted by partition or by quality of service; remove `preempt` of the partitions, or `preempts` of the qos"
+            raise WorkloadError(what, "two_preemptions")
 
     def _check_pool(self, name: str, where: str) -> None:
         if name not in self._places:

@@ -20,9 +20,12 @@ REQUESTS = {
     "whole nodes of several sizes": "exclusive",
 }
 """The columns in which jobs request a feature, by values above 0."""
+SHOWN = {"site factor": "site_factor"}
+"""Features that are modelled if the log has their column."""
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
-BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences")
+RUN_MINUTES = "limits on minutes of running jobs"
+BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences", RUN_MINUTES)
 """Features that only the scheduling of single nodes has, where pools have them."""
 LONGEST = 500
 """The most characters that list features with unknown shares."""
@@ -36,7 +39,7 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
     `partition`: the number of each job's partition.
     """
     work = workload.procs * workload.runtime.astype(np.float64)
-    noted = {note.feature: note for note in machine.notes if note.feature}
+    noted = {note.feature: note for note in machine.notes if note.feature and SHOWN.get(note.feature) not in workload.columns}
     of_pools = {"node features": any(pool.features for pool in machine.pools), "GPU types": any(pool.gpu_type for pool in machine.pools)}
     of_pools["memory"] = any(pool.memory for pool in machine.pools)
     found: dict[str, float | None] = {}
@@ -52,16 +55,26 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
             share = float(work[column > least].sum() / max(work.sum(), 1.0))
             name = f"{feature} beyond the processors' share" if feature == "memory" and feature in noted else feature
             found |= {name: share} if share else {}
+    found |= {"preemption": None} if machine.preempts else {}
+    if any(limit.run_minutes is not None for limit in machine.limits):
+        found[RUN_MINUTES] = None
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
     return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
 
 
-def with_settings(found: Mapping[str, float | None], machine: Machine, settings: Sequence[str]) -> dict[str, float | None]:
-    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out."""
+def with_settings(
+    found: Mapping[str, float | None], machine: Machine, settings: Sequence[str], preempts: bool = False
+) -> dict[str, float | None]:
+    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out.
+
+    `preempts`: whether it preempts the jobs that the machine lets it preempt.
+    """
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
     lacks = {"reservations": not machine.reservations, "licences": not machine.licences}
     modelled = [name for name in BY_NODES if not lacks.get(name)]
     left = {name: share for name, share in found.items() if name not in modelled or name in noted}
+    if preempts and machine.preempts:
+        left.pop("preemption", None)
     return {**left, **dict.fromkeys(text for text in settings if text not in known)}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
-from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Reservation, numbers_of
+from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Qos, Reservation, numbers_of
 from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
@@ -23,7 +23,11 @@ NEVER = np.iinfo(np.int64).max
 
 PLACING_RULES = {
     "unknown_partition": ("drop", "The machine has no partition of the job's name; scontrol shows hidden partitions with --all only."),
-    "too_wide_for_partition": ("drop", "The job needs more processors, or more of the second resource, than its partition has."),
+    "too_wide_for_partition": ("drop", "The job needs more processors or nodes than its partition has, or those that it may use."),
+    "too_many_gpus": ("drop", "The job needs more GPUs than its partition has, or on each node than the nodes that it may use."),
+    "too_much_memory": ("drop", "The job needs more memory than its partition has, or on each node than the nodes that it may use."),
+    "too_much_second": ("drop", "The job needs more of the second resource than its partition has, or than the nodes that it may use."),
+    "fits_no_node": ("drop", "No nodes of the partition have together what the job requests, such as its memory next to its GPUs."),
     "depends_on_failed": ("drop", "The job depends on the success of a job that failed, was cancelled or is missing."),
     "first_partition": ("change", "The log has no partition of the job: it goes to the first partition that accepts such jobs."),
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),
@@ -42,6 +46,8 @@ PLACING_RULES = {
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
 }
 """The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
+TOO_MUCH = {"gpus": "too_many_gpus", "mem_mb": "too_much_memory"}
+"""The rules for jobs that need more of a second resource than there is, by its name; of others: too_much_second."""
 PLACING_REASONS = {name: meaning for name, (_, meaning) in PLACING_RULES.items()}
 COMPLETED = 1
 REPEATED_FOR = 4 * PERIODS["WEEKLY"]
@@ -57,7 +63,8 @@ class Placement:
     jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s). `windows`:
     hours in which jobs do not start; `windows_of`: those of each job. `reservation`: the number of each job's reservation from 1 on, by
     the order of names in the machine; 0 for none. `reservations`: the number of each of the machine's tables, its begin, end and known
-    from, s, once for each time. `licences`: the names of those that the last limits are of.
+    from, s, once for each time. `licences`: the names of those that the last limits are of. `run_seconds`: of each limit, the most
+    processor-seconds that its running jobs may have until their limits; empty without such limits.
     """
 
     machine: Machine
@@ -73,6 +80,7 @@ class Placement:
     reservation: Array
     reservations: Sequence[tuple[int, int, int, int]] = ()
     licences: Sequence[str] = ()
+    run_seconds: Sequence[int] = ()
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
         """Return whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
@@ -102,23 +110,20 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     exclusive = np.array([one.exclusive for one in machine.partitions])[partition]
     whole = np.where(exclusive, -(-workload.procs // node[partition]) * node[partition], workload.procs)
     longest = np.array([NEVER if one.max_time is None else one.max_time for one in machine.partitions])[partition]
-    wide = (whole > sums[partition, 0]) | (second > sums[partition, 1])
-    impossible = _impossible(workload, known & ~wide)
-    kept = known & ~wide & ~impossible
+    wide, much = whole > sums[partition, 0], second > sums[partition, 1]
+    impossible = _impossible(workload, known & ~wide & ~much)
+    kept = known & ~wide & ~much & ~impossible
     changed = {
         "not_limited": (wanted > 0) & (machine.second_total == 0),
         "first_partition": (workload.columns.get("partition", np.full(len(workload), MISSING)) < 0) & (len(machine.partitions) > 1),
         "whole_nodes": whole != workload.procs,
         "over_partition_limit": workload.requested > longest,
     }
+    drops = {"unknown_partition": ~known, "too_wide_for_partition": wide, TOO_MUCH.get(machine.second, "too_much_second"): much}
+    drops["depends_on_failed"] = impossible
     if not kept.any():
-        raise WorkloadError(
-            f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}; compare their partitions and sizes",
-            "no_job_fits",
-        )
-    chosen = workload.without(
-        {"unknown_partition": ~known, "too_wide_for_partition": wide, "depends_on_failed": impossible}, PLACING_REASONS
-    )
+        raise no_job_fits(workload, machine, {rule: int(dropped.sum()) for rule, dropped in drops.items()})
+    chosen = workload.without(drops, PLACING_REASONS)
     origin = replace(chosen.origin, changed=_added(workload.origin.changed, changed, kept))
     same, most = chosen.believed is chosen.requested, longest[kept]
     requested = np.minimum(chosen.requested, most)
@@ -135,8 +140,8 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         placed = replace(
             placed, columns={**placed.columns, "exclusive": np.where(whole_nodes, 1, placed.columns.get("exclusive", MISSING))}
         )
-    limits_of, limits = _limits(placed, machine, partition[kept])
-    limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept])
+    limits_of, limits, run_seconds = _limits(placed, machine, partition[kept])
+    limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept], run_seconds)
     reservation, unknown = _reservation_of(placed, machine, partition[kept])
     changed = {"over_limit": over, "got_whole_nodes": whole_nodes, "unknown_reservation": unknown}
     changes = _added(origin.changed, changed, over | whole_nodes | unknown)
@@ -156,6 +161,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         after=_after(placed, since == NEVER),
         limits_of=limits_of,
         limits=limits,
+        run_seconds=run_seconds,
         outages=[_outage(placed, machine, one) for one in machine.outages],
         windows=windows,
         windows_of=windows_of,
@@ -167,8 +173,15 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
 def over_limits(workload: Workload, placement: Placement) -> Array:
     """Return which placed jobs exceed a limit of the machine by themselves, bool: a site would never start them under it."""
-    limits_of, limits = _limits(workload, placement.machine, placement.partition)
-    return np.asarray(possible(workload, limits_of, limits, workload.procs, placement.second)[1])
+    limits_of, limits, run_seconds = _limits(workload, placement.machine, placement.partition)
+    return np.asarray(possible(workload, limits_of, limits, workload.procs, placement.second, run_seconds)[1])
+
+
+def no_job_fits(workload: Workload, machine: Machine, drops: Mapping[str, int]) -> WorkloadError:
+    """Return the error for a workload whose jobs are all dropped, this many by each rule."""
+    why = " ".join(f"{rule} ({count:,}): {PLACING_REASONS[rule]}" for rule, count in drops.items() if count)
+    none = f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}"
+    return WorkloadError(f"{none}; compare their partitions and sizes. {why}", "no_job_fits")
 
 
 def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
@@ -198,14 +211,17 @@ def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, P
     )
     limits = [*placement.limits, *((most, NEVER, NEVER) for most in (total // unit).tolist())]
     origin = replace(workload.origin, changed=_added(workload.origin.changed, {"over_limit": over}, over))
-    return replace(workload, origin=origin), replace(placement, limits=limits, limits_of=limits_of, licences=places)
+    run_seconds = [*placement.run_seconds, *(NEVER for _ in places)] if placement.run_seconds else ()
+    placement = replace(placement, limits=limits, limits_of=limits_of, licences=places, run_seconds=run_seconds)
+    return replace(workload, origin=origin), placement
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
     """Return the jobs with what the nodes of the machine do not model for them in `origin.omissions`, without placing them."""
     if machine is None:
         return workload
-    found = with_settings(omissions(workload, machine, _partitions(workload, machine)[0]), machine, ())
+    found, preempts = omissions(workload, machine, _partitions(workload, machine)[0]), (machine.policy or "").startswith("slurm")
+    found = with_settings(found, machine, (), preempts)
     return replace(workload, origin=replace(workload.origin, omissions=found))
 
 
@@ -280,7 +296,7 @@ def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) 
 
 
 def _impossible(workload: Workload, kept: Array) -> Array:
-    """Return which jobs depend on the success of a job that did not succeed, or that will not run itself; bool."""
+    """Return a mask of the jobs that depend on the success of a job that did not succeed or will not run."""
     wanted = workload.columns.get("depends_on_success")
     impossible = np.zeros(len(workload), bool)
     if wanted is None:
@@ -318,9 +334,10 @@ def _after(workload: Workload, waits: Array) -> Ragged:
     return Ragged.of([others if waiting else [] for others, waiting in zip(after, waits.tolist(), strict=True)])
 
 
-def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]]]:
-    """Return the limits of each job, and their values: one for each group of jobs that is counted separately."""
+def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]], list[int]]:
+    """Return the limits of each job, and their values: one for each group of jobs that is counted separately; and `run_seconds`."""
     limits: list[tuple[int, int, int]] = []
+    run_seconds: list[int] = []
     jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
     for limit in machine.limits:
@@ -339,6 +356,7 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
         own_limits.append(len(limits) + group)
         most_jobs, most_procs, most_second = (NEVER if value is None else value for value in (limit.jobs, limit.procs, limit.second))
         limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)
+        run_seconds += [NEVER if limit.run_minutes is None else 60 * limit.run_minutes] * (len(limits) - len(run_seconds))
     arrays, most = workload.columns.get("array_job"), workload.columns.get("array_limit")
     if arrays is not None and most is not None:
         for number in np.unique(arrays[(arrays >= 0) & (most > 0)]).tolist():
@@ -346,11 +364,18 @@ def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Rag
             jobs.append(mine)
             own_limits.append(np.full(len(mine), len(limits)))
             limits.append((int(most[mine[0]]), NEVER, NEVER))
-    return Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits)), limits
+    run_seconds += [NEVER] * (len(limits) - len(run_seconds))
+    own = Ragged.of_pairs(len(workload), np.concatenate(jobs), np.concatenate(own_limits))
+    return own, limits, run_seconds if min(run_seconds, default=NEVER) < NEVER else []
 
 
 def possible(
-    workload: Workload, limits_of: Ragged, limits: Sequence[tuple[int, int, int]], procs: Array, second: Array
+    workload: Workload,
+    limits_of: Ragged,
+    limits: Sequence[tuple[int, int, int]],
+    procs: Array,
+    second: Array,
+    run_seconds: Sequence[int] = (),
 ) -> tuple[Ragged, Array]:
     """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool.
 
@@ -360,7 +385,10 @@ def possible(
     waiting = workload.columns.get("running_since", np.zeros(len(procs))) == MISSING
     waiting &= workload.columns.get("wait", np.full(len(procs), MISSING)) < 0
     needs = np.stack([np.ones(len(procs), np.int64), procs, second], axis=1)[job]
-    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1) & ~waiting[job]
+    exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1)
+    if len(run_seconds):
+        exceeded |= (procs * np.maximum(workload.believed, workload.runtime))[job] > np.array(run_seconds, np.int64)[limits_of.items]
+    exceeded &= ~waiting[job]
     alone[job[exceeded]] = True
     return Ragged.of_pairs(len(procs), job[~exceeded], limits_of.items[~exceeded]), alone
 
@@ -414,7 +442,7 @@ def _times(workload: Workload, one: Reservation, number: int) -> list[tuple[int,
 
 
 def _reservation_of(workload: Workload, machine: Machine, partition: Array) -> tuple[Array, Array]:
-    """Return the number of each job's reservation, 0 for none, and whether the machine has not the one that a job requested; bool."""
+    """Return the number of each job's reservation, 0 for none, and a mask of the jobs whose reservation the machine lacks."""
     numbers = workload.columns.get("reservation")
     found = np.zeros(len(workload), np.int64)
     if numbers is None or not machine.reservations:
@@ -438,9 +466,13 @@ def _admits(one: Reservation, workload: Workload, job: int) -> bool:
 
 def qos_factors(workload: Workload, machine: Machine) -> Array:
     """Return the factor of each job's quality of service, 0 to 1, which logs of Slurm have as the queue; 0 where it is unknown."""
-    numbers = workload.columns.get("queue")
     most = max([1, *(one.priority for one in machine.qos)])
-    if numbers is None:
-        return np.zeros(len(workload))
-    factor = {one.name: one.priority / most for one in machine.qos}
-    return np.array([factor.get(workload.origin.name_of("queue", number), 0.0) for number in numbers.tolist()])
+    return qos_values(workload, machine, lambda one: one.priority / most, 0.0)
+
+
+def qos_values(workload: Workload, machine: Machine, value: Callable[[Qos], float], otherwise: float) -> Array:
+    """Return a value of each job's quality of service, which logs of Slurm have as the queue; `otherwise` where it is unknown."""
+    numbers = workload.columns.get("queue", np.full(len(workload), MISSING))
+    values = {one.name: value(one) for one in machine.qos}
+    of = {number: values.get(workload.origin.name_of("queue", number), otherwise) for number in np.unique(numbers).tolist()}
+    return np.array([of[number] for number in numbers.tolist()])

@@ -59,7 +59,7 @@ def carried_over(workload: Workload) -> Array:
 
 
 def _fits(workload: Workload, machine: Machine, running: Array, start: Array) -> Array:
-    """Return which running jobs find room, in order of their starts, each in its partition's pools in their order."""
+    """Return a mask of the running jobs that have room, taken in order of their starts, each in its partition's pools in order."""
     fits = np.zeros(len(workload), bool)
     if not running.any():
         return fits

@@ -63,7 +63,7 @@ class ShutHours:
         self.window, self.site, self.span, self.tick = window, site, span, tick
         self.crossing = window.crossing
         self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
-        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # one attribute, for threads' sake
+        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # one attribute, as threads share it
 
     def __deepcopy__(self, _memo: Any) -> ShutHours:
         """Return itself: all copies of a simulation share the hours."""
@@ -157,7 +157,7 @@ def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
 
 
 def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int) -> Array:
-    """Return for which jobs each window (row) holds so that all can start (see `hours_of`); `holds`: the jobs of its kind."""
+    """Return the jobs to which each window (row) applies so that all can start (see `hours_of`); `holds`: the jobs of its kind."""
     doubt = np.flatnonzero(planned > longest_between(windows, tick))  # fewer windows leave no less
     kept, planned = holds[:, doubt], planned[doubt]
     if not len(doubt):

@@ -39,7 +39,7 @@ def response(submit: Array, start: Array, runtime: Array) -> Array:
 
 
 def slowdown(wait: Array, runtime: Array) -> Array:
-    """Return the slowdown `(w + r) / r`, float64; nan if the runtime is 0, so that such jobs cannot enter a mean unnoticed.
+    """Return the slowdown `(w + r) / r`, float64; nan if the runtime is 0, so that a mean over such jobs is nan as well.
 
     `wait, runtime`: int64 seconds, shape (jobs,).
     Source: tang13, section 4.

@@ -105,11 +105,10 @@ class Support(NamedTuple):
 
 
 KERNEL = Support()
-NO_NODES = Support("", "the policy counts the processors of a pool")
-PLAIN_ON_NODES = Support("reference", "the passes of the policy on single nodes are not compiled")
+NO_NODES = Support("", "the policy only counts the processors of a pool")
+NOT_COMPILED = Support("reference", "not compiled")
 NEEDS_NODES = "the policy needs a machine of nodes; pass a machine file (--machine; in Python machine=...), see docs/guides/machines.md"
 ON_NODES: Mapping[str, Support] = {"number": Support("", NEEDS_NODES), "pools": Support("", NEEDS_NODES), "nodes": KERNEL}
-PLAIN_ON_POOLS = Support("reference", "the passes of the policy on several pools are not compiled")
 OWN_ORDER = "the policy orders the waiting jobs itself"
 
 NO_RESERVATIONS = Reservations("none", "under this policy no job has one")
@@ -181,16 +180,16 @@ class Policy(Specification):
     @property
     def machines(self) -> Mapping[str, Support]:
         """The engine for a machine that is a `number` of processors, `pools`, or single `nodes`."""
-        compiled = KERNEL if self.passes.compiled else Support("reference", "the passes of the policy are not compiled with these options")
+        compiled = KERNEL if self.passes.compiled else Support("reference", "it is compiled only with other options")
         return {"number": compiled, "pools": self.on_pools, "nodes": self.on_nodes}
 
     @property
     def on_pools(self) -> Support:
-        """The engine for a machine of several pools; by default the kernel if all readings are the papers'."""
+        """The engine for a machine of several pools; by default the kernel if all interpretations are the papers'."""
         passes = self.passes
         if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL
-        return Support("", "this interpretation needs a single-pool machine")
+        return Support("", "use other options of the policy, or a single-pool machine")
 
     @property
     def on_nodes(self) -> Support:
@@ -199,7 +198,7 @@ class Policy(Specification):
             return NO_NODES
         in_order = getattr(self, "backfill_order", None) in (None, self.order)
         compiled = self.on_pools == KERNEL and self.passes.kind == "head" and (in_order or self.passes.depth == 1)
-        return KERNEL if compiled else PLAIN_ON_NODES
+        return KERNEL if compiled else NOT_COMPILED
 
     @property
     def plans_nodes(self) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from walltime.declared import DeclaredField, Field
-from walltime.policy.base import HEAD, HEAD_STARTS, KINDS, NO_RESERVATIONS, PLAIN_ON_POOLS, Backfilling, HeadPolicy, PassSpec, pass_promises
+from walltime.policy.base import HEAD, HEAD_STARTS, KINDS, NO_RESERVATIONS, NOT_COMPILED, Backfilling, HeadPolicy, PassSpec, pass_promises
 from walltime.policy.orders import FCFS
 
 
@@ -38,7 +38,7 @@ class NoBackfilling(HeadPolicy):
 
     @property
     def passes(self) -> PassSpec:
-        """Jobs start from the head only."""
+        """Only the head of the queue starts."""
         committed = self.decisions == "committed"
         return PassSpec("head", 0, compiled=not committed, backfills=False, window=self.window, committed=committed)
 
@@ -114,7 +114,7 @@ class Double(Backfilling):
 
     display_name: ClassVar[str] = "EASY, heads doubled"
     reservations = HEAD
-    on_pools = PLAIN_ON_POOLS
+    on_pools = NOT_COMPILED
     passes = PassSpec("head", 1, head_runtime_factor=2)
     variants: ClassVar[tuple[str, ...]] = ("", "backfill-order=sjf")
 
@@ -139,7 +139,7 @@ class Relaxed(Backfilling):
 
     display_name: ClassVar[str] = "Relaxed ({omega})"
     reservations = HEAD
-    on_pools = PLAIN_ON_POOLS
+    on_pools = NOT_COMPILED
     omega: Annotated[float, Field(least=0)] = 0.5
     """largest delay of the head, in units of its expected wait"""
 

@@ -14,7 +14,7 @@ from walltime.policy.base import (
     HEAD,
     HEAD_STARTS,
     KINDS,
-    PLAIN_ON_POOLS,
+    NOT_COMPILED,
     Backfilling,
     PassSpec,
     Policy,
@@ -23,7 +23,7 @@ from walltime.policy.base import (
     pass_promises,
 )
 
-ONE_NUMBER = "the search for the best set of jobs needs a single-pool machine"
+ONE_NUMBER = "use another policy, or a single-pool machine"
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Selective(Backfilling):
     """
 
     display_name: ClassVar[str] = "Selective ({threshold})"
-    on_pools = PLAIN_ON_POOLS
+    on_pools = NOT_COMPILED
     variants: ClassVar[tuple[str, ...]] = ("", "threshold=adaptive")
     threshold: Annotated[float | Literal["adaptive"], Field(least=0)] = 2.0
     """a job has a reservation above this expansion factor; `adaptive`: the mean bounded slowdown (threshold 10 s) of the jobs that
@@ -135,7 +135,7 @@ class MultiQueue(Backfilling):
     """
 
     display_name: ClassVar[str] = "Multiple queues"
-    on_pools = PLAIN_ON_POOLS
+    on_pools = NOT_COMPILED
     bounds: Annotated[tuple[int, ...], Field(least=1)] = (100, 1000, 10_000)
     """rising bounds of the queues' planned runtimes, s"""
 
@@ -181,7 +181,7 @@ class Slack(Policy):
     display_name: ClassVar[str] = "Slack-like"
     own_order = "orders the waiting jobs itself; leave the order out"
     reservations = Reservations("all", kept=True)
-    on_pools = Support("", "the policy has one queue for the whole machine, without partitions and limits")
+    on_pools = Support("", "the policy has a single queue, without partitions and limits")
     factor: Annotated[float, Field(least=0)] = 1.0
     """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
     recent: Annotated[int, Field(least=1, most=1_000_000)] = 100

@@ -81,7 +81,7 @@ class LogView(NamedTuple):
 
     @classmethod
     def of(cls, names: Iterable[str], workload: Any, requested: Any) -> LogView:
-        """Return the existing ones of these columns of a `walltime.Workload`; `requested`: the users' requests, int64 s, per job."""
+        """Return these columns of a `walltime.Workload`, as far as they exist; `requested`: the users' requests, int64 s, per job."""
         own = {"requested": requested, "job_id": workload.job_id}
         columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(names)}
         begin = workload.origin.unix_start_time

@@ -82,18 +82,30 @@ def _write(parameter: Parameter, value: Any) -> str:
 
 NO_EFFECT = (
     *("batch_sched_delay", "bf_continue", "bf_max_time", "bf_node_space_size", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep"),
-    *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval"),
+    *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval", "preempt_send_user_signal"),
 )
 """Parameters that relieve a busy slurmctld: they have no effect on simulated passes, which take no time."""
 NOT_MODELLED = {
-    "PreemptType": ("preempt/none", "(null)", ""),
-    "PriorityWeightAssoc": ("0", "(null)", ""),
-    "PriorityWeightTRES": ("(null)", "", "0"),
+    "PreemptType": ("preempt/none", "preempt/partition_prio", "preempt/qos", "(null)", ""),
     "PriorityUsageResetPeriod": ("NONE", "(null)", ""),
     "TopologyPlugin": ("topology/none", "topology/default", "topology/flat", "(null)", ""),
 }
 """Settings for which only these values are modelled."""
 FLAGS = ("NO_FAIR_TREE", "SMALL_RELATIVE_TO_TIME")
+
+
+RESOURCES = re.compile("cpu|mem|node|gres/gpu(:.+)?")
+"""Slurm's names of the resources that may have weights."""
+
+
+def weights_of(text: str) -> dict[str, float]:
+    """Return the weights of resources in Slurm's notation, by their names in lower case; separated by commas or, in options, by colons.
+
+    >>> weights_of("CPU=1000.00,Mem=500"), weights_of("GRES/gpu:A100=2:Node=1"), weights_of("(null)")
+    ({'cpu': 1000.0, 'mem': 500.0}, {'gres/gpu:a100': 2.0, 'node': 1.0}, {})
+    """
+    found = re.findall(r"([a-z][a-z0-9/_]*(?::[a-z0-9_.-]+)?)=([0-9]+(?:\.[0-9]+)?)", text.lower())
+    return {name: float(weight) for name, weight in found}
 
 
 @dataclass(frozen=True)
@@ -119,7 +131,8 @@ class SlurmSettings:
     @property
     def multifactor(self) -> bool:
         """Whether priorities differ, which takes a weight over 0."""
-        return self["priority_type"] == "multifactor" and any(self[name] for name in PARAMETERS if name.startswith("priority_weight"))
+        weights = (self[name] for name in PARAMETERS if name.startswith("priority_weight") and name != "priority_weight_tres")
+        return self["priority_type"] == "multifactor" and (any(weights) or any(weights_of(self["priority_weight_tres"]).values()))
 
     @property
     def decay(self) -> float:
@@ -201,16 +214,32 @@ class Slurm(Policy):
     """weight of the partition's `job_factor`"""
     priority_weight_qos: Annotated[int | None, _parameter(0, setting="PriorityWeightQOS")] = None
     """weight of the priority of the job's quality of service"""
+    priority_weight_assoc: Annotated[int | None, _parameter(0, setting="PriorityWeightAssoc")] = None
+    """weight of the priority of the job's association"""
+    priority_weight_tres: Annotated[str | None, _parameter("", "word", setting="PriorityWeightTRES")] = None
+    """weights of the job's shares of its partition's resources, such as `CPU=1000:Mem=500:GRES/gpu=2000`"""
     priority_max_age: Annotated[int | None, _parameter(7 * DAY, "time", "longest_age", setting="PriorityMaxAge")] = None
     """the wait at which the age factor reaches 1"""
     priority_decay_half_life: Annotated[int | None, _parameter(7 * DAY, "time", setting="PriorityDecayHalfLife")] = None
     """half-life of past use; 0 for no decay"""
     priority_calc_period: Annotated[int | None, _parameter(300, "time", "period", setting="PriorityCalcPeriod", least=1)] = None
     """time between updates of past use and priorities"""
+    fair_share_dampening_factor: Annotated[
+        int | None, _parameter(1, "number", "dampening", setting="FairShareDampeningFactor", least=1)
+    ] = None
+    """divides use by this in the classic fair-share factor (`NO_FAIR_TREE`)"""
     priority_favor_small: Annotated[bool | None, _parameter(False, "flag", setting="PriorityFavorSmall")] = None
     """the size factor favours small jobs instead of large ones"""
     priority_flags: Annotated[str | None, _parameter("", "word", setting="PriorityFlags")] = None
     """supported: `NO_FAIR_TREE` and `SMALL_RELATIVE_TO_TIME`"""
+    preempt_exempt_time: Annotated[int | None, _parameter(0, "time", setting="PreemptExemptTime")] = None
+    """how long a job must have run before it may be preempted"""
+    preempt_youngest_first: Annotated[bool | None, _parameter(False, "flag", "youngest")] = None
+    """the latest starts are preempted first, instead of the lowest priorities and fewest nodes"""
+    preempt_reorder_count: Annotated[int | None, _parameter(1, "number", "reorders")] = None
+    """how often the jobs to be preempted are put in another order, so that fewer are enough"""
+    preempt_strict_order: Annotated[bool | None, _parameter(False, "flag", "strict")] = None
+    """that order only moves the last of them to the front"""
 
     def settings(self, machine: Mapping[str, str] | None = None) -> SlurmSettings:
         """Return all parameters, from this policy, the machine's table `[slurm]`, or the defaults, with notes for the user."""
@@ -219,6 +248,8 @@ class Slurm(Policy):
         values = {name: parameter.default for name, parameter in PARAMETERS.items()} | read | own
         flags = str(values["priority_flags"]).replace(":", ",").upper().split(",")
         notes += [f"PriorityFlags={flag}" for flag in flags if flag not in ("", "(NULL)", *FLAGS)]
+        weights = weights_of(values["priority_weight_tres"])
+        notes += [f"PriorityWeightTRES={name}" for name, weight in weights.items() if weight and not RESOURCES.fullmatch(name)]
         return SlurmSettings(values, tuple(notes))
 
     @property
@@ -251,7 +282,9 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
             notes += [] if word == "cons_res" else [f"{parameter.setting}={text}"]  # which cons_tres has replaced
         else:
             values[name] = _value(name, text)
-    for part in filter(None, (part.strip() for part in by_name.get("schedulerparameters", "").split(","))):
+    items = by_name.get("schedulerparameters", "").split(",")
+    items += [f"preempt_{item.strip()}" for item in by_name.get("preemptparameters", "").split(",") if item.strip() not in ("", "(null)")]
+    for part in filter(None, (part.strip() for part in items)):
         key, equals, value = part.partition("=")
         key = key.strip().lower()
         if key == "bf_interval" and value.strip() == "-1":

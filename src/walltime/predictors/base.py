@@ -154,7 +154,7 @@ class Predictor(Specification):
         return np.where(known, seconds, limit), basis.astype(np.uint8)
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
-        """Return caveats of its predictions for these jobs, as sentences, if the predictions were made elsewhere."""
+        """Return caveats about its predictions for these jobs, as sentences, if the predictions were made elsewhere."""
         return []
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor | None:

@@ -29,7 +29,7 @@ TWINS_WITHIN = 60
 
 
 def _chance(right: int, cases: int) -> float:
-    """Return an upper bound of the probability of as many right cases where half are expected (Hoeffding's inequality)."""
+    """Return an upper bound of the probability of this many right cases if half are expected (Hoeffding's inequality)."""
     over = right / cases - 0.5 if cases else 0.0
     return math.exp(-2 * cases * over**2) if over > 0 else 1.0
 
@@ -43,7 +43,7 @@ class Close(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """An upper bound of the probability of as many close ones where half of them are expected, which is more than a third."""
+        """An upper bound of the probability of this many close predictions if half of them are expected, which is more than a third."""
         return _chance(self.close, self.around)
 
 
@@ -109,12 +109,12 @@ class Twins(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """An upper bound of the probability that a function of earlier jobs has as many right."""
+        """An upper bound of the probability that a function of earlier jobs has this many pairs right."""
         return _chance(self.right, self.pairs)
 
     @property
     def suspicious(self) -> bool:
-        """Whether the predictions use information that the log does not have at submission."""
+        """Whether the predictions seem to use information that is unknown at submission."""
         return self.chance <= SURE
 
 

@@ -46,7 +46,7 @@ def clean(
     out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
     output: PageOutput,
 ) -> None:
-    """Clean, cut, scale or shake a log, show what changed, and write the result as a log."""
+    """Remove jobs from a log, cut, scale or shake it, show what changed, and write the new log."""
     from walltime.logs.convert import write_workload
     from walltime.workload.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.workload.cleaning import clean as remove_jobs
@@ -93,12 +93,12 @@ def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path
 def _blocks(report: CleaningReport, bursts: list[Flurry]) -> Iterator[Table | str]:
     from walltime.tables import Table
 
-    yield from report.after.origin.steps or ["Nothing was changed."]
+    yield from report.after.origin.steps or ["No job was removed or changed."]
     if bursts:
         rows = [[str(f.user), f"{f.jobs:,}", f"{100 * f.share:.0f} %", f.filter] for f in bursts]
-        yield Table(["user", "jobs", "share", "filter"], rows, "flurries", texts=-1)
+        yield Table(["user", "jobs", "share", "filter"], rows, "Flurries", texts=-1)
     if report.removed:
-        yield Table(["jobs", "filter"], [[f"{count:,}", text] for text, count in report.removed.items()], "removed", texts=-1)
+        yield Table(["jobs", "filter"], [[f"{count:,}", text] for text, count in report.removed.items()], "Removed jobs", texts=-1)
     rows = [[name.removesuffix(" (s)"), *(_value(name, value) for value in values)] for name, *values in report.rows()]
     yield Table(["", "before", "after"], rows, report.before.origin.name)
 

@@ -57,10 +57,12 @@ def fetch(
     record = {name: getattr(fetched.entry if name in ("name", "procs") else fetched, name) for name in names} | {
         "acknowledge": list(thanks)
     }
-    checked = "recorded; no published checksum" if fetched.verified == "first download" else f"equals that of the {fetched.verified}"
-    lines = [f"{fetched.entry.name}: {fetched.path}", f"sha256 {fetched.sha256} ({checked})", ACKNOWLEDGE]
+    checked = (
+        "recorded now; none is published" if fetched.verified == "first download" else f"equal to the checksum of the {fetched.verified}"
+    )
+    lines = [f"{fetched.entry.name}: {fetched.path}", f"SHA-256: {fetched.sha256} ({checked})", ACKNOWLEDGE]
     if thanks:
-        lines.append(f"Please acknowledge, by request of the log's header: {'; '.join(' '.join(line.split()) for line in thanks)}")
+        lines.append(f"To acknowledge, according to the log's header: {'; '.join(' '.join(line.split()) for line in thanks)}")
     output.show(record, lines)
 
 
@@ -73,25 +75,23 @@ def _data_set(name: str, about: About, wanted: Sequence[str], output: Output) ->
 
     files, licence = files_of(about)
     if not files:
-        raise LogError(
-            f"{about.title} must be downloaded by hand from {about.page}; its files are then recognised, or read with --mapping {name}"
-        )
+        raise LogError(f"download {about.title} by hand from {about.page}; its files are then recognised, or read with --mapping {name}")
     unknown = [pattern for pattern in wanted if not any(fnmatch(file.name, pattern) for file in files)]
     if unknown:
         raise LogError(f"{name} has no file {printable(unknown[0])}; it has {', '.join(printable(file.name) for file in files[:20])}")
     folder = log_folder() / name
-    terms = f"licence: {printable(licence) or 'not stated'}; {about.page}"
+    terms = f"Licence: {printable(licence) or 'not stated'}; source: {about.page}"
     record = {"name": name, "page": about.page, "licence": licence, "folder": folder}
     if not wanted:
         here = {file.name: (folder / file.name).is_file() for file in files}
         rows = [
-            [printable(one.name), "not stated" if one.size is None else f"{one.size / 1e6:,.1f}", "yes" if here[one.name] else ""]
+            [printable(one.name), "not stated" if one.size is None else f"{one.size / 1e6:,.1f}", "yes" if here[one.name] else "no"]
             for one in files
         ]
-        how = f"download with walltime fetch {name} FILE, or '*' for all"
+        how = f"To download: walltime fetch {name} FILE, or '*' for all files."
         output.show(
             record | {"files": [asdict(one) | {"here": here[one.name]} for one in files]},
-            [Table(["file", "MB", "here"], rows, about.title, texts=1), terms, how],
+            [Table(["file", "MB", "on disk?"], rows, about.title, texts=1), terms, how],
         )
         return
     got = []
@@ -125,7 +125,7 @@ def _list(output: Output, verbose: bool) -> None:
         for e in CATALOGUE
     ]
     rows = [[e.name, f"{e.procs:,}", e.file, "yes" if here[e.name] else "no", e.used if verbose else ""] for e in CATALOGUE]
-    table = Table(["name", "processors", "file", "on disk?", "used by"], rows, "logs of the Parallel Workloads Archive", texts=-1)
+    table = Table(["name", "processors", "file", "on disk?", "used by"], rows, "Logs of the Parallel Workloads Archive", texts=-1)
     sets = [
         {"name": name, **{key: getattr(one, key) for key in ("title", "page", "size", "licence")}, "fetched": bool(one.zenodo or one.files)}
         for name, one in _data_sets().items()
@@ -134,8 +134,13 @@ def _list(output: Output, verbose: bool) -> None:
     for one in sets:
         terms = f"; size {one['size'] or 'not stated'}; licence {one['licence'] or 'not stated'}; {one['page']}"
         facts.append((f"{one['name']}{' *' if one['fetched'] else ''}", one["title"] + (terms if verbose else "")))
-    more = [] if verbose else ["Papers, sizes, licences and addresses: --verbose."]
-    about = Facts("data sets", facts)
-    notes = caveats(["A star marks data sets whose files walltime fetch NAME lists and downloads.", *more])
+    more = [] if verbose else ["For papers, sizes, licences and addresses, add --verbose."]
+    about = Facts("Data sets", facts)
+    notes = caveats(
+        [
+            "walltime fetch NAME downloads a log, or lists the files of a data set marked with a star; download other data sets by hand.",
+            *more,
+        ]
+    )
     record = {"folder": log_folder(), "logs": [log | {"here": here[log["name"]]} for log in logs], "data_sets": sets}
     output.show(record, [table, about, *notes])

@@ -133,7 +133,7 @@ def _blocks(record: dict[str, Any], w: Workload) -> Iterator[Facts | str]:
     sizes = f"{record['serial_percent']:.0f} % serial, {record['power_of_two_percent']:.0f} % powers of two"
     facts = [
         ("processors", f"{record['procs']:,}", ""),
-        ("offered load", achieved, "the model's own" if asked is None else f"{100 * asked:g} % requested"),
+        ("offered load", achieved, "as drawn by the model" if asked is None else f"{100 * asked:g} % requested"),
         ("span of submissions", f"{record['span'] / 86_400:,.1f} days", gap),
         ("mean runtime", human_time(record["mean_runtime"]), f"median {human_time(record['median_runtime'])}"),
         ("mean request", human_time(record["mean_requested"]), record["estimates"] or "equal to the runtime"),

@@ -43,7 +43,7 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
         log = read_shown(trace, **reading.of_file | {"skip_bad_lines": True})
     except LogError as error:
         if error.code in ("unknown_columns", "ambiguous_columns"):
-            columns = Table(["title", "meaning", "first values"], columns_of(trace), "columns of the table", texts=-1)
+            columns = Table(["title", "meaning", "first values"], columns_of(trace), "Columns of the table", texts=-1)
             output.show({"trace": str(trace), "columns": columns.records()}, [columns])
         raise
     estimate = None
@@ -126,7 +126,7 @@ def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
         return counted(procs, "processor")
     basis = "the widest job"
     if estimate["seconds"] is not None:
-        basis = f"this many were busy at once, for {human_time(estimate['seconds'])} in total"
+        basis = f"the most that were busy at once, for {human_time(estimate['seconds'])} in total"
     if estimate["nodes"] is not None:
         basis += f"; {counted(estimate['nodes'], 'node')}, for {human_time(estimate['nodes_seconds'])}"
     return f"{counted(procs, 'processor')}, estimated ({basis}); confirm or correct it with --procs {procs}"
@@ -144,16 +144,19 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     elif facts["unix_start_time"] is not None:
         period = f"{days}; beyond the calendar's range"
     users = "" if facts["users"] is None else f" from {counted(facts['users'], 'user')}"
-    layout = f", with further fields as of {facts['layout']}" if facts["layout"] else ""
+    layout = f", with further fields as in {facts['layout']}" if facts["layout"] else ""
     requests = "not recorded"
     if facts["distinct_requests"] is not None:
         used = human_percent(100 * facts["mean_use_of_request"])
-        requests = f"{used} of the requested time is used; {facts['distinct_requests']:,} distinct values"
+        requests = f"{used} of the requested time is used; {counted(facts['distinct_requests'], 'distinct value')}"
     rows = [
         ("machine", _size_text(facts["procs"], facts["procs_estimated"])),
         ("period", period),
-        ("jobs", f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
-        ("offered load", f"{percent(w.offered_load)} of the processor time of the machine"),
+        (
+            "jobs",
+            f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
+        ),
+        ("offered load", f"{percent(w.offered_load)} of the machine's processor time"),
         ("requests", requests),
         ("log", f"{facts['format']}{layout}; {counted(facts['records'], 'record')}; SHA-256 {facts['sha256'][:16]}..."),
     ]
@@ -162,10 +165,10 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     lines = [[what, time_cell(facts[f"mean_{name}"]), *(time_cell(shares[name][at]) for at in ("50", "90", "100"))] for what, name in named]
     wide = [facts["mean_procs"], *(shares["procs"][at] for at in ("50", "90", "100"))]
     lines.append(["processors", Cell(f"{wide[0]:,.1f}", value=wide[0]), *(Cell(f"{value:,.0f}", value=value) for value in wide[1:])])
-    yield Table(["", "mean", "median", "90 %", "largest"], lines, "per job")
+    yield Table(["", "mean", "median", "90 %", "largest"], lines, "Per job")
     for title, column, key in (
-        ("how the columns were recognised; walltime mapping writes it", "column", "recognised"),
-        ("fields beyond the 18th", "field", "further_fields"),
+        ("Columns as they were recognised (walltime mapping writes them to a file)", "column", "recognised"),
+        ("Fields beyond the 18th", "field", "further_fields"),
     ):
         if facts[key]:
             yield Table([column], [[line] for line in facts[key]], title, texts=-1)
@@ -194,4 +197,4 @@ def _quality(facts: dict[str, Any]) -> Facts | str:
         for what in ("dropped", "changed", "noticed")
         for rule, count in facts[what].items()
     ]
-    return Facts("data quality, in records", rows) if rows else "data quality: no record dropped or changed, nothing unusual"
+    return Facts("Data quality, in records", rows) if rows else "Data quality: no record was dropped or changed, and none is unusual."

@@ -26,12 +26,12 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
     lost = f"; {counted(dropped, 'record')} cannot be simulated" if dropped else ""
     answer = (
         f"{w.origin.name} has {counted(len(w), 'job')} over {human_time(span)}, on a machine of {counted(w.machine_procs, 'processor')}. "
-        f"On average, jobs would keep {load} of it busy and use {use} of their requested time{lost}."
+        f"The offered load is {load}, and jobs use {use} of their requested time on average{lost}."
     )
-    numbers = [("jobs", f"{len(w):,}"), ("offered load", load), ("of the request is used", use)]
+    numbers = [("jobs", f"{len(w):,}"), ("offered load", load), ("mean use of the request", use)]
     picture = None
     if len(w) > 1:
-        words = "Distributions of processors, runtimes, and times between arrivals, and arrivals by hour of the day."
+        words = "Distributions of job sizes, runtimes and interarrival times, and arrivals by hour of the day."
         picture = Drawing(compare_workloads([w], None, FIRST_SCREEN), "jobs", words, words)
-    record, kind = provenance(w, command=command), "content of a log"
+    record, kind = provenance(w, command=command), "contents of a log"
     return Page(kind, w.origin.name, [answer], list(sections(blocks)), numbers=numbers, picture=picture, workload=w, record=record)

@@ -47,6 +47,6 @@ def _list(output: Output) -> None:
 
     abouts = {name: one.about for name, one in shipped().items() if one.about is not None}
     rows = [(name, about.title) for name, about in abouts.items()]
-    told = "Such files are recognised; --mapping NAME chooses a mapping. Addresses: --json."
+    told = "Files with these layouts are recognised; --mapping NAME selects a mapping. For addresses, add --json."
     record = {"mappings": {name: {"title": about.title, "page": about.page} for name, about in abouts.items()}}
-    output.show(record, [Facts("mappings of known data sets", rows), told])
+    output.show(record, [Facts("Mappings of known data sets", rows), told])

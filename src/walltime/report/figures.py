@@ -319,7 +319,7 @@ def shortened(name: str, letters: int = LETTERS) -> str:
 
 
 def look(k: int) -> dict[str, Any]:
-    """Return the style of line `k`."""
+    """Return the style of the line with number `k`."""
     return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
 
 

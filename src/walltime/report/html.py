@@ -32,6 +32,7 @@ from walltime.report.page import (
 from walltime.tables import Cell, Column, Table
 from walltime.wording import UNDEFINED, human_percent
 from walltime.workload import Workload
+from walltime.workload.drops import jobs_only
 
 ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
 """Content security policy: the page may load nothing."""
@@ -78,7 +79,7 @@ def render(page: Page) -> str:
         _caveats(page.caveats),
         _contents(sections),
         *map(_section, sections),
-        f"<footer>Made by walltime {escape(version())}. The page holds everything it shows; nothing is loaded.</footer>",
+        f"<footer>Made by walltime {escape(version())}. This file is self-contained: it loads nothing from the network.</footer>",
         "</main>",
         page.interactive,
         _scripts(EVERYTHING if page.interactive else TABLES, library=bool(page.interactive)),
@@ -167,11 +168,11 @@ def _origin(page: Page) -> list[Section]:
     flat = {name: value for name, value in page.record.items() if name not in ("settings", "dropped", "left_out", "changed", "noticed")}
     flat |= dict(page.record.get("settings", {}))
     rows = [[name, Cell(_plain(name, value) or UNDEFINED, look="wrap")] for name, value in flat.items()]
-    blocks: list[Block] = [Table(["what", "value"], rows, "Provenance", texts=-1)]
+    blocks: list[Block] = [Table(["entry", "value"], rows, "Provenance", texts=-1)]
     if page.repetition:
-        blocks += [Heading("Command to reproduce it"), Code(page.repetition)]
+        blocks += [Heading("Command to reproduce this page"), Code(page.repetition)]
     whole = json.dumps(page.record if page.data is None else page.data, indent=2, ensure_ascii=False)
-    return [*sections, Section("Provenance", [*blocks, Fold("The same as JSON", [Code(whole)])])]
+    return [*sections, Section("Provenance", [*blocks, Fold("Provenance and results as JSON", [Code(whole)])])]
 
 
 def _rules(workload: Workload) -> list[Block]:
@@ -180,16 +181,16 @@ def _rules(workload: Workload) -> list[Block]:
     total = max(origin.records, len(workload), 1)
     rows = [
         [one.rule, "dropped", f"{one.jobs:,}", human_percent(100 * one.share_of_jobs), human_percent(100 * one.share_of_work)]
-        for one in origin.drops
+        for one in jobs_only(origin.drops)
     ] + [
         [rule, did, f"{count:,}", human_percent(100 * count / total), ""]
-        for did, counts in (("changed", origin.changed), ("noticed, unchanged", origin.noticed))
+        for did, counts in (("changed", origin.changed), ("kept", origin.noticed))
         for rule, count in counts.items()
     ]
     read = f"Records read: {origin.records:,}; jobs simulated: {len(workload):,}."
     if not rows:
-        return [Paragraph(f"No rule dropped or changed a job. {read}")]
-    head = ["rule", "action", "jobs", "of the records", "of the work"]
+        return [Paragraph(f"No record was dropped or changed. {read}")]
+    head = ["rule", "action", "jobs", "of all records", "of all work"]
     return [Paragraph(read), Table(head, rows, "Jobs per rule", texts=-1)]
 
 

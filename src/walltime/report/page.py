@@ -1,4 +1,4 @@
-"""Pages as values; html.py, terminal.py and pdf.py render them."""
+"""The parts of a page as values; html.py, terminal.py and pdf.py render them."""
 
 from __future__ import annotations
 
@@ -184,12 +184,12 @@ def workload_facts(workload: Workload, log: str) -> list[tuple[str, str]]:
         ("log", log),
         ("jobs", f"{len(workload):,}"),
         ("processors", f"{workload.machine_procs:,}"),
-        ("submitted over", human_time(span)),
+        ("period of submissions", human_time(span)),
         ("offered load of the log", human_percent(100 * workload.offered_load)),
     ]
     days = [workload.origin.moment(time) for time in workload.submit[[0, -1]].tolist()] if len(workload) else []
     if days and all(days):
-        values.append(("from, to", ", ".join(f"{day:%Y-%m-%d}" for day in days)))
+        values.append(("first and last submission", ", ".join(f"{day:%Y-%m-%d}" for day in days)))
     return values
 
 
@@ -200,10 +200,10 @@ def sections(blocks: Iterable[Part]) -> Iterator[Section]:
     for block in blocks:
         if isinstance(block, Table | Facts):
             if parts:
-                yield Section(title or "In words", parts)
+                yield Section(title or "Summary", parts)
             table = block if isinstance(block, Table) else block.table()
             title, parts = table.title.partition(":")[0] or "The table", [table]
         elif block:
             parts.append(Paragraph(block) if isinstance(block, str) else block)
     if parts:
-        yield Section(title or "In words", parts)
+        yield Section(title or "Summary", parts)

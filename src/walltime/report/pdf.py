@@ -59,7 +59,7 @@ def mail_text(page: Page, attached: str) -> str:
     lines += [f"  {what}: {value}" for what, value in page.numbers]
     lines += [""] if page.numbers else []
     for caveat in page.caveats[:2]:
-        lines += textwrap.wrap(f"Keep in mind: {caveat}", MAIL_WIDTH)
+        lines += textwrap.wrap(f"Note: {caveat}", MAIL_WIDTH)
     lines += [*_further(page, 2), *([""] if page.caveats else [])]
     lines.append(f"Attached: {attached}")
     return "\n".join(lines) + "\n"
@@ -131,7 +131,7 @@ def _first(side: _Side, page: Page) -> None:
 def _further(page: Page, shown: int) -> list[str]:
     """Return a sentence on further caveats, if there are more than shown."""
     more = len(page.caveats) - shown
-    return [f"{more} further caveat{' is' if more == 1 else 's are'} on the page itself."] if more > 0 else []
+    return [f"{more} further caveat{' is' if more == 1 else 's are'} on the HTML page."] if more > 0 else []
 
 
 def _picture(side: _Side, drawing: Drawing) -> None:
@@ -219,7 +219,7 @@ def _put_table(side: _Side, table: Table) -> bool:
         side.top += line
     left = [f"{len(table.rows) - len(rows)} rows" if len(table.rows) > len(rows) else "", "" if shown == len(heads) else "columns"]
     if any(left):
-        side.paragraph(f"Further {' and '.join(filter(None, left))} are on the page itself.", 7, SOFT)
+        side.paragraph(f"Further {' and '.join(filter(None, left))} are on the HTML page.", 7, SOFT)
     side.top += 8
     return True
 

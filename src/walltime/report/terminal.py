@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from walltime.tables import Facts, Table
@@ -40,6 +40,17 @@ def console() -> Console:
     return Output(width=None if _has_width() else WIDTH, highlight=False)
 
 
+def print_blocks(blocks: Iterable[Part]) -> None:
+    """Print parts of pages, with an empty line around tables and facts, and before a line that ends in a colon, such as `Notes:`."""
+    last: Part = ""
+    for block in blocks:
+        heading = isinstance(block, str) and block.endswith(":")
+        if last and (heading or any(isinstance(one, Table | Facts) for one in (last, block))):
+            print_text("")
+        print_block(block)
+        last = block
+
+
 def print_block(block: Part) -> None:
     """Print a part of a page; omit what only a page can show."""
     from walltime.report import page
@@ -61,8 +72,7 @@ def print_block(block: Part) -> None:
         case page.Code():
             print(block.text)
         case page.Fold() | page.Group():
-            for inside in block.blocks:
-                print_block(inside)
+            print_blocks(block.blocks)
 
 
 def print_text(text: str, begin: str = "") -> None:
@@ -98,7 +108,7 @@ def _print_table(table: Table) -> None:
     from rich.text import Text
 
     out = console()
-    room = out.width - 2
+    room = out.width
     cells = [[_printable(cell.words) for cell in row] for row in table.cells]
     shown = [k for k in range(len(table.columns)) if not k or not cells or any(row[k] for row in cells)]
     heads = [table.heads[k].name.replace("\xad", "") for k in shown]
@@ -123,15 +133,17 @@ def _print_table(table: Table) -> None:
         widths[0] = narrowest[0] = max([_width(heads[0], words=True), *(_width(row[0]) for row in rows)])
     if table.title:
         out.print(Text("\n".join(_filled(_printable(table.title), out.width)), style="bold"))
-    for block in columns_of_blocks(narrowest, room, max(table.texts, 1)):
-        lines = Lines(box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, block in enumerate(columns_of_blocks(narrowest, room, max(table.texts, 1))):
+        if number:
+            out.print()
+        lines = Lines(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
         gaps = BETWEEN * (len(block) - 1)
         fitted = fit([widths[k] for k in block], [narrowest[k] for k in block], room - gaps)
         for k, width in zip(block, fitted, strict=True):
             lines.add_column(Text(heads[k]), justify="left" if text[k] else "right", overflow="fold", width=width)
         for row in rows:
             lines.add_row(*(Text(row[k]) for k in block))
-        out.width = max(out.width, sum(fitted) + gaps + 2)
+        out.width = max(out.width, sum(fitted) + gaps)
         out.print(lines)
 
 

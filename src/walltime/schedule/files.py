@@ -14,18 +14,19 @@ from walltime.dataframes import pl
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
 from walltime.provenance import provenance
-from walltime.workload import LIMIT, SCHEDULE_COLUMNS, Array, Origin, Workload
+from walltime.workload import INTERRUPTED, LIMIT, SCHEDULE_COLUMNS, Array, Origin, Workload
 
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")
 KINDS = ("immediate", "reserved", "backfilled")
 """The kinds of start, by the numbers of the column `kind`."""
-NAMES = (*(column.name for column in SCHEDULE_COLUMNS), LIMIT.name)
+FURTHER = (LIMIT.name, INTERRUPTED.name)
+NAMES = (*(column.name for column in SCHEDULE_COLUMNS), *FURTHER)
 
 
 def schedule_table(columns: Mapping[str, Array]) -> pl.DataFrame:
     """Return the columns of a schedule (`Schedule.columns`) as a table, one row per job by arrival."""
-    return pl.DataFrame({name: columns[name] for name in NAMES if name in columns or name != LIMIT.name})
+    return pl.DataFrame({name: columns[name] for name in NAMES if name in columns or name not in FURTHER})
 
 
 def table_of_jobs(workload: Workload, columns: Mapping[str, Array]) -> pl.DataFrame:

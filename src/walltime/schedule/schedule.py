@@ -12,6 +12,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.dataframes import pl
+from walltime.engine.problem import LostRuns
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
@@ -30,7 +31,7 @@ from walltime.schedule.groups import (
     recorded_rows,
 )
 from walltime.tables import Facts, number
-from walltime.wording import counted, human_time
+from walltime.wording import counted, human_percent, human_time
 from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
@@ -62,10 +63,11 @@ class Schedule:
     submit times if they depend on the schedule (feedback), else None. `seconds`: duration of the stages of the run. `dynamics`: the effects
     of backfilling, None unless requested. `predictions`: None without a predictor. `engine`: `kernel` or `reference`; `simulated_on`: the
     simulated kind of machine, `number`, `pools` or `nodes`; pools that are only a number of processors for these jobs are simulated as one.
-    `dialect`: the readings of the rules. On a machine with several pools, `placement`: the jobs' needs; `given`: processors and units of
-    the second resource that each job had in each pool, int64, shape (jobs, pools, 2). Under Slurm's scheduling, `slots`: the jobs' shares
-    of nodes, four int64 arrays: the job's index, the node, processors, units of the second resource; `limit`: the jobs' limits, int64 s,
-    None if these are the requests.
+    `dialect`: the interpretations of the papers. On a machine with several pools, `placement`: the jobs' needs; `given`: processors and
+    units of the second resource that each job had in each pool, int64, shape (jobs, pools, 2). Under Slurm's scheduling, `slots`: the jobs'
+    shares of nodes, four int64 arrays: the job's index, the node, processors, units of the second resource; `limit`: the jobs' limits,
+    int64 s, None if these are the requests. Also `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued
+    job has the times of its last run, and waits until then.
     """
 
     workload: Workload
@@ -87,6 +89,7 @@ class Schedule:
     given: Array | None = None
     slots: Sequence[Array] | None = None
     limit: Array | None = None
+    lost: LostRuns | None = None
 
     def __len__(self) -> int:
         return len(self.start)
@@ -242,19 +245,63 @@ class Schedule:
     def columns(self) -> dict[str, Array]:
         """Return the columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
 
-        If Slurm has shortened limits, a further column `limit` has them.
+        If Slurm has shortened limits, a further column `limit` has them. If jobs were preempted, the column `interrupted` is 1 for those
+        whose last run was.
         """
         w = self.workload
         columns = {"job_id": w.job_id, "submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs}
         columns |= {"requested": w.requested, "runtime": self.runtime, "believed": w.believed}
         columns |= {"kind": self.kind, "reserved_start": self.reserved_start}
-        return columns if self.limit is None else columns | {"limit": self.limit}
+        columns |= {} if self.limit is None else {"limit": self.limit}
+        if self.lost is None or not len(self.lost.job):
+            return columns
+        interrupted = np.zeros(len(self), np.int64)
+        interrupted[self.lost.job[self.lost.requeued == 0]] = 1
+        return columns | {"interrupted": interrupted}
+
+    def rows(self) -> dict[str, Array]:
+        """Return the rows of a schedule file: `columns`, with a row for each run of a requeued job, the last run last.
+
+        In the rows of preempted runs, `interrupted` is 1.
+        """
+        columns = self.columns()
+        if "interrupted" not in columns or self.lost is None:
+            return columns
+        lost = LostRuns(*(values[self.lost.requeued > 0] for values in self.lost))
+        runs = {name: values[lost.job] for name, values in columns.items()}
+        runs |= {"start": lost.start, "end": lost.end, "runtime": lost.end - lost.start, "kind": lost.kind.astype(np.uint8)}
+        runs["interrupted"] = np.ones(len(lost.job), np.int64)
+        order = np.argsort(np.concatenate([lost.job, np.arange(len(self))]), kind="stable")
+        return {name: np.concatenate([runs[name], values])[order] for name, values in columns.items()}
+
+    def preemption(self) -> dict[str, float]:
+        """Return the number of preempted jobs, of their preempted runs, and the processor-seconds of these runs, which are lost."""
+        assert self.lost is not None
+        seconds = float((self.workload.procs[self.lost.job] * (self.lost.end - self.lost.start)).sum())
+        return {"jobs": len(np.unique(self.lost.job)), "runs": len(self.lost.job), "lost_procseconds": seconds}
+
+    @property
+    def preemption_notes(self) -> list[str]:
+        """Return sentences on preempted jobs, and on runs of requeued jobs that are separate jobs of the log; none without preemption."""
+        if self.lost is None:
+            return []
+        jobs, runs, lost = self.preemption().values()
+        rows = self.rows()
+        share = human_percent(100 * lost / max(float((rows["procs"] * (rows["end"] - rows["start"])).sum()), 1.0))
+        said = [
+            f"{self.title} preempts {jobs:,} of {len(self):,} jobs, {counted(int(runs), 'run')}: {share} of the processor time is lost."
+        ]
+        if separate := self.workload.origin.noticed.get("requeued", 0):
+            said.append(f"The log's {counted(separate, 'run')} of requeued jobs count as separate jobs; --join-runs joins them.")
+        return said
 
     def audit(self) -> AuditReport:
         """Check this schedule against its workload and the promises of its policy (see `walltime.audit`)."""
         from walltime.auditor import audit
 
-        columns = self.columns() if self.given is None else self.columns() | {"given": self.given}
+        columns = self.rows()
+        if self.given is not None:
+            columns["given"] = self.given[self.workload.places_of(columns["job_id"])]
         prediction = None if self.predictions is None else self.predictions.prediction
         rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect, "prediction": prediction}
         return audit(self.workload, columns, self.policy, placement=self.placement, slots=self.slots, **rules)
@@ -286,7 +333,8 @@ class Schedule:
     def write(self, path: str | Path) -> Path:
         """Write atomically to .csv, .parquet, .swf or .swf.gz, and return the path. Raises OutputError."""
         rules = {"overrun": self.overrun, "coincident": self.dialect.coincident, "dialect": self.dialect.label}
-        return write_schedule(Path(path), self.workload, self.columns(), policy=self.label, **rules)
+        columns = self.columns() if ".swf" in Path(path).suffixes else self.rows()
+        return write_schedule(Path(path), self.workload, columns, policy=self.label, **rules)
 
 
 def labels(schedules: Sequence[Schedule]) -> list[str]:

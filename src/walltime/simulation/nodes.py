@@ -9,14 +9,18 @@ import numpy as np
 
 from walltime.engine.interface.choice import check_features
 from walltime.engine.problem import NodeDemands, Nodes
-from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement, place
 from walltime.machine.omissions import with_settings
 from walltime.machine.overheads import scheduler_view
-from walltime.machine.placing import PLACING_REASONS, possible, with_licences
+from walltime.machine.placing import PLACING_REASONS, TOO_MUCH, no_job_fits, possible, with_licences
 from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features
 from walltime.policy import Policy
 from walltime.workload import Array, Workload
+
+SECOND, MEMORY = ("total", "each", "per_task"), ("memory", "task_memory")
+"""Requests of NodeDemands for the second resource, and for memory."""
+UNLIMITED = 2**40
+"""More processors than any job asks for."""
 
 
 def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, Workload, dict[str, Any]]:
@@ -38,7 +42,8 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
     settings = policy.settings(machine.slurm)
     linear = policy.plans_nodes and (settings is None or settings["select_type"] == "linear")
     if settings is None:  # only Slurm's scheduling has these
-        machine = replace(machine, reservations=(), licences={})
+        without = [replace(one, run_minutes=None) for one in machine.limits if (one.jobs, one.procs, one.second) != (None, None, None)]
+        machine = replace(machine, reservations=(), licences={}, limits=tuple(without))
     placed, placement, demands = place_on_nodes(workload, machine, linear)
     used = {
         "tiers": len({one.tier for one in machine.partitions}) > 1,
@@ -48,7 +53,7 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
     }
     check_features(policy, "nodes", [name for name, is_used in used.items() if is_used])
     if settings is not None or not policy.plans_nodes:
-        omissions = with_settings(placed.origin.omissions, machine, () if settings is None else settings.notes)
+        omissions = with_settings(placed.origin.omissions, machine, () if settings is None else settings.notes, settings is not None)
         placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
     return placed, placement, demands
 
@@ -68,9 +73,10 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
         fits = _fit_when_empty(nodes, demands)
         if fits.all():
             break
+        rules = {name: placed.job_id[mask] for name, mask in _misfits(nodes, demands, ~fits, machine.second).items() if mask.any()}
         if not fits.any():
-            raise WorkloadError(f"none of the {len(workload):,} jobs of {workload.origin.name} fits on the nodes of {machine.name}")
-        workload = workload.without({"too_wide_for_partition": np.isin(workload.job_id, placed.job_id[~fits])}, PLACING_REASONS)
+            raise no_job_fits(workload, machine, {rule: len(jobs) for rule, jobs in rules.items()})
+        workload = workload.without({rule: np.isin(workload.job_id, jobs) for rule, jobs in rules.items()}, PLACING_REASONS)
     if unknown := int(unknown_features(placed, placement).sum()):
         placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "unknown_features": unknown}))
     smallest = np.array([nodes.procs[own].min() for own in nodes.members])[demands.members]
@@ -78,11 +84,32 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
     if (procs != placed.procs).any():
         origin = placed.origin
         changed = {**origin.changed, "whole_nodes": origin.changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())}
-        limits_of, over = possible(placed, placement.limits_of, placement.limits, procs, placement.second)
+        limits_of, over = possible(placed, placement.limits_of, placement.limits, procs, placement.second, placement.run_seconds)
         changed |= {"over_limit": changed.get("over_limit", 0) + int(over.sum())} if over.any() else {}
         placed, placement = replace(placed, procs=procs, origin=replace(origin, changed=changed)), replace(placement, limits_of=limits_of)
         demands = demands._replace(limits=limits_of)
     return placed, placement, demands
+
+
+def _misfits(nodes: Nodes, demands: NodeDemands, chosen: Array, second: str) -> dict[str, Array]:
+    """Return which of the chosen jobs, which fit on no nodes, are dropped by which rule; bool.
+
+    The rule names the first of processors, second resource and memory that is too much by itself on the nodes that the job may use.
+    """
+    no_second, no_memory = (dict.fromkeys(names, np.zeros_like(demands.asked)) for names in (SECOND, MEMORY))
+    large = nodes._replace(procs=np.full_like(nodes.procs, UNLIMITED))
+    open_demands = demands._replace(most=np.full_like(demands.most, UNLIMITED))
+    alone = (
+        ("too_wide_for_partition", nodes, demands._replace(**no_second, **no_memory)),
+        (TOO_MUCH.get(second, "too_much_second"), large, open_demands._replace(**no_memory)),
+        ("too_much_memory", large, open_demands._replace(**no_second)),
+    )
+    found = {rule: np.zeros_like(chosen) for rule, *_ in alone}
+    left = chosen.copy()
+    for rule, machine, needs in alone:
+        found[rule] |= left & ~_fit_when_empty(machine, needs)
+        left &= ~found[rule]
+    return {**found, "fits_no_node": left}
 
 
 def _fit_when_empty(nodes: Nodes, demands: NodeDemands) -> Array:

@@ -142,6 +142,8 @@ class Run:
             limit = np.where(shortened, np.minimum(outcome.limit, workload.requested), workload.requested)
         waits = workload.feedback or (placement is not None and len(placement.after.items) > 0)
         start, runtime, reserved, submitted = outcome.start, outcome.runtime, outcome.reserved_start, outcome.submit
+        if placement is not None and outcome.lost is not None and waits:
+            submitted = _submitted(workload, placement, start + runtime)  # the engine's are those of the last runs
         if placement is not None and (own := placement.machine.overhead) != NO_OVERHEAD:
             start, runtime = start_times(start, placement), effective_times(workload, self.overrun)[0]
             reserved = np.where(reserved < 0, reserved, reserved + own.start)
@@ -167,6 +169,7 @@ class Run:
             given=self._given() if outcome.given is None else outcome.given,
             slots=outcome.slots,
             limit=limit,
+            lost=outcome.lost,
         )
 
     def _given(self) -> Array | None:
@@ -189,7 +192,7 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     name, problem = choose(problem, wanted)
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
-        notice(f"{problem.policy.label} needs the plain Python engine (about 1,000 times slower than the compiled one) for {why}")
+        notice(f"{problem.policy.label} is not compiled for {why}; the plain Python engine is used, which is about 1,000 times slower")
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813

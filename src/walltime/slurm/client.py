@@ -25,11 +25,11 @@ CLUSTER = {
     "reservations": (*_SHOW, "reservation"),
     "associations": (
         *("sacctmgr", "--parsable2", "show", "associations"),
-        f"format=Cluster,Account,User,Partition,ParentName,Share,{_LIMITS},MaxJobs,MaxTRES,MaxTRESMins",
+        f"format=Cluster,Account,User,Partition,ParentName,Share,Priority,{_LIMITS},MaxJobs,MaxTRES,MaxTRESMins",
     ),
     "qos": (
         *("sacctmgr", "--parsable2", "show", "qos"),
-        f"format=Name,Priority,Flags,UsageFactor,Preempt,{_LIMITS},MaxJobsPU,MaxTRESPU,MaxJobsPA,MaxTRESPA,MaxTRES,MaxTRESMins,"
+        f"format=Name,Priority,Flags,UsageFactor,Preempt,PreemptMode,GraceTime,PreemptExemptTime,{_LIMITS},MaxJobsPU,MaxTRESPU,MaxJobsPA,MaxTRESPA,MaxTRES,MaxTRESMins,"
         "MaxTRESRunMinsPA,MaxTRESRunMinsPU",
     ),
 }

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.machine import Limit, Machine, Note, Outage, Partition, Pool, Qos, Reservation, Share, write_machine
+from walltime.machine.machine import PREEMPT_MODES, Limit, Machine, Note, Outage, Partition, Pool, Qos, Reservation, Share, write_machine
 from walltime.slurm.cluster_limits import LIMIT_FIELDS, LimitReader
 from walltime.slurm.features import NOTHING, Treatment, find_features
 from walltime.slurm.json_records import Record
@@ -22,7 +22,7 @@ from walltime.slurm_values import gpus_of
 from walltime.wording import sanitize
 
 KEPT_SETTINGS = re.compile(
-    r"(Scheduler|Priority|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
+    r"(Scheduler|Priority|FairShare|SelectType|Preempt|DefMem|MaxMem|Topology)\w*|SLURM_VERSION|MaxArraySize|MaxJobCount|OverTimeLimit|KillWait|"
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
 )
 """The settings that may affect the schedule; they are kept as Slurm prints them."""
@@ -240,6 +240,8 @@ class _ClusterBuilder:
                 tier=_whole(record, "PriorityTier"),
                 max_time=None if record.get("MaxTime", "") in NOTHING else _length(record, "MaxTime"),
                 job_factor=_whole(record, "PriorityJobFactor", 1),
+                preempt=self._preempt_mode(record.get("PreemptMode", "")) if self._preempts_by("partition_prio") else "off",
+                grace=_grace(record) if self._preempts_by("partition_prio") else 0,
                 least_loaded=record.get("LLN", "NO").upper() == "YES"
                 or "LLN" in self.records.settings.get("SelectTypeParameters", "").upper(),
             )
@@ -303,7 +305,7 @@ class _ClusterBuilder:
                 flags = re.sub("HOURLY|DAILY|WEEKLY", "", row.get("Flags", "").upper())
                 now = self.records.reservations.get(name, {})
                 who: Record = {key: now[key] for key in ("Users", "Accounts") if key in now}
-                nodes = row.get("NodeNames", row.get("Nodes", ""))
+                nodes = next((row[title] for title in ("NodeNames", "NodeName", "Nodes") if title in row), "")
                 found.append((name, {"StartTime": begin, "EndTime": row["TimeEnd"], "Flags": flags, "Nodes": nodes, **who}))
         yield from ((name, record) for name, record in found if ("MAINT" in _flags(record)) == maintenance)
 
@@ -330,7 +332,8 @@ class _ClusterBuilder:
                 if not shares.isdecimal():
                     noted["with the account's share: 1 is used"] += 1
                 seen.add(key)
-                yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1)
+                priority = _whole(row, "Priority") if row.get("Priority") else None
+                yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1, priority)
         for reason, count in noted.items():
             self.note(f"{_count(count, 'association', '', '')} {reason}.")
 
@@ -338,7 +341,29 @@ class _ClusterBuilder:
         rows: dict[str, Record] = {}
         for row in self.records.qos:
             rows.setdefault(row.get("Name", ""), row)
-        yield from (Qos(name, _whole(row, "Priority")) for name, row in rows.items() if name)
+        lists = {name: tuple(one for one in _names(row.get("Preempt", "")) if one in rows and one != name) for name, row in rows.items()}
+        if not self._preempts_by("qos"):
+            lists = {}
+        preempted = {name for names in lists.values() for name in names}
+        for name, row in rows.items():
+            if name:
+                factor = row.get("UsageFactor") or "1"
+                if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]*)?", factor):
+                    text = f"UsageFactor must be a number, not {sanitize(factor)!r}; print it again with sacctmgr show qos"
+                    raise LogError(text, "wrong_value")
+                exempt = _grace(row, "PreemptExemptTime") if row.get("PreemptExemptTime", "") not in NOTHING else None
+                own = (self._preempt_mode(row.get("PreemptMode", "")), _grace(row), exempt) if name in preempted else ()
+                priority, reserves_not = _whole(row, "Priority"), "NoReserve" in row.get("Flags", "")
+                yield Qos(name, priority, float(factor), reserves_not, lists.get(name, ()), *own)
+
+    def _preempts_by(self, kind: str) -> bool:
+        settings = self.records.settings
+        return settings.get("PreemptType", "").endswith(f"/{kind}") and settings.get("PreemptMode", "OFF").upper() not in NOTHING
+
+    def _preempt_mode(self, own: str) -> str:
+        """Return the mode in which jobs of a partition or QOS are preempted; without `own`, as the cluster's; suspension counts as off."""
+        text = self.records.settings.get("PreemptMode", "") if own.upper() in (*NOTHING - {"OFF"}, "CLUSTER") else own
+        return next((mode for mode in PREEMPT_MODES if mode.upper() in text.upper().split(",")), "off")
 
 
 def _partitions_of_nodes(records: ClusterRecords) -> dict[str, set[str]]:
@@ -433,6 +458,12 @@ def _length(record: Record, name: str) -> int:
         raise LogError(
             f"{name} must be a length of time such as 1-12:00:00, not {sanitize(record[name])!r}; print it again with scontrol show"
         ) from error
+
+
+def _grace(record: Record, name: str = "GraceTime") -> int:
+    """Return a time of preemption, s: a number of seconds, or a length as Slurm prints it."""
+    text = record.get(name, "")
+    return 0 if text in NOTHING else int(text) if text.isdecimal() else _length(record, name)
 
 
 def _moment(record: Record, name: str) -> datetime:

@@ -19,14 +19,18 @@ from walltime.wording import sanitize
 
 SLURM_NAMES = {"gpus": "gres/gpu", "mem_mb": "mem"}
 """Slurm's names of the second resource."""
-QOS_LIMITS = {("user",): ("MaxJobsPU", "MaxTRESPU"), ("group",): ("MaxJobsPA", "MaxTRESPA"), (): ("GrpJobs", "GrpTRES")}
-"""The limits of a QOS: those of each user, of each account (the column `group`), and of all jobs."""
+QOS_LIMITS = {
+    ("user",): ("MaxJobsPU", "MaxTRESPU", "MaxTRESRunMinsPU"),
+    ("group",): ("MaxJobsPA", "MaxTRESPA", "MaxTRESRunMinsPA"),
+    (): ("GrpJobs", "GrpTRES", "GrpTRESRunMins"),
+}
+"""The limits of a QOS, on jobs, resources and minutes of running jobs: of each user, of each account (the column `group`), of all jobs."""
 ASSOCIATION = ("group", "user")
 LIMIT_FIELDS = ("MaxJobs", *(field for pair in QOS_LIMITS.values() for field in pair))
 
 
 class Kind(NamedTuple):
-    """The quantity that a limit counts, `jobs`, `procs` or `second`, separately for each value of these columns."""
+    """The quantity that a limit counts, `jobs`, `procs`, `second` or `run_minutes`, separately for each value of these columns."""
 
     by: tuple[str, ...]
     key: str
@@ -100,18 +104,20 @@ class LimitReader:
             most = self.found.setdefault(selection, {})
             most[key] = min(value, most.get(key, value))
 
-    def values(self, row: Record, fields: Mapping[tuple[str, ...], tuple[str, str]], whose: str) -> dict[Kind, int]:
+    def values(self, row: Record, fields: Mapping[tuple[str, ...], tuple[str, str, str]], whose: str) -> dict[Kind, int]:
         """Return a row's limits by kind, and note those on other resources."""
         values: dict[Kind, int] = {}
-        for by, (jobs, resources) in fields.items():
+        for by, (jobs, resources, minutes) in fields.items():
             if (text := row.get(jobs, "")).isdecimal() and len(text) < 16:
                 values[Kind(by, "jobs")] = int(text)
             for key, resource in self.resources:
                 if (most := resource_of(row.get(resources, ""), resource)) is not None:
                     values[Kind(by, key)] = most
-            known = dict(self.resources).values()
-            if others := [one for one in row.get(resources, "").split(",") if one and one.partition("=")[0] not in known]:
-                self.note(f"{resources} {sanitize(','.join(others))} of {whose}", "limits on other resources")
+            if (most := resource_of(row.get(minutes, ""), "cpu")) is not None:
+                values[Kind(by, "run_minutes")] = most
+            for field, known in ((resources, list(dict(self.resources).values())), (minutes, ["cpu"])):
+                if others := [one for one in row.get(field, "").split(",") if one and one.partition("=")[0] not in known]:
+                    self.note(f"{field} {sanitize(','.join(others))} of {whose}", "limits on other resources")
         return values
 
     def add_associations(self) -> None:
@@ -126,7 +132,7 @@ class LimitReader:
             values: dict[str, dict[tuple[str, str], int]] = {}
             for (where, account, user), row in reversed(users.items()):
                 if where == partition:
-                    own = self.values(row, {ASSOCIATION: ("GrpJobs", "GrpTRES")}, f"{sanitize(user)} in {sanitize(account)}")
+                    own = self.values(row, {ASSOCIATION: QOS_LIMITS[()]}, f"{sanitize(user)} in {sanitize(account)}")
                     jobs = next((one["MaxJobs"] for one in (row, *(accounts[a] for a in above.get(account, ()))) if one.get("MaxJobs")), "")
                     each = {"MaxJobs": int(jobs)} if jobs.isdecimal() and len(jobs) < 16 else {}
                     for key, value in ({kind.key: value for kind, value in own.items()} | each).items():
@@ -139,7 +145,7 @@ class LimitReader:
         for account, row in accounts.items():
             below = tuple(one for one in accounts if account in above[one])
             everything = len(below) == len(accounts)
-            for kind, value in self.values(row, {(): ("GrpJobs", "GrpTRES")}, f"the account {sanitize(account)}").items():
+            for kind, value in self.values(row, {(): QOS_LIMITS[()]}, f"the account {sanitize(account)}").items():
                 self.add_below(kind.key, value, Selection((), group=None if everything else below))
 
     def add_below(self, key: str, value: int, selection: Selection) -> None:
@@ -174,4 +180,4 @@ def _compact(values: Mapping[tuple[str, str], int], everyone: set[tuple[str, str
 def _limit(selection: Selection, most: Mapping[str, int]) -> Limit:
     among = {name: values for name, values in selection._asdict().items() if name not in ("by", "only") and values}
     single = among.pop("partition")[0] if len(among.get("partition", ())) == 1 else None
-    return Limit(selection.by, single, most.get("jobs"), most.get("procs"), most.get("second"), selection.only, among)
+    return Limit(selection.by, single, only=selection.only, among=among, **most)

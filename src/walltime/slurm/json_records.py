@@ -219,6 +219,9 @@ def _qos(one: Json) -> Record:
         "Flags": _words(one.get("flags")),
         "UsageFactor": "" if factor is None else f"{float(factor):f}",
         "Preempt": _words(value_at(one, "preempt/list")),
+        "PreemptMode": _words(value_at(one, "preempt/mode")),
+        "PreemptExemptTime": _number(value_at(one, "preempt/exempt_time")),
+        "GraceTime": _number(value_at(one, "limits/grace_time")),
         **_limits(one, "limits/max", _QOS_LIMITS),
     }
 

@@ -73,7 +73,7 @@ class Snapshot:
 
     @property
     def never(self) -> list[SnapshotJob]:
-        """The waiting jobs that never start as they are."""
+        """The waiting jobs that can never start."""
         return [job for job in self.jobs if job.never]
 
     @property
@@ -82,7 +82,7 @@ class Snapshot:
         return [job for job in self.jobs if job.left_out]
 
     def checked(self) -> Snapshot:
-        """Return the snapshot with the waiting jobs that never start set apart."""
+        """Return the snapshot with the waiting jobs that can never start marked as left out."""
         jobs = (one if one.left_out else replace(one, left_out=never_rule(one, self.machine)) for one in self.jobs)
         return replace(self, jobs=tuple(jobs))
 
@@ -105,7 +105,7 @@ class Snapshot:
             texts = {name: getattr(values, name) for name in columns}
             return replace(values, **{n: text and str(number_for(columns[n], text, key)) for n, text in texts.items()})
 
-        jobs = (numbered(job, user="user", account="group", name="executable") for job in self.jobs)
+        jobs = (numbered(job, user="user", account="group", name="executable", reservation="reservation") for job in self.jobs)
         shares = tuple(numbered(share, account="group", user="user", parent="group") for share in self.machine.shares)
         reservations = (replace(one, users=(), accounts=()) for one in self.machine.reservations)
         return replace(

@@ -1,4 +1,4 @@
-"""The jobs of a snapshot of a cluster, and the waiting ones that can never start as they are."""
+"""The jobs of a snapshot of a cluster, and the waiting jobs that can never start."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ class SnapshotJob:
     """A running or waiting job. Times are Unix times, lengths are in s, and unknown values are None.
 
     `job`: its number; the array's number for a task that has not been split off. `array`, `task`: the array and the task's number.
-    `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started. `expected`: when Slurm expects a waiting job to
-    start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the nodes are open; `cpu_memory_mb`: for each processor, 0 for a request
-    in total. `gpu_type`: of its GPUs; `constraints`: on the features of nodes, as in Slurm. `array_limit`: the most tasks of the array that
-    run at a time, 0 for any number. `left_out`: why the job is not simulated, a name of SNAPSHOT_RULES; empty if it is.
+    `reservation`: the one that it requests. `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started.
+    `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the nodes are open;
+    `cpu_memory_mb`: for each processor, 0 for a request in total. `gpu_type`: of its GPUs; `constraints`: on the features of nodes, as in
+    Slurm. `array_limit`: the most tasks of the array that run at a time, 0 for any number. `left_out`: why the job is not simulated, a name
+    of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int
@@ -56,6 +57,7 @@ class SnapshotJob:
     account: str = ""
     partition: str = ""
     qos: str = ""
+    reservation: str = ""
     name: str = ""
     submit: int | None = None
     eligible: int | None = None
@@ -88,7 +90,7 @@ class SnapshotJob:
 
     @property
     def never(self) -> str:
-        """Why the job never starts as it is, a sentence; empty if it may."""
+        """Why the job can never start, as a sentence; empty if it may start."""
         return NEVER_RULES.get(self.left_out, "")
 
     def as_dict(self) -> dict[str, Any]:

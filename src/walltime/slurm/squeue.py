@@ -17,7 +17,7 @@ BETWEEN = "\x1f"
 FIELDS = {
     "%i": "id", "%A": "job_id", "%F": "array_job_id", "%T": "job_state", "%u": "user_name", "%a": "account", "%P": "partition", "%q": "qos",
     "%V": "submit_time", "%S": "start_time", "%l": "time_limit", "%D": "node_count", "%C": "cpus", "%b": "tres_per_node", "%h": "shared",
-    "%Q": "priority", "%E": "dependency", "%r": "state_reason", "%j": "name",
+    "%Q": "priority", "%E": "dependency", "%r": "state_reason", "%v": "resv_name", "%j": "name",
 }  # fmt: skip
 """The fields of the text, and their names in JSON; the job's name, which may contain any characters, comes last."""
 NAMES = ("user_name", "account", "partition", "qos", "state_reason", "name")
@@ -105,6 +105,7 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         left_out=next((rule for rule, holds in rules.items() if holds and waits), ""),
         user=text("user_name") or ("" if user is None else str(user)),
         **names,
+        reservation=text("resv_name"),
         submit=whole("submit_time") or None,
         eligible=whole("eligible_time") or None,
         limit=None if limit is None or limit >= LARGEST_COUNT // 60 else 60 * limit,

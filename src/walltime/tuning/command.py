@@ -40,10 +40,10 @@ class FitOptions:
         "log-wait, ... Default: those of the kind of score.",
         group=o.SCHEDULER,
     )
-    where: str = o.field("order", "Use the score as order or as backfill-order.", group=o.SCHEDULER, advanced=True)
+    where: str = o.field("order", "Fit the queue order (order) or the backfill order (backfill-order).", group=o.SCHEDULER, advanced=True)
     days: int = o.field(30, "Cut the log into windows of N days.", group=o.RUNS, advanced=True, min=1)
     margin: int = o.field(
-        7, "Simulate N further days before and after each window, without measuring them.", group=o.RUNS, advanced=True, min=0
+        7, "Simulate N more days before and after each window, without measuring them.", group=o.RUNS, advanced=True, min=0
     )
     test_share: float = o.field(0.5, "Hold out this last share of the log, above 0 and below 1, for the test.", group=o.RUNS)
     max_windows: int = o.field(6, "Train on at most N windows.", group=o.RUNS, advanced=True, min=2)
@@ -112,8 +112,8 @@ class SearchOptions:
     )
     predictions_for: str | None = o.field(
         None,
-        "Use predictions everywhere (regular), except for running jobs (selective), or by three bits: for the order, for a job's "
-        "own length, and for running jobs. Default: 100, for the order alone.",
+        "Use predictions everywhere (regular), for all but running jobs (selective), or where a bit of three is 1: for the queue order, "
+        "for the length of the job to start, and for running jobs. Default: 100, for the order only.",
         "--predictions-for",
         group=o.SCHEDULER,
         advanced=True,

@@ -29,8 +29,12 @@ def tuning_tables(tuning: Tuning) -> list[Table]:
         [f"{(begin - zero) / 86_400:.0f}", metric_value(tuning.metric, a), metric_value(tuning.metric, b)] for begin, a, b in tuning.months
     ]
     return [
-        Table(("scheduler", "training", "test", "90 % interval (windows)"), rows, f"{name} against {tuning.baseline}: {windows}"),
-        Table(("day of the test", tuning.baseline, "fitted"), months, f"{name} by held-out window"),
+        Table(
+            ("scheduler", "training", "test", "90 % interval (windows)"),
+            rows,
+            f"{name.capitalize()} compared with {tuning.baseline}: {windows}",
+        ),
+        Table(("day of the test", tuning.baseline, "fitted"), months, f"{name.capitalize()} by held-out window"),
     ]
 
 

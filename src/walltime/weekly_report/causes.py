@@ -82,7 +82,7 @@ class RecordedSpan:
         return np.cumsum(change)[:-1]
 
     def free(self) -> Array:
-        """Return what is free in each set of pools, shape (sets, resources, intervals); infinite memory where it is not limited."""
+        """Return the free amounts in each set of pools, shape (sets, resources, intervals); infinite memory where it is not limited."""
         machine = self.placement.machine
         size = np.array([[pool.nodes * pool.second, pool.nodes * pool.memory, pool.nodes * pool.procs] for pool in machine.pools], float)
         lost = np.zeros((len(machine.pools), 3, len(self.lengths)))

@@ -82,7 +82,7 @@ def report(
         write_page(made, page)
     head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
     record: dict[str, Any] = {**head, **period_record(numbers), "version": version(), "report": page}
-    more = [] if span.verbose else ["Groups, longest waits, hours by user: --verbose or --report page.html."]
+    more = [] if span.verbose else ["For groups, longest waits and hours by user, add --verbose or --report page.html."]
     output.show(record, [*made.answer, *period_tables(numbers, span.verbose), *caveats([*made.caveats, *more])], report=page)
 
 

@@ -31,8 +31,8 @@ SHOWN = 52
 """Number of periods in the figure of the trend."""
 TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
-    "Waits are of the jobs that started. Requested and not used, failed, at the limit: processor-hours of the jobs that ended; failed: by "
-    "the log's status, without jobs at their limit. Jobs at their limit may have saved their state."
+    "Processor-hours of the jobs that ended in the period. Failed: by the log's status, without jobs at their limit. Jobs at their limit "
+    "may have saved their state."
 )
 MOMENTS = 400
 """Number of points of a curve over the period."""
@@ -45,20 +45,20 @@ def period_answer(numbers: Period) -> str:
     first = f"{warning}No job on {numbers.site} started from {span_of(numbers)}"
     if n.started:
         half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
-        first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, half of them {half}"
-    wrong = " (over 100 %: the size of the machine is wrong)" if n.utilization > 1 else ""
+        first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, and half of them {half}"
+    wrong = " (over 100 %: the machine's size is wrong)" if n.utilization > 1 else ""
     second = (
         f"processors and {_share(n.second_utilization)} of the {second_name(numbers)} were" if math.isfinite(n.second_utilization) else ""
     )
     sentence = f"{first}; {_share(n.utilization)} of the {second or 'machine was'} used{wrong}"
     lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
-        sentence += f", and {_share(lost)} of the used hours went to jobs that failed or ended at their limit"
+        sentence += f", {_share(lost)} of it by jobs that failed or reached their limit"
     change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
     compared = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
-    usual = "" if large is None else f"; {_length(n)}s {'rarely' if large else 'often'} differ by as much"
+    usual = "" if large is None else f"; {_length(n)}s {'rarely' if large else 'often'} differ by that much"
     sentence = f"{sentence}. Jobs waited {compared} in the {_length(n)} before{usual}."
     for name, words, show in ODDITIES:
         now, before = getattr(n, name), [getattr(one, name) for one in numbers.before]
@@ -72,20 +72,20 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
     n = numbers.numbers
     users = users_table(numbers) if numbers.users else Paragraph("The log does not record users.")
     sections = [
-        Section("What changed", [changes_table(numbers), note(_chance(numbers))]),
+        Section("Changes", [changes_table(numbers), note(_chance(numbers))]),
         Section("Waits by group", _group_blocks(numbers)),
-        Section("Causes of waits", [Paragraph(causes_sentence(numbers)), causes_table(numbers), longest_table(numbers)]),
-        Section("The days", [_days(numbers)]),
-        Section("Hours of jobs that failed or were cut", [users]),
+        Section("Causes of waiting", [Paragraph(causes_sentence(numbers)), causes_table(numbers), longest_table(numbers)]),
+        Section("Day by day", [_days(numbers)]),
+        Section("Hours of failed jobs and jobs at their limit", [users]),
     ]
     record = provenance(numbers.workload, **(settings or {}))
     three = [
         ("mean wait", human_time(n.mean_wait)),
-        ("of the machine used", _share(n.utilization)),
-        ("processor-hours of failed or cut jobs", hours(n.lost_hours)),
+        ("utilization", _share(n.utilization)),
+        ("processor-hours of failed jobs and jobs at their limit", hours(n.lost_hours)),
     ]
     return Page(
-        f"the {_length(n)} of a machine",
+        f"report on a {_length(n)}",
         f"{numbers.site}, {span_of(numbers)}",
         [period_answer(numbers)],
         sections,
@@ -114,7 +114,7 @@ def period_tables(numbers: Period, verbose: bool) -> list[Table | str]:
     parts: list[Table | str] = [f"Nothing unusual ({counts})."] if known and not odd else []
     parts += [] if known or verbose else [_chance(numbers)]
     if not verbose:
-        table = replace(changes_table(numbers), title=f"what changed ({counts})")
+        table = replace(changes_table(numbers), title=f"Changes ({counts})")
         chosen = [row for row, (name, label, *_) in zip(table.rows, MEASURES, strict=True) if name in SHORT or label in odd]
         return [*parts, replace(table, rows=chosen), *([causes_table(numbers)] if len(numbers.causes) > 1 else [causes_sentence(numbers)])]
     parts += [changes_table(numbers), _chance(numbers), *(groups_table(numbers, by) for by in numbers.groups)]
@@ -148,22 +148,22 @@ MEASURES = (
     ("mean_wait", "mean wait", human_time, 1.0),
     ("median_wait", "median wait", human_time, 1.0),
     ("p90_wait", "90 % wait", human_time, 1.0),
-    ("utilization", "machine used", _share, 0.0005),
+    ("utilization", "utilization", _share, 0.0005),
     ("submitted", "jobs submitted", _number, 1.0),
     ("started", "jobs started", _number, 1.0),
     ("waiting_at_end", "jobs waiting at the end", _number, 1.0),
-    ("used_hours", "used, processor-hours", hours, 1.0),
-    ("unused_hours", "requested and not used, processor-hours", hours, 1.0),
-    ("failed_hours", "failed jobs, processor-hours", hours, 1.0),
-    ("limit_hours", "jobs at their limit, processor-hours", hours, 1.0),
+    ("used_hours", "used processor-hours", hours, 1.0),
+    ("unused_hours", "unused processor-hours", hours, 1.0),
+    ("failed_hours", "processor-hours of failed jobs", hours, 1.0),
+    ("limit_hours", "processor-hours of jobs at their limit", hours, 1.0),
 )
 """Fields of `PeriodNumbers`, their titles, formats, and the smallest change that is shown."""
 SHORT = ("mean_wait", "utilization", "failed_hours")
 """The fields that the terminal shows in any case."""
 ODDITIES = (
     ("submitted", "jobs were submitted", _number),
-    ("waiting_at_end", "jobs still waited at the end", _number),
-    ("unused_hours", "processor-hours were requested and not used", hours),
+    ("waiting_at_end", "jobs were still waiting at the end", _number),
+    ("unused_hours", "requested processor-hours were not used", hours),
     ("failed_hours", "processor-hours were used by failed jobs", hours),
 )
 """Fields that the answer mentions if they are unusual; only the first one."""
@@ -182,7 +182,7 @@ def changes_table(numbers: Period) -> Table:
         before = Cell(form(earlier[0])) if earlier else Cell(UNDEFINED)
         rows.append([label, Cell(form(now), value=now), before, Cell(sign or UNDEFINED), verdict])
     unit = _length(numbers.numbers)
-    return Table(["", f"this {unit}", "before", "change", "unusual?"], rows, "what changed", look="overview")
+    return Table(["", f"this {unit}", "before", "change", "unusual?"], rows, "Changes", look="overview")
 
 
 def groups_table(numbers: Period, by: str) -> Table:
@@ -193,7 +193,7 @@ def groups_table(numbers: Period, by: str) -> Table:
         last = row["mean_wait_before"]
         rows.append([str(row["group"]), f"{row['jobs']:,}", *times, Cell(UNDEFINED if last is None else human_time(last), value=last)])
     unit = _length(numbers.numbers)
-    return Table(["", "jobs", "mean wait", "median", "nine in ten", f"mean, the {unit} before"], rows, f"by {TITLES[by]}")
+    return Table(["", "jobs", "mean wait", "median", "90 %", f"mean, the {unit} before"], rows, f"By {TITLES[by]}")
 
 
 def _group_blocks(numbers: Period) -> list[Block]:
@@ -221,13 +221,13 @@ def cause_names(numbers: Period) -> dict[str, str]:
 def causes_sentence(numbers: Period) -> str:
     """Return the causes of the waits of all jobs, the longest first."""
     if numbers.numbers.waited_hours < 1:
-        return "Hardly any job waited."
+        return "Jobs hardly waited."
     row, names = numbers.causes[0], cause_names(numbers)
     order = (*sorted(("second", "memory", "processors"), key=lambda cause: -row[cause]), "behind", "limit", "unknown")
     words = {cause: f"for {name}" for cause, name in names.items()}
-    words |= {"limit": "for a limit on running jobs", "behind": "behind jobs that lacked some", "unknown": "for unknown causes"}
+    words |= {"limit": "for a limit on running jobs", "behind": "behind jobs that lacked resources", "unknown": "for unknown causes"}
     told = listed([f"{_share(row[cause] / row['hours'])} {words[cause]}" for cause in order if row[cause] >= 0.005 * row["hours"]])
-    return f"Jobs waited {row['hours']:,.0f} h in all: {told}."
+    return f"Jobs waited {row['hours']:,.0f} h in total: {told}."
 
 
 def causes_table(numbers: Period) -> Table:
@@ -238,10 +238,10 @@ def causes_table(numbers: Period) -> Table:
         shares = [row[cause] / row["hours"] for cause in shown]
         rows.append([row["group"], hours_cell(row["hours"]), *(Cell(_share(share), value=share) for share in shares)])
     remark = (
-        "Processors, memory and others: fewer were free, in the nodes that the job may use, than it requested. Jobs ahead: enough was "
-        "free, and an earlier job lacked some. Not known: neither; priorities, reservations and room on single nodes are not recorded."
+        "Resources such as processors: the nodes that the job may use had less free than it requested. Jobs ahead: enough was free, but an "
+        "earlier job lacked resources. Not known: other waits; priorities, reservations and room on single nodes are not recorded."
     )
-    return Table(["", "hours waited", *shown.values()], rows, "causes of waits", remark)
+    return Table(["", "hours waited", *shown.values()], rows, "Causes of waiting, share of the hours", remark)
 
 
 def longest_table(numbers: Period) -> Table:
@@ -252,16 +252,16 @@ def longest_table(numbers: Period) -> Table:
         times = time_cell(row["requested"]), time_cell(row["wait"])
         cause = f"{names[row['cause']]} ({_share(row['cause_share'])})" if row["wait"] else UNDEFINED
         rows.append([f"{row['job']}", row["user"], f"{row['procs']:,}", *times, cause])
-    head = ["job", "user", "processors", "asked for", "waited", "main cause"]
-    return Table(head, rows, "the longest waits", "Main cause: with its share of the wait.")
+    head = ["job", "user", "processors", "requested", "waited", "main cause"]
+    return Table(head, rows, "Longest waits", "In parentheses: the main cause's share of the wait.")
 
 
 def users_table(numbers: Period) -> Table:
     """Return a table of the users with the most lost hours."""
     names = ("used_hours", "failed_hours", "limit_hours", "unused_hours")
     rows: list[Row] = [[row["user"], f"{row['jobs']:,}", *(hours_cell(row[name]) for name in names)] for row in numbers.users]
-    head = ["user", "jobs ended", "used", "by failed jobs", "by jobs at their limit", "asked for, not used"]
-    return Table(head, rows, "hours of jobs that failed or were cut, by user", MEANING)
+    head = ["user", "jobs ended", "used", "by failed jobs", "by jobs at their limit", "unused"]
+    return Table(head, rows, "Hours of failed jobs and jobs at their limit, by user", MEANING)
 
 
 def span_of(numbers: Period, capital: bool = False) -> str:
@@ -279,10 +279,10 @@ def _length(n: PeriodNumbers) -> str:
 def _chance(numbers: Period) -> str:
     unit, earlier = _length(numbers.numbers), len(numbers.before)
     if earlier < 9:
-        return f"Unusual changes are detected from nine earlier {unit}s on; the log has {earlier}."
+        return f"Detecting unusual changes takes nine earlier {unit}s; the log has {earlier}."
     return (
-        f"Unusual: larger than {100 * USUAL:.0f} % of the {earlier - 1:,} earlier changes from one {unit} to the next; other changes may "
-        "be chance. By construction, about 1 in 10 ordinary changes is marked unusual."
+        f"Unusual: larger than {100 * USUAL:.0f} % of the {earlier - 1:,} earlier changes from one {unit} to the next. By construction, "
+        "about 1 in 10 ordinary changes is marked unusual."
     )
 
 
@@ -291,16 +291,17 @@ def _caveats(numbers: Period) -> list[str]:
     if numbers.unknown:
         sentences.append(f"Left out: {counted(numbers.unknown, 'job')} without a recorded start.")
     if numbers.missing:
-        sentences.append(f"The log begins {human_time(numbers.missing)} after the period does; the report begins at its first submission.")
+        sentences.append(f"The log begins {human_time(numbers.missing)} after the period; the report begins at the first submission.")
     if numbers.numbers.end > (last := int((numbers.workload.submit + numbers.workload.runtime).max())) + DAY:
-        sentences.append(f"The log ends {human_time(numbers.numbers.end - last)} before the period does; use is over the whole period.")
+        sentences.append(f"The log ends {human_time(numbers.numbers.end - last)} before the period; utilization is of the whole period.")
     unknown = [] if has_column(numbers.workload, "status") else ["statuses"]
     unknown += ["limits"] if math.isnan(numbers.numbers.limit_hours) else []
     if unknown:
         sentences.append(f"The log records no {' and no '.join(unknown)}, so the hours of such jobs are unknown ({UNDEFINED}).")
     if waiting := numbers.numbers.waiting_at_end:
         sentences.append(
-            f"{counted(waiting, 'job')} still waited at the end; waits count when jobs start. Most logs lack jobs that never started."
+            f"{counted(waiting, 'job')} still waited at the end; a wait counts in the period in which the job starts. Most logs lack jobs "
+            "that never started."
         )
     if numbers.numbers.utilization > 1 or int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
         sentences.append("Jobs used more processors than the machine has; give its true size with --procs.")
@@ -339,14 +340,14 @@ def _trend(numbers: Period) -> Drawing:
         below.plot(x, [100 * one.utilization for one in periods], color=BLUE, marker="." if len(periods) < 30 else "")
         below.set_ylim(0, 100)
         percent_ticks(below.yaxis)
-        below.set_title("of the machine used", loc="left", fontsize=9)
+        below.set_title("utilization", loc="left", fontsize=9)
         below.xaxis.set_major_locator(MaxNLocator(4, integer=True))
         below.xaxis.set_major_formatter(lambda k, _: f"{-k:.0f} before" if k < 0 else f"this {unit}" if k == 0 else "")
     alternative = (
-        f"Bars of the mean wait and a line of the share of the machine used, {len(periods)} {unit}s; the last: "
+        f"Bars of the mean wait and a line of the utilization, {len(periods)} {unit}s; the last: "
         f"{human_time(n.mean_wait)}, {_share(n.utilization)}."
     )
-    caption = f"Mean wait of each {unit}, this one last; below it the share of the machine that was used."
+    caption = f"Mean wait of each {unit}, this one last, and below it the utilization."
     return Drawing(figure, "trend", alternative, caption, wide=False)
 
 

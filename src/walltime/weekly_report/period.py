@@ -101,7 +101,7 @@ class Period:
 
 
 def period(workload: Workload, begin: int, end: int, machine: Machine | None = None) -> Period:
-    """Return the period from `begin` to `end`, s of the log's clock; without what lies a day or more before the log begins.
+    """Return the period from `begin` to `end`, s of the log's clock, cut at a day before the log begins.
 
     `machine`: by which causes of waits are found; by default one pool of the log's processors.
 

@@ -1,4 +1,4 @@
-"""For those who run a machine: does a simulation resemble it, and what would a change of its settings do."""
+"""Calibration of a simulation against a machine's log, and the effects of changes to its settings."""
 
 from typing import TYPE_CHECKING
 

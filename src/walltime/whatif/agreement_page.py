@@ -13,15 +13,15 @@ from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
 from walltime.tables import Cell, Row, Table, time_cell
-from walltime.whatif.calibration import ALL, GROUPED_BY, Calibration, group_name
+from walltime.whatif.calibration import ALL, ERROR, GROUPED_BY, Calibration, group_name
 from walltime.wording import UNDEFINED, human_percent, human_time, time_form
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-WAITS = ("mean: log", "here", "median: log", "here", "90 %: log", "here")
-COLUMNS = ("", "jobs", "trusted from", *WAITS, "start within 1 min", "10 min", "1 h", "rank correlation")
+WAITS = tuple(f"{what}, {of}" for what in ("mean", "median", "90 %") for of in ("recorded", "simulated"))
+COLUMNS = ("", "jobs", ERROR, *WAITS, "start within 1 min", "10 min", "1 h", "rank correlation")
 SHORT = (ALL, "class", "user", "partition")
 """The groupings of the figure and of the terminal."""
 MOST_GROUPS = 24
@@ -39,29 +39,29 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         bias_figure(calibration),
         "bias",
         "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
-        "Simulated minus recorded mean wait; bars: 90 % intervals of the mean, sampling of weeks. Grey: cannot be trusted.",
+        "Simulated minus recorded mean wait. Bars: 90 % intervals of the mean (sampling of weeks). Grey: not usable.",
     )
     waits: list[Block] = []
     for table in agreement_tables(calibration):
-        by_month = table.title.startswith("by month")
+        by_month = table.title.startswith("By month")
         waits += [months_drawing(calibration)] if by_month else []
         waits += [Fold(table.title, [table])] if by_month or len(table.rows) > MOST_LINES else titled(table)
-    others = {"Utilization": utilization_table(calibration), "Waits for other reasons": evidence_table(calibration)}
+    others = {"Utilization": utilization_table(calibration), "Other causes of waiting": evidence_table(calibration)}
     return Page(
-        "recorded and simulated waits",
-        f"Does a simulation of {calibration.machine} resemble it?",
+        "calibration",
+        f"Recorded and simulated waits on {calibration.machine}",
         [f"{first} {second}"],
         [
-            Section("Trust in differences", [note(RULE), drawing]),
+            Section("Calibration error", [note(RULE), drawing]),
             Section("Recorded and simulated waits", waits),
             *(Section(title, titled(table)) for title, table in others.items() if table.rows),
         ],
         workload_facts(workload, record["log"]),
         [*rest, *calibration.evidence.hints, RECORDED],
         numbers=[
-            ("mean wait, recorded", human_time(calibration.overall.mean_recorded)),
-            ("simulated", human_time(calibration.overall.mean_simulated)),
-            ("differences can be trusted from", "never" if calibration.overall.doubt else human_time(calibration.overall.threshold)),
+            ("recorded mean wait", human_time(calibration.overall.mean_recorded)),
+            ("simulated mean wait", human_time(calibration.overall.mean_simulated)),
+            (ERROR, "not usable" if calibration.overall.doubt else human_time(calibration.overall.threshold)),
         ],
         workload=workload,
         record=record,
@@ -69,21 +69,21 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
 
 
 RULE = (
-    "A difference in mean wait between two simulations of this log is trusted if it exceeds the calibration error. This is the largest "
-    "absolute value in the 90 % interval of simulated minus recorded mean wait under sampling of weeks. If that is withheld (under 20 "
-    "weeks, or a lasting queue), it is the largest value in a fifth of the log. A group cannot be trusted with under 50 jobs or 4 weeks, "
-    "if the error exceeds the recorded mean wait, or if the rank correlation is below 0.2. The rule is a cautious convention of this "
-    "program: effects that a simulation omits are missing on both sides of a difference, and cancel in part."
+    "A difference in mean wait between two simulations of this log is usable if it exceeds the calibration error. This error is the "
+    "largest absolute value in the 90 % interval of simulated minus recorded mean wait under sampling of weeks. Without such an interval "
+    "(under 20 weeks, or a lasting queue), it is the largest value in a fifth of the log. A group is not usable if it has under 50 jobs or "
+    "4 weeks, if the error exceeds the recorded mean wait, or if the rank correlation is below 0.2. This rule is cautious: effects that "
+    "the simulation omits are missing on both sides of a difference, and cancel in part."
 )
 
 
 def agreement_tables(calibration: Calibration) -> list[Table]:
     """Return recorded and simulated waits, of all jobs and of groups."""
-    titles = {ALL: ""} | {by: f"by {TITLES[by]}" for by in GROUPED_BY}
+    titles = {ALL: ""} | {by: f"By {TITLES[by]}" for by in GROUPED_BY}
     rows = {by: [agreement(row) for row in calibration.rows if row.by == by] for by in titles}
     tables = [Table(COLUMNS, rows[by], title, look="months") for by, title in titles.items() if by == ALL or len(rows[by]) > 1]
-    months = Table(COLUMNS, [agreement(row) for row in calibration.months], "by month of submission", look="months")
-    return [*tables, *([months.without("trusted from")] if len(months.rows) > 1 else [])]
+    months = Table(COLUMNS, [agreement(row) for row in calibration.months], "By month of submission", look="months")
+    return [*tables, *([months.without(ERROR)] if len(months.rows) > 1 else [])]
 
 
 def all_tables(calibration: Calibration) -> list[Table]:
@@ -100,14 +100,16 @@ def short_table(calibration: Calibration) -> Table:
     for row in chosen:
         times = [Cell(shows[name](getattr(row, name)), value=getattr(row, name)) for name in names]
         rows.append([group_name(row), f"{row.jobs:,}", *times, agreement(row)[-1], "no" if row.doubt else "yes"])
-    head = ("", "jobs", "recorded", "simulated", "error bound", "rank corr.", "usable?")
-    return Table(head, rows, f"mean wait, recorded and simulated under {calibration.policy}")
+    head = ("", "jobs", "recorded", "simulated", ERROR, "rank corr.", "usable?")
+    return Table(head, rows, f"Mean wait, recorded and simulated under {calibration.policy}")
 
 
 def full_tables(calibration: Calibration) -> list[Table]:
     """Return the other numbers in narrow tables, for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
-    waits = Table(("", *COLUMNS[5:12]), [[group_name(row), *agreement(row)[5:12]] for row in rows], "waits in the log and here")
+    waits = Table(
+        ("", *COLUMNS[5:12]), [[group_name(row), *agreement(row)[5:12]] for row in rows], "Waits in the log and in the simulation"
+    )
     used = utilization_table(calibration)
     return [waits, replace(used, rows=used.rows[:1]), evidence_table(calibration)]
 
@@ -120,7 +122,7 @@ def titled(table: Table) -> list[Block]:
 def utilization_table(calibration: Calibration) -> Table:
     """Return recorded and simulated utilization."""
     rows = [[one.when, percent(one.recorded), percent(one.simulated)] for one in calibration.utilization]
-    return Table(("", "recorded", "simulated"), rows, "utilization", look="months")
+    return Table(("", "recorded", "simulated"), rows, "Utilization", look="months")
 
 
 def evidence_table(calibration: Calibration) -> Table:
@@ -131,10 +133,10 @@ def evidence_table(calibration: Calibration) -> Table:
         for one in evidence.rows
     ]
     if evidence.backfilled_recorded is not None and evidence.backfilled_simulated is not None:
-        shares = f"{human_percent(evidence.backfilled_recorded)} in the log, {human_percent(evidence.backfilled_simulated)} here"
-        rows.append([f"started by backfilling: {shares}", "", "", "", ""])
-    head = ("", "jobs", "of all", "hours waited: log", "here")
-    return Table(head, rows, "waited for other reasons than processors", look="months")
+        shares = f"{human_percent(evidence.backfilled_recorded)} recorded, {human_percent(evidence.backfilled_simulated)} simulated"
+        rows.append([f"backfilled jobs: {shares}", "", "", "", ""])
+    head = ("", "jobs", "of all jobs", "recorded hours of waiting", "simulated hours")
+    return Table(head, rows, "Other causes of waiting than processors", look="months")
 
 
 def agreement(row: Agreement) -> list[str | Cell]:

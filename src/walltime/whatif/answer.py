@@ -128,9 +128,9 @@ def _trust(effects: Sequence[Effect]) -> str:
         return "No job starts earlier or later."
     several = len(those) > 1
     if len(solid) == len(those):
-        return f"No check contradicts {'these differences' if several else 'this difference'}."
+        return f"All checks support {'these differences' if several else 'this difference'}."
     shared = [doubt for doubt in those[0].doubts if all(doubt in effect.doubts for effect in those)]
     if not solid:
-        why = "; ".join(shared) or "each is doubtful for its own reason"
-        return f"Do not trust {'these differences' if several else 'this'} yet: {why}."
-    return f"No check contradicts {listed(solid)}; do not trust the others yet."
+        why = "; ".join(shared) or "each has its own doubts"
+        return f"Do not trust {'these differences' if several else 'this difference'} yet: {why}."
+    return f"All checks support the difference by {listed(solid)}; do not trust the others yet."

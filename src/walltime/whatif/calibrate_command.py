@@ -25,7 +25,7 @@ class Moments:
     """The predictions of start times."""
 
     starts: bool = o.field(
-        False, "Predict start times at moments of the log instead, and compare them with the recorded ones.", group=o.RUNS
+        False, "Predict start times at random moments of the log instead, and compare them with the recorded start times.", group=o.RUNS
     )
     predictor: o.RuntimePredictorOption = None
     moments: int = o.field(150, "Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)
@@ -104,6 +104,6 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
         yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict
         yield from (table for table in full_tables(calibration) if table.rows)
     if every.doubt:
-        yield "Next: find the rules of the site with walltime infer LOG --out site.toml, and calibrate again with --machine site.toml."
-    more = [said] if verbose else ["More groups, utilization, other causes: --verbose or --report page.html."]
+        yield "Next: infer the site's rules with walltime infer LOG --out site.toml, and calibrate again with --machine site.toml."
+    more = [said] if verbose else ["For more groups, utilization and other causes of waiting, add --verbose or --report page.html."]
     yield from caveats([*calibration.evidence.hints, *more])

@@ -29,7 +29,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.setting import Setting, machine_of
 from walltime.whatif.wait_causes import Evidence, PoolGroup, WaitCause, find_evidence, pool_groups
-from walltime.wording import counted, human_time, printable, sanitize
+from walltime.wording import counted, human_difference, human_time, listed, printable, sanitize
 from walltime.workload import Array, Workload, check_workload
 from walltime.workload.columns import GROUPED_COLUMNS
 from walltime.workload.drops import Drop, warning_of
@@ -41,7 +41,8 @@ MOST_GROUPS = 40
 MANY_KILLED = 0.01
 """Smallest share of jobs killed only in the simulation that is mentioned."""
 ALL = "all jobs"
-UNKNOWN_WAIT = {"unknown_wait": "The log does not record the job's wait, so it is simulated and not compared."}
+ERROR = "error bound"
+UNKNOWN_WAIT = {"unknown_wait": "The log does not record the job's wait, so the job is simulated but not compared."}
 
 
 @dataclass(frozen=True)
@@ -97,21 +98,25 @@ class Calibration:
         """The conclusions as sentences with their numbers."""
         every = self.overall
         percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
-        relative = f" ({percent:+.0f} %)" if math.isfinite(percent) else ""
+        relative = f" ({human_difference(percent)})" if math.isfinite(percent) else ""
         before = [*warning_of(self.drops), *(["Waits count from eligible times known only in hindsight."] if self.by_hindsight else [])]
         sentences = [
-            f"{' '.join([*before, 'Over'])} {counted(every.jobs, 'job')} of the log {self.log}, the mean wait is "
-            f"{human_time(every.mean_simulated)} in the simulation under {self.policy} and {human_time(every.mean_recorded)} in the "
-            f"log{relative}. "
+            f"{' '.join([*before, 'Over'])} {counted(every.jobs, 'job')} of {self.log}, the mean wait is "
+            f"{human_time(every.mean_recorded)} in the log and {human_time(every.mean_simulated)} in the simulation under "
+            f"{self.policy}{relative}. "
             f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
             f"{every.rank_correlation:.2f}.",
-            f"No difference in mean wait over all jobs can be trusted: {every.doubt}."
+            f"Differences in mean wait over all jobs are not usable: {every.doubt}."
             if every.doubt
-            else f"Trust differences above {human_time(every.threshold)} in mean wait over all jobs.",
+            else f"Differences in mean wait over all jobs are usable above {human_time(every.threshold)}.",
         ]
         for by in ("class", "partition"):
-            trusted = [f"{human_time(row.threshold)} for {row.group}" for row in self.rows if row.by == by and not row.doubt]
-            sentences += [f"By {by}, trust differences above {', '.join(trusted)}."] if trusted else []
+            usable: dict[str, list[str]] = {}
+            for row in self.rows:
+                if row.by == by and not row.doubt:
+                    usable.setdefault(human_time(row.threshold), []).append(row.group)
+            told = [f"{threshold} for {listed(groups)}" for threshold, groups in usable.items()]
+            sentences += [f"By {by}, differences are usable above {'; '.join(told)}."] if told else []
         return sentences + self.doubted
 
     @property
@@ -119,7 +124,7 @@ class Calibration:
         """A sentence on the groups whose differences cannot be trusted, with the reasons; empty if all can."""
         rows = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
         reasons = "; ".join(f"{group_name(row)} ({row.doubt})" for row in rows)
-        return [f"No difference can be trusted for: {reasons}."] if rows else []
+        return [f"Not usable for: {reasons}."] if rows else []
 
     def table(self) -> Any:
         """Return the rows as a polars table."""
@@ -204,7 +209,7 @@ def calibrate(
     groups = pool_groups(machine, schedule.placement.partition, jobs.procs, start, start + jobs.runtime)
     rows, months = _rows(schedule, recorded, mask)
     evidence = find_evidence(schedule, schedule.placement, recorded, groups, mask)
-    notes = [*placing_notes(jobs, machine), *filter(None, [hindsight_note(jobs)])]
+    notes = [*placing_notes(jobs, machine), *schedule.preemption_notes, *filter(None, [hindsight_note(jobs)])]
     unknown = {"unknown_wait": (recorded < 0) & ~carried_over(jobs)}
     return Calibration(
         log=jobs.origin.name,
@@ -250,7 +255,7 @@ def machine_digest(machine: Machine) -> str:
 def _killed(schedule: Schedule) -> list[str]:
     """Return a remark on jobs that ran longer in the log than requested, and are killed here."""
     count, jobs = int((schedule.runtime < schedule.workload.runtime).sum()), len(schedule)
-    killed = f"{count:,} of {jobs:,} jobs ran longer in the log than requested, and are killed at their limit here; --overrun changes that."
+    killed = f"{count:,} of {jobs:,} jobs ran longer than requested in the log and are killed in the simulation; --overrun changes this."
     return [killed] if count >= MANY_KILLED * jobs else []
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from walltime.schedule.groups import round_time
-from walltime.whatif.changes import NO_LIMIT, Change, is_exclusive, max_time_of
+from walltime.whatif.changes import NO_LIMIT, Change, is_exclusive, length_in, max_time_of
 
 
 def change_name(change: Change) -> str:
@@ -32,6 +32,10 @@ def change_name(change: Change) -> str:
             return f"no limit {name}"
         case "limit":
             return f"{_counted(change, key.lower())} at once by limit {name}"
+        case "qos" if key.lower() == "preempts":
+            return f"{'no ' if change.sign == '-=' else ''}preemption of {change.value} by quality of service {name}"
+        case "qos" if key.lower() != "priority":
+            return f"{_of_preemption(change, key.lower())} of quality of service {name}"
         case "qos":
             return f"priority {_value(change)} for quality of service {name}"
         case "share":
@@ -63,10 +67,18 @@ def _of_partition(change: Change, key: str) -> str:
             return "no time limit" if seconds is None else f"limit of {round_time(seconds)}"
         case "oversubscribe" | "exclusive":
             return "whole nodes" if is_exclusive(change) else "shared nodes"
+        case "preempt" | "preemptmode" | "grace" | "gracetime":
+            return _of_preemption(change, key)
         case "pools":
             sign = {"+=": "also ", "-=": "without "}.get(change.sign, "")
             return f"{sign}pool{'s' if ',' in change.value else ''} {change.value}"
     return f"{'priority tier' if key.endswith('tier') else 'priority factor'} {_value(change)}"
+
+
+def _of_preemption(change: Change, key: str) -> str:
+    if key.startswith("grace"):
+        return f"grace time of {round_time(length_in(change))}"
+    return {"cancel": "preemption with cancelling", "requeue": "preemption with requeueing"}.get(change.value.lower(), "no preemption")
 
 
 def _counted(change: Change, what: str) -> str:

@@ -13,7 +13,7 @@ from walltime.durations import seconds_of
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.machine import Limit, Machine, Partition, Share
-from walltime.machine.machine import LIMIT_COLUMNS
+from walltime.machine.machine import LIMIT_COLUMNS, length_of
 from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
@@ -394,17 +394,22 @@ class ChangedTable:
 
     def signs(self, field: str) -> tuple[str, ...]:
         """Return the valid signs of a field: all for numbers, additions and removals for lists."""
-        kind = self.declared[field].kind
-        return ("=", "+=", "-=") if field == "pools" else ("=",) if field == "max_time" or kind is bool else ALL_SIGNS
+        declared = self.declared[field]
+        if field in ("pools", "preempts"):
+            return ("=", "+=", "-=")
+        return ("=",) if declared.key.known or declared.key.read is length_of or declared.kind is bool else ALL_SIGNS
 
 
 OF_PARTITION = {"MaxTime": "max_time", "PriorityTier": "tier", "PriorityJobFactor": "job_factor", "OverSubscribe": "exclusive"}
+OF_PARTITION |= {"PreemptMode": "preempt", "GraceTime": "grace"}
 """Slurm's names of what a partition has, and ours."""
 TABLES: Mapping[str, ChangedTable] = {
     "pool": ChangedTable("pools", "a pool", {"nodes": "nodes", "procs": "procs", "{second}": "second", "second": "second"}, least=1),
     "partition": ChangedTable("partitions", "a partition", OF_PARTITION | {name: name for name in (*OF_PARTITION.values(), "pools")}),
     "limit": ChangedTable("limits", "a limit", {"jobs": "jobs", "procs": "procs", "{second}": "second", "second": "second"}, least=1),
-    "qos": ChangedTable("qos", "a quality of service", {"priority": "priority"}),
+    "qos": ChangedTable(
+        "qos", "a quality of service", {name: name for name in ("priority", "preempt", "preempts", "grace")} | {"PreemptMode": "preempt"}
+    ),
     "share": ChangedTable("shares", "a share", {"shares": "shares", "fairshare": "shares"}),
 }
 """Tables whose rows have names, as in `pool.NAME.KEY`; limits are numbered."""
@@ -441,10 +446,17 @@ def _name_of(row: Any, number: int) -> str:
 
 def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) -> Any:
     """Return the new value of a field."""
-    if field == "pools":
-        return _pools(change, now)
-    if field in ("max_time", "exclusive"):
-        return max_time_of(change) if field == "max_time" else is_exclusive(change)
+    if field in ("pools", "preempts"):
+        return _names(change, now, field)
+    declared = table.declared[field]
+    if known := declared.key.known:
+        if change.value.lower() not in known:
+            raise PolicyError(f"{change.where}: write {', '.join(known[:-1])} or {known[-1]}", "wrong_value")
+        return change.value.lower()
+    if declared.key.read is length_of:
+        return length_in(change) if declared.default == 0 else max_time_of(change)
+    if field == "exclusive":
+        return is_exclusive(change)
     if table.rows == "limits" and change.sign == "=" and change.value.lower() in NO_LIMIT:
         return None
     if now is None and change.sign != "=":
@@ -490,6 +502,11 @@ def max_time_of(change: Change) -> int | None:
     return seconds
 
 
+def length_in(change: Change) -> int:
+    """Return a time, s, from 60, 5m or none."""
+    return 0 if change.value.strip("0") == "" else max_time_of(change) or 0
+
+
 def is_exclusive(change: Change) -> bool:
     """Return whether jobs get whole nodes; `yes` is only for our key, because Slurm's YES lets jobs share processors."""
     known = {"exclusive": True, "true": True, "yes": change.target.lower().endswith(".exclusive")}
@@ -499,13 +516,15 @@ def is_exclusive(change: Change) -> bool:
     return known[change.value.lower()]
 
 
-def _pools(change: Change, now: tuple[str, ...]) -> tuple[str, ...]:
+def _names(change: Change, now: tuple[str, ...], field: str) -> tuple[str, ...]:
+    """Return the new pools of a partition, or the qualities of service that another one preempts."""
     names = _items(change.value)
     absent = [name for name in names if name not in now]
     if change.sign != "-=":
         return (*now, *absent) if change.sign == "+=" else tuple(names)
     if absent:
-        raise PolicyError(f"{change.where}: the partition has no pool {absent[0]}. Valid pools: {', '.join(now)}", "unknown_name")
+        what, noun = ("partition has no pool", "pools") if field == "pools" else ("quality of service does not preempt", "names")
+        raise PolicyError(f"{change.where}: the {what} {absent[0]}. Valid {noun}: {', '.join(now)}", "unknown_name")
     return tuple(name for name in now if name not in names)
 
 
@@ -526,4 +545,6 @@ def _value_text(key: str, value: Any) -> str:
             return ", ".join(value)
         case bool():
             return "yes" if value else "no"
-    return round_time(value) if key == "max_time" else f"{value:,}"
+        case str():
+            return value
+    return round_time(value) if key in ("max_time", "grace") else f"{value:,}"

@@ -241,7 +241,7 @@ class Effect:
 
     @property
     def nothing(self) -> bool:
-        """Whether every wait is unchanged and no job is lost or cut."""
+        """Whether every wait is unchanged and no job is left out or killed earlier."""
         return not any((self.gains.shorter.jobs, self.gains.longer.jobs, self.cost.cut_jobs, self.cost.lost_jobs))
 
     def as_dict(self) -> dict[str, Any]:
@@ -339,18 +339,18 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
     """Return the reasons not to trust a difference in mean wait."""
     why = []
     if other_users is not None and difference.difference * other_users.difference < 0:
-        why.append(f"its sign changes with the other assumption on users: {signed(other_users.difference)}")
+        why.append(f"the sign changes under the other assumption on users ({signed(other_users.difference)})")
     if difference.copies and not abs(difference.difference) > difference.scatter:  # which may be nan
-        why.append(f"it may be chance: in shaken copies of the log it scatters by ±{human_time(difference.scatter)} ({SHOWN_LEVEL})")
+        why.append(f"it may be chance: small shifts of the submissions change it by ±{human_time(difference.scatter)} ({SHOWN_LEVEL})")
     if difference.others and not (difference.other_low > 0 or difference.other_high < 0):
         ends = f"from {signed(difference.other_low)} to {signed(difference.other_high)}"
-        why.append(f"not every resampled log shows it: {ends} in {difference.others}")
+        why.append(f"not every resampled log shows it ({ends} in {difference.others} logs)")
     if difference.low <= 0 <= difference.high:
-        share = f"; {100 * difference.agree:.0f} % of the weeks change in this direction" if np.isfinite(difference.agree) else ""
+        share = f", and {100 * difference.agree:.0f} % of the weeks change in this direction" if np.isfinite(difference.agree) else ""
         ends = f"from {signed(difference.low)} to {signed(difference.high)}"
-        why.append(f"the interval over weeks includes 0: {ends} ({SHOWN_LEVEL}){share}")
+        why.append(f"the {SHOWN_LEVEL} interval over weeks includes 0 ({ends}){share}")
     elif "queue" in difference.withheld:
-        why.append(f"its interval under sampling of weeks is unknown: {difference.withheld}")
+        why.append(f"the interval over weeks is unknown: {difference.withheld}")
     if calibration is None:
         why.append("the simulation is not calibrated")
     elif calibration.overall.doubt:

@@ -18,7 +18,7 @@ from walltime.schedule.groups import TITLES
 from walltime.tables import Cell, Row, Table
 from walltime.whatif import agreement_page as calibrated
 from walltime.whatif.answer import one_by_one
-from walltime.whatif.calibration import GROUPED_BY
+from walltime.whatif.calibration import ERROR, GROUPED_BY
 from walltime.whatif.effects import Effect, GroupEffect, signed
 from walltime.whatif.simulations import TODAY
 from walltime.whatif.whatif import NO_WAITS, REACT, WhatIf
@@ -34,7 +34,7 @@ SURE = (
     f"{KINDS['weeks'].of}, {SHOWN_LEVEL}",
     "weeks that agree",
     KINDS["weeks.logs"].of,
-    "trusted from",
+    ERROR,
 )
 UNTRUSTED = "†"
 """Marks a difference smaller than the calibration error."""
@@ -56,9 +56,9 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
     several = listed(names) if len(names) <= MOST_NAMED else f"{len(names)} changes"
     effects, *others = effect_sections(answer)
     picture, curves = drawings(answer)
-    log = Table(("what", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
+    log = Table(("entry", "value"), workload_facts(jobs, record["log"]), "The log", texts=-1)
     return Page(
-        "what a change would do",
+        "what-if analysis",
         f"What-if: {several} on {sanitize(answer.machine.name)}",
         [answer.answer()],
         [
@@ -87,7 +87,7 @@ def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
     return [
         (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
         (f"killed or left out{of}", price),
-        ("differences can be trusted from", threshold(answer)),
+        (ERROR, threshold(answer)),
     ]
 
 
@@ -95,7 +95,7 @@ def threshold(answer: WhatIf) -> str:
     """Return the smallest trusted difference in mean wait, in words."""
     if answer.calibration is None:
         return "unknown: the log records no waits"
-    return "never" if answer.calibration.overall.doubt else human_time(answer.calibration.overall.threshold)
+    return "not usable" if answer.calibration.overall.doubt else human_time(answer.calibration.overall.threshold)
 
 
 def effect_sections(answer: WhatIf) -> list[Section]:
@@ -105,7 +105,7 @@ def effect_sections(answer: WhatIf) -> list[Section]:
     for by in GROUPED_BY:
         table = groups_table(answer, by, [effect.name for effect in answer.ranked])
         groups += [Heading(f"By {TITLES[by]}"), table] if table else []
-    small = f"Mean waits; small print: difference from today. {UNTRUSTED}: smaller than the group's calibration error."
+    small = f"Mean waits, with the difference from today in small print. {UNTRUSTED}: smaller than the group's calibration error."
     gains: list[Block] = []
     for effect in answer.ranked:
         gains.append(Heading(effect.name, change=True))
@@ -141,7 +141,7 @@ def short_table(answer: WhatIf) -> Table:
     measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
     title = f"{log}: {counted(measured, 'job')} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
-    head = ["change", "mean wait", "difference", f"weeks, {SHOWN_LEVEL}", f"if users {other_users}", *PRICE]
+    head = ["change", "mean wait", "difference", f"{SHOWN_LEVEL} interval (weeks)", f"if users {other_users}", *PRICE]
     return Table(head, rows, title, _meaning(answer))
 
 
@@ -187,21 +187,21 @@ def tables_of(answer: WhatIf) -> list[Table]:
     return [
         *([ranking_table(answer)] if len(answer.effects) > 1 else []),
         effects_table(answer, names, title).without("jobs"),
-        Table(("change", *SURE), sure, "uncertainty of the difference in mean wait"),
+        Table(("change", *SURE), sure, "Uncertainty of the difference in mean wait"),
         *(table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))),
-        Table(("change", *COSTS), cost_rows(answer, names), "cost in node-hours while jobs arrive"),
-        *(sides_table(effect.gains, f"winners and losers: {name}") for name, effect in changed),
+        Table(("change", *COSTS), cost_rows(answer, names), "Cost in node-hours while jobs arrive"),
+        *(sides_table(effect.gains, f"Winners and losers: {name}") for name, effect in changed),
     ]
 
 
 def remarks(answer: WhatIf) -> list[str]:
-    """Return whose jobs are cut or left out, and the meaning of marks."""
+    """Return the users whose jobs are killed earlier or left out, and the meaning of marks."""
     doubtful = any(_mark(answer, effect) or not all(row.trusted for row in effect.groups) for effect in answer.ranked)
-    return [*_whose(answer), *([f"{UNTRUSTED}: smaller than the calibration error, or not calibrated"] if doubtful else [])]
+    return [*_whose(answer), *([f"{UNTRUSTED}: smaller than the calibration error, or not calibrated."] if doubtful else [])]
 
 
 def _whose(answer: WhatIf) -> list[str]:
-    """Return whose jobs are killed earlier or left out, by change."""
+    """Return the users whose jobs are killed earlier or left out, by change."""
     fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.ranked]
     return [f"{name}: jobs {fate}: {'; '.join(whose)}." for name, both in fates for fate, whose in both.items() if whose]
 
@@ -222,13 +222,13 @@ def all_caveats(answer: WhatIf) -> list[str]:
         names = ", ".join(label for label, _, _ in saturated)
         longest, share = max(queued for _, queued, _ in saturated), max(share for _, _, share in saturated)
         said.append(
-            f"Saturated ({names}): the queue does not empty for up to {human_time(longest)}, {human_percent(100 * share)} of the time in "
-            "which jobs arrive. The waits depend mainly on how long that lasts."
+            f"Saturated ({names}): for up to {human_time(longest)} ({human_percent(100 * share)} of the time in which jobs arrive) the "
+            "queue is never empty, so the waits depend mainly on the length of this period."
         )
     growing = [label for label, schedule in settings if queue_keeps_growing(schedule)]
     if growing:
         said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the previous one.")
-    known = (f"{TODAY} is saturated", "Under ", "No warm-up trimmed", "Not modelled")
+    known = (f"{TODAY} is saturated", "Under ", "Averages include", "Not modelled")
     general = caveats_of([answer.today], answer.trim, names=[TODAY], masks=[answer.measured])
     return said + [one for one in general if not one.startswith(known)]
 
@@ -272,7 +272,7 @@ def sure_table(answer: WhatIf) -> Table:
     rows: list[Row] = []
     for effect, texts in zip(answer.ranked, sure_rows(answer), strict=True):
         cells = [Cell(text, look="wrap") if text.startswith("withheld") else Cell(text.replace(" to ", " to\n")) for text in texts]
-        why = Cell("; ".join(effect.doubts) or "no doubt found", look="wrap")
+        why = Cell("; ".join(effect.doubts) or "none found", look="wrap")
         rows.append([Cell(effect.name, look="change"), *cells, why])
     counts = {effect.differences["mean_wait"].others for effect in answer.ranked}
     simulated = max(counts, default=0)
@@ -284,7 +284,7 @@ def sure_table(answer: WhatIf) -> Table:
         "weeks.logs": f"{simulated or 'no'} logs, simulated under each setting{linked}{meaning}",
     }
     scopes = [f"{KINDS[name].of[0].upper()}{KINDS[name].of[1:]}: {SCOPES[KINDS[name].of]} ({detail})." for name, detail in how.items()]
-    remark = f"Mean wait. {' '.join(scopes)} Weeks that agree: share with the sign of the difference. Trusted from: the calibration error."
+    remark = f"Mean wait. {' '.join(scopes)} Weeks that agree: share of weeks in which the difference has the same sign."
     return Table(["change", *SURE, "doubts"], rows, "Uncertainty of each difference", remark, look="sure")
 
 
@@ -304,7 +304,7 @@ def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | Non
             mark = "" if one.trusted or answer.calibration is None or not one.difference else UNTRUSTED
             cells.append(Cell(human_time(one.changed), [signed(one.difference) + mark], value=one.changed))
         rows.append(cells)
-    return Table(["group", "jobs", TODAY, *columns], rows, f"mean wait by {TITLES[by]}", look="months")
+    return Table(["group", "jobs", TODAY, *columns], rows, f"Mean wait by {TITLES[by]}", look="months")
 
 
 COSTS = {"nodes": "nodes", "available": "capacity", "used": "used", "idle": "idle", "jobs killed": "cut_jobs"}
@@ -346,14 +346,14 @@ def _meaning(answer: WhatIf) -> str:
 def drawings(answer: WhatIf) -> list[Drawing]:
     """Draw the differences in mean wait with their intervals, for the first screen, and the waits under each change."""
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.ranked)
-    caption = f"Difference in mean wait from today. Thick: sampling of weeks; thin: shaken copies; both {SHOWN_LEVEL}."
+    caption = f"Difference in mean wait from today, with {SHOWN_LEVEL} intervals. Thick: sampling of weeks; thin: shaken copies of the log."
     caption += "" if answer.calibration is None else " Grey: the calibration error."
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.ranked) >= MOST_CURVES else ""
     meaning = f"Differences in mean wait from today: {values}."
-    curves = f"Curves of the share of jobs that wait less than a time: {values}."
+    curves = f"Curves of the share of jobs that wait less than a given time: {values}."
     return [
         Drawing(differences_figure(answer), "differences", meaning, caption, wide=False, pixels=720),
-        Drawing(waits_figure(answer), "waits", curves, f"Share of jobs that wait less than a time{first}."),
+        Drawing(waits_figure(answer), "waits", curves, f"Share of jobs that wait less than the time on the horizontal axis{first}."),
     ]
 
 

@@ -107,13 +107,13 @@ REASONS = {
 OF_COLUMNS = {
     "depends_on": "name a job that they depend on",
     "reservation": "ran in a reservation",
-    "held": "could not start at first (held, dependency, begin time); that time is not in either wait",
+    "held": "could not start at first (hold, dependency or begin time); this time is in neither wait",
 }
 """Columns of the log with positive values for jobs that waited for another reason, and this reason."""
 RARE = 0.005
 """Largest share of overcommitted time that inexact times in a log explain."""
-SHORT = "so rarely that the times in the log may be inexact."
-TOO_LITTLE = "the machine file has too few processors there, or nodes were shared."
+SHORT = "This is so rare that the times in the log may be inexact."
+TOO_LITTLE = "The machine file has too few processors, or nodes were shared."
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
     for group in groups:
         long = group.jobs[recorded[group.jobs] > AT_ONCE]
         free[long] = group.least_free(workload.submit[long], start[long]) >= workload.procs[long]
-    rows.append(row(f"waited over {AT_ONCE} s while enough processors were free all that time, perhaps reserved for others", free))
-    rows.append(row("… and start at once in the simulation, so something else held them", free & (schedule.wait <= AT_ONCE)))
+    rows.append(row(f"waited over {AT_ONCE} s with enough free processors the whole time, perhaps reserved for other jobs", free))
+    rows.append(row("… and start at once in the simulation, so they waited for something else", free & (schedule.wait <= AT_ONCE)))
     unknown = np.full(len(workload), -1)
     rows += [row(what, workload.columns.get(column, unknown) > 0) for column, what in OF_COLUMNS.items()]
     known_rows, hints = [one for one in rows if one.jobs], _hints(schedule, placement, start, groups)
@@ -168,7 +168,7 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
 
 
 def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
-    """Return what jobs waited for last, by the log's column `reason`, with these jobs (bool)."""
+    """Return the causes for which jobs waited last, by the log's column `reason`, with masks of their jobs."""
     numbers, origin = schedule.workload.columns.get("reason"), schedule.workload.origin
     if numbers is None or "reason" not in origin.names:
         return []
@@ -189,18 +189,18 @@ def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Seque
         over = group.started_overfull(start)
         if len(over):
             hints.append(
-                f"{counted(len(over), 'job')} started on {where} although that made more than its {group.procs:,} processors busy "
-                f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time): "
+                f"After {counted(len(over), 'recorded start')}, more processors were busy on {where} than its {group.procs:,} "
+                f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time). "
                 + (SHORT if group.overfull_share() < RARE else TOO_LITTLE)
             )
         elif group.most < 0.9 * group.procs:
             hints.append(
                 f"At most {group.most:,} of the {group.procs:,} processors of {where} were busy at once: the machine file may have too "
-                "many, or the jobs wait for something else."
+                "many processors, or jobs waited for something else."
             )
     unknown = int((start < 0).sum())
     if unknown:
-        hints.append(f"{unknown:,} of {len(start):,} jobs have no recorded start; they are simulated but not compared.")
+        hints.append(f"{unknown:,} of {counted(len(start), 'job')} without a recorded start: they are simulated but not compared.")
     if not (schedule.workload.columns.get("partition", np.full(1, -1)) >= 0).any() and len(placement.machine.partitions) > 1:
         hints.append("The log has no partitions: all jobs are submitted to the first one.")
     return hints

@@ -35,8 +35,8 @@ class TrialOptions:
     together: bool = o.field(False, "Simulate all changes together as well.", "--together", group=o.SCHEDULER)
     submissions: Literal["as-recorded", "react"] = o.field(
         "as-recorded",
-        "Submit jobs at their recorded times, or let users react: a job submitted within 20 min after the end of another job of its "
-        "user waits for that end. The other result is shown next to it.",
+        "Submit jobs at their recorded times, or let users react: a job submitted within 20 min of the end of its user's earlier job "
+        "then shifts with this end. The result of the other choice is shown as well.",
         group=o.JOBS,
         advanced=True,
     )
@@ -125,7 +125,7 @@ def _blocks(answer: WhatIf, verbose: bool) -> Iterator[Block | Facts | str]:
     if not verbose:
         yield page.short_table(answer)
         yield from caveats(page.short_caveats(answer))
-        yield "Groups, intervals, node-hours, users: --verbose or --report page.html."
+        yield "For groups, intervals, node-hours and users, add --verbose or --report page.html."
         return
     yield from (f"{effect.label}: {line}" for effect in answer.alone for line in effect.became)
     yield from page.tables_of(answer)

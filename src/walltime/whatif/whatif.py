@@ -108,18 +108,19 @@ class WhatIf:
         jobs = self.today.workload
         said = [*jobs.warnings, *placing_notes(jobs, self.machine), *filter(None, [hindsight_note(jobs)])]
         said += [NO_WAITS] if self.calibration is None else self.calibration.verdict[1:]
-        said += self.not_modelled
+        said += [*self.not_modelled, *self.today.preemption_notes]
+        said += [f"With {one.name}: {note}" for one in self.effects for note in one.schedule.preemption_notes[:1]]
         if nothing := ", ".join(effect.name for effect in self.effects if effect.nothing):
-            said.append(f"No job starts earlier or later with {nothing}: it does not affect these jobs, or not under this policy.")
+            said.append(f"No job starts earlier or later with {nothing}: the change does not affect these jobs, or not under this policy.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
             told = "; ".join(f"{one.cost.lost_jobs:,} with {one.name} ({one.cost.rules_text})" for one in lost)
-            rest = "The waits are compared over the other jobs, which share the machine without them."
-            said.append(f"Jobs no longer fit and are left out: {told}. {rest}")
+            rest = "Waits are compared over the other jobs, which then have the machine to themselves."
+            said.append(f"Jobs that no longer fit are left out: {told}. {rest}")
         if any(effect.cost.cut_jobs for effect in self.effects):
             said.append(
-                "Users of jobs that are killed earlier than today would split or shorten them; here the rest of their work is lost, which "
-                "makes the other waits too short."
+                "Users of jobs that are killed earlier than today would split or shorten them. In the simulation, the rest of this work is "
+                "lost, which makes the other waits too short."
             )
         said += [
             f"Under {one.name}, {counted(one.cost.stranded_jobs, 'job')} with {human_percent(100 * one.cost.stranded)} of the work exceed "
@@ -129,19 +130,19 @@ class WhatIf:
         ]
         said.append(self.users())
         if self.replications < 2:
-            said.append("The scatter of differences in shaken copies is unknown; it needs at least 2 replications.")
+            said.append("The effect of small shifts of the submissions was not measured; this takes at least 2 replications.")
         return said
 
     def users(self, effects: bool = True) -> str:
         """Describe the assumption on users and, if `effects`, the differences under the other one."""
         if self.feedback:
-            return f"Users submit as recorded: neither shorter nor longer waits change the submitted work; {self.feedback}."
+            return f"Users submit as recorded, regardless of their waits; {self.feedback}."
         reacting = (
             f"a job submitted within 20 min of the end of its user's earlier job ({100 * self.linked:.0f} % of the jobs) follows that end"
         )
         if not effects:
             share = f"{100 * self.linked:.0f} %"
-            return f"If users react, jobs submitted within 20 min of the end of their user's previous job shift with it ({share})."
+            return f"If users react, {share} of the jobs move: those submitted within 20 min of the end of their user's earlier job."
         first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
             first, second = f"Users react: {reacting}", "If they submit as recorded"

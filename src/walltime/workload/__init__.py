@@ -1,11 +1,23 @@
 """Workloads: the jobs of a simulation as columns, models that generate them, and ways to vary them."""
 
-from walltime.workload.columns import BATCH_COLUMNS, BELIEVED, LIMIT, MISSING, PROCS, SCHEDULE_COLUMNS, SWF_BY_NAME, SWF_COLUMNS, Column
+from walltime.workload.columns import (
+    BATCH_COLUMNS,
+    BELIEVED,
+    INTERRUPTED,
+    LIMIT,
+    MISSING,
+    PROCS,
+    SCHEDULE_COLUMNS,
+    SWF_BY_NAME,
+    SWF_COLUMNS,
+    Column,
+)
 from walltime.workload.workload import MAX_TIME, Array, Origin, Workload, check_workload
 
 __all__ = [
     "BATCH_COLUMNS",
     "BELIEVED",
+    "INTERRUPTED",
     "LIMIT",
     "MAX_TIME",
     "MISSING",

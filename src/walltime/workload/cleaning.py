@@ -106,7 +106,7 @@ def published_filters(name: str) -> tuple[str, ...]:
 
 
 def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SHARE) -> list[Flurry]:
-    """Return flurries, by time: weeks in which one user submitted over `times` the jobs of a median week and over `share` of that week's.
+    """Return flurries, by time: weeks in which a user submitted over `times` the jobs of a median week and over `share` of its jobs.
 
     Weeks are counted from the first submission; consecutive ones are merged. Raises WorkloadError for a log without users.
     Source: the Parallel Workloads Archive describes flurries; the thresholds are an interpretation.

@@ -77,6 +77,7 @@ BATCH_COLUMNS = (
     Column("het_job", "int64", "", "number of the component's heterogeneous job"),
     Column("priority", "int64", "", "last priority in the batch system"),
     Column("nice", "int64", "", "amount by which the user lowered the priority (`--nice`)"),
+    Column("site_factor", "int64", "", "amount by which the site raised the priority, as Slurm's SiteFactor"),
     Column("time_min", "int64", "s", "least runtime that the user accepts (`--time-min`), for which Slurm may start the job"),
     Column("exclusive", "int64", "", "1 if the job requested whole nodes (`--exclusive`), 2 nodes of its user alone (`--exclusive=user`)"),
     Column("spread", "int64", "", "1 if the job requested to be spread over many nodes (`--spread-job`)"),
@@ -103,6 +104,8 @@ BELIEVED = Column(
 )
 
 LIMIT = Column("limit", "int64", "s", "limit under which the job ran, in schedules in which Slurm has shortened limits")
+
+INTERRUPTED = Column("interrupted", "int64", "", "1 if the run was preempted; a requeued job has a row for each run")
 
 SCHEDULE_COLUMNS = (
     SWF_COLUMNS[0],

@@ -15,6 +15,8 @@ Array = np.ndarray
 MUCH = 0.05
 """A larger share of the work left out, or of the jobs where their work is unknown, is part of every answer."""
 UNKNOWN_WORK = "unknown share"
+STEP = "step"
+"""The rule for records of steps, which are no jobs: neither their number nor their share counts as jobs that are left out."""
 TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 """The rule for jobs wider than their machine, and its meaning."""
 
@@ -83,6 +85,11 @@ def counts_of(drops: Iterable[Drop]) -> dict[str, int]:
     return counts
 
 
+def jobs_only(drops: Iterable[Drop]) -> list[Drop]:
+    """Return the drops of jobs, without those of records that are no jobs."""
+    return [drop for drop in drops if drop.rule != STEP]
+
+
 def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
     """Return the shares of the jobs and of the known work that all drops together leave out, from 0 to 1.
 
@@ -90,7 +97,7 @@ def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
     (1.0, 1.0)
     """
     stages: dict[tuple[int, float], list[Drop]] = {}
-    for drop in drops:
+    for drop in jobs_only(drops):
         stages.setdefault((drop.of_jobs, drop.of_work), []).append(drop)
     left = np.ones(2)
     for stage in stages.values():
@@ -120,6 +127,6 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
 
 def left_out(drops: Iterable[Drop]) -> dict[str, Any]:
     """Return the shares and the rules ready for JSON."""
-    listed = list(drops)
+    listed = jobs_only(drops)
     jobs, work = shares_of(listed)
     return {"share_of_jobs": jobs, "share_of_work": work, "rules": [drop.as_dict() for drop in listed]}

@@ -170,7 +170,7 @@ def test_caveats__none_where_all_is_well(tmp_path):
     ("text", "word"),
     [
         (model(1.4, "", 'seeds = 2\ntrim = "tsafrir06"'), "Saturated"),
-        (model(0.5, "", "seeds = 2"), "No warm-up trimmed (trim = none)"),
+        (model(0.5, "", "seeds = 2"), "Averages include the beginning and end of each run"),
         (model(0.5, 'estimates = "f:4"', 'seeds = 2\ntrim = "tsafrir06"'), "Vanilla f-model"),
     ],
 )

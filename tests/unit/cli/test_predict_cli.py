@@ -64,7 +64,8 @@ def test_suggest__prints_walltimes_and_risks(golden, capsys, log):
     status, out, err = call(capsys, "suggest", log, "--user", 1, "--risk", 5)
     assert status == 0, err
     assert "0:10:00" in out
-    assert "for user 1 on log (30 earlier jobs" in out
+    assert "job of user 1" in out
+    assert "30 earlier jobs like it on log" in out
     found = json.loads(call(capsys, "suggest", log, "--user", 1, "--json")[1])
     assert (found["jobs"], found["suggestions"][0]["walltime"]) == (30, 600)
     golden("suggest", one_line(*call(capsys, "suggest", log, "--user", 9)))
@@ -77,7 +78,7 @@ def test_simulate__with_a_predictor(capsys, log):
     assert found["mean_accuracy"] > 0.9
     status, out, _ = call(capsys, "simulate", log, "--predictor", "last")
     assert status == 0
-    assert "predictions by last" in out
+    assert "Predictions by last" in out
     assert "add --predictor NAME" in one_line(*call(capsys, "simulate", log, "--predictions-for", "none"))
     assert "unknown belief" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--predictions-for", "all"))
 
@@ -94,9 +95,7 @@ def test_predict__judges_the_last_part_and_says_what_knows_the_future(golden, ca
     assert f"the last {judged.sum()} of {len(jobs)} jobs" in call(capsys, *arguments, "0.25")[1]
     assert json.loads(call(capsys, *arguments, "1", "--json")[1])["judged"] == len(jobs)
     call(capsys, *arguments, "0.25", "--report", tmp_path / "page.html")
-    answer = (
-        f"On the last {judged.sum()} of the {len(jobs)} jobs of {jobs.origin.name}, learned from all jobs before them, the mean accuracy"
-    )
+    answer = f"On the last {judged.sum()} of the {len(jobs)} jobs of {jobs.origin.name}, after learning from all earlier jobs, "
     assert answer in (tmp_path / "page.html").read_text()
     golden("predict", one_line(*call(capsys, *arguments, "0")))
 

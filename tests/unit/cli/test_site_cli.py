@@ -89,16 +89,16 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     status, out, err = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 2, "--verbose", *files)
     assert (status, err) == (0, "")
     for said in (
-        "uncertainty of the difference in mean wait",
+        "Uncertainty of the difference in mean wait",
         "gain against price",
         "node-hours",
-        "winners and losers",
+        "Winners and losers",
         "report written to",
         "3 rows written to",
     ):
         assert said in out
     page = (folder / "w.html").read_text()
-    for said in ("Effect of each change", "Uncertainty", "Winners and losers", "Cost", "Command to reproduce it"):
+    for said in ("Effect of each change", "Uncertainty", "Winners and losers", "Cost", "Command to reproduce this page"):
         assert said in page
     assert (folder / "w.csv").read_text().startswith("change,jobs,mean_wait")
     status, out, _ = call(capsys, "what-if", log, "--machine", cluster, *changes, "--replications", 0, "--json")

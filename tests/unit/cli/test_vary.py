@@ -245,7 +245,7 @@ def test_clean__writes_a_log_that_can_be_read_again(capsys, log, tmp_path):
 def test_clean__of_nothing_says_so(capsys, log):
     status, out, _ = call(capsys, "clean", log)
     assert status == 0
-    assert "Nothing was changed." in out
+    assert "No job was removed or changed." in out
     facts = result(capsys, "clean", log)
     assert (facts["removed"], facts["flurries"], facts["steps"], facts["before"]) == ({}, [], [], facts["after"])
 

@@ -47,7 +47,7 @@ def test_recipes__run_and_draw_what_the_page_shows(recipes, capsys, tmp_path, mo
             assert out
             commands += 1
             if words[1] == "demo":
-                rows = [line.strip() for line in out.splitlines() if line.startswith((" FCFS", " EASY"))]
+                rows = [line.strip() for line in out.splitlines() if line.startswith(("FCFS", "EASY"))]
                 assert len(rows) == 3
                 assert all(row in README.read_text() for row in rows), "the README shows what the demo prints"
     assert commands == page.count("\n$ ") == 14

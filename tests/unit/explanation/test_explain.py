@@ -326,7 +326,7 @@ def test_command__lists_the_longest_waits(log, capsys):
     assert sum(row[-2:] == ["in", "turn"] for row in rows) + sum(row[-1:] == ["backfilled"] for row in rows) == 2
     told = json.loads(call(capsys, "explain", log, "--longest", 1, "--json")[1])
     assert [one["job"] for one in told["longest_waits"]] == [2]
-    assert call(capsys, "explain", log, "--longest", 1, "--head", 1)[1] == "no job waited\n"
+    assert call(capsys, "explain", log, "--longest", 1, "--head", 1)[1] == "Under EASY, no job waits.\n"
 
 
 @pytest.mark.parametrize(

@@ -131,14 +131,14 @@ def test_nodes__name_memory_the_second_resource_and_whole_nodes():
     memory = {"mem_mb": [60, 60, 50], "mem_mb_per_node": [60, 60, 50]}
     held, reason = on_nodes((Pool("a", 2, 8, memory=100),), [(0, 50, 1), (0, 50, 1), (1, 5, 1)], 3, **memory)
     assert held == Obstacles(memory=49)
-    assert "its memory" in reason
+    assert "enough memory" in reason
     gpus = {"gpus": [2, 4], "nodes": [2, 1], "gpus_per_node": [1, 4]}
     held, reason = on_nodes((Pool("a", 2, 8, 4),), [(0, 50, 2), (1, 9, 2)], 2, **gpus)
     assert held == Obstacles(resource=49)
-    assert "its GPUs" in reason
+    assert "enough GPUs" in reason
     held, reason = on_nodes((Pool("a", 2, 8),), [(0, 50, 2), (1, 9, 8)], 2, nodes=[2, 1], exclusive=[-1, 1])
     assert held == Obstacles(nodes=49)
-    assert "not distributed over the nodes" in reason
+    assert "not in the requested distribution" in reason
 
 
 def test_nodes__with_room_were_reserved_for_others():

@@ -1,7 +1,10 @@
 """Slurm's sacct -P: each pitfall of its output, checked by hand, and real outputs of three versions."""
 
+import gzip
 import json
+import os
 import random
+import subprocess
 
 import numpy as np
 import polars as pl
@@ -16,6 +19,7 @@ from walltime.logs import read_log
 from walltime.logs.slurm.command_line import command_requests
 from walltime.logs.slurm.fields import state_word
 from walltime.logs.slurm.records import KINDS, TEXTS
+from walltime.slurm.commands.cluster import FIELDS
 from walltime.workload.filters import select
 
 
@@ -301,7 +305,7 @@ def test_commands__work_on_a_cluster_s_log(golden, written, tmp_path, capsys):
 
 
 def test_sacct_command__asks_for_what_the_reader_reads(golden, written, capsys):
-    status, out, _ = call(capsys, "slurm", "sacct-command", "--since", "2026-01-01", "--partition", "a b")
+    status, out, _ = call(capsys, "slurm", "sacct-command", "--since", "2026-01-01", "--partition", "a b", "--slurm-version", "26.05")
     assert status == 0
     assert out.startswith("TZ=UTC SLURM_TIME_FORMAT=%s sacct --allusers --duplicates --parsable2 --noconvert")
     assert "--allocations" in call(capsys, "slurm", "sacct-command", "--no-steps")[1]
@@ -318,6 +322,26 @@ def test_sacct_command__asks_for_what_the_reader_reads(golden, written, capsys):
     log = read_log(written("\x1f".join(fields) + "\n" + "\x1f".join(row.values()) + "\n"))
     assert (log.records, dict(log.noticed)) == (1, {"delimiter_in_text": 1})
     golden("slurm", one_line(*call(capsys, "slurm", "sacct-command", "--since", "$(x)")))
+
+
+@pytest.mark.parametrize("newer", [(), ("Constraints", "SubmitLine"), ("Constraints", "Licenses", "Restarts", "SubmitLine")])
+def test_sacct_command__asks_for_the_fields_that_sacct_has(newer, capsys, tmp_path):
+    known = [*FIELDS.split(","), *newer, "JobName"]
+    (tmp_path / "sacct").write_text(
+        f"""#!/bin/sh
+for word; do
+  case $word in
+  --helpformat) printf '%-20s%-20s%-20s%s\\n' {" ".join(sorted(known))}; exit ;;
+  --format=*) echo "${{word#--format=}}" ;;
+  esac
+done
+"""
+    )
+    (tmp_path / "sacct").chmod(0o755)
+    out = call(capsys, "slurm", "sacct-command")[1]
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-c", out], cwd=tmp_path, env=environment, check=True)
+    assert gzip.decompress((tmp_path / "jobs.txt.gz").read_bytes()).decode().split() == [",".join(known)]
 
 
 def test_filters__take_names(written):

@@ -3,6 +3,7 @@
 import polars as pl
 import pytest
 
+from walltime.logs.formats import read_log
 from walltime.logs.slurm.command_line import command_requests
 from walltime.machine.constraints import satisfies
 
@@ -46,6 +47,19 @@ def test_command_requests__include_licences():
 def test_command_requests__include_constraints():
     lines = pl.Series(["sbatch -C intel|amd job.sh", "sbatch --constraint=fast x", "sbatch x -C no", None])
     assert command_requests(lines)[1]["constraints"].to_list() == ["intel|amd", "fast", "", ""]
+
+
+def test_reservation__of_the_command_line_fills_a_blank_field(tmp_path):
+    row = "2026-03-09T10:00:00|2026-03-09T10:00:00|2026-03-09T10:05:00|10|1|COMPLETED"
+    lines = ["JobIDRaw|Submit|Start|End|Timelimit|AllocCPUS|State|Reservation|SubmitLine"]
+    lines += [
+        f"{k}|{row}|{given}|sbatch {options} job.sh"
+        for k, given, options in ((1, "", "--reservation=lab"), (2, "course", "--reservation lab"), (3, "", ""))
+    ]
+    (tmp_path / "jobs.txt").write_text("\n".join(lines) + "\n")
+    log = read_log(tmp_path / "jobs.txt")
+    found = log.to_workload(procs=1)
+    assert [found.origin.name_of("reservation", number) for number in found.columns["reservation"].tolist()] == ["lab", "course", "-1"]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_workload__has_the_jobs_that_ran(folder):
 
 
 def test_sacct_command__whose_output_is_read_with_every_column(capsys, tmp_path, folder):
-    command = call(capsys, "slurm", "sacct-command")[1]
+    command = call(capsys, "slurm", "sacct-command", "--slurm-version", "24.11")[1]
     fields = command.split("--format=")[1].split()[0].split(",")
     given = {"ReqMem": "16G", "TotalCPU": "01:00:00", "UserCPU": "50:00.5", "Flags": "SchedBackfill", "Restarts": "0", "Reservation": "day"}
     given |= {

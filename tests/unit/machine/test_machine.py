@@ -112,7 +112,7 @@ def test_place__counts_what_it_drops_and_changes(machine):
     )
     placed, placement = place(workload, machine)
     assert placed.job_id.tolist() == [1, 3, 5]
-    assert dict(placed.origin.dropped) == {"unknown_partition": 1, "too_wide_for_partition": 2}
+    assert dict(placed.origin.dropped) == {"unknown_partition": 1, "too_wide_for_partition": 1, "too_many_gpus": 1}
     changed = {"first_partition": 1, "whole_nodes": 1, "over_partition_limit": 1}
     assert dict(placed.origin.changed) == dict(place(placed, machine)[0].origin.changed) == changed
     assert set(placed.origin.dropped) | set(placed.origin.changed) <= set(PLACING_RULES)

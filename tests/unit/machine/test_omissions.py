@@ -58,7 +58,7 @@ def test_omissions__names_are_those_of_the_features_of_slurm():
 
 
 def test_omissions__settings_of_slurm_are_told_once():
-    machine = replace(MACHINE, policy="slurm", slurm={"PreemptType": "preempt/qos", "SchedulerParameters": "bf_hurry"})
+    machine = replace(MACHINE, policy="slurm", slurm={"PreemptType": "preempt/none", "SchedulerParameters": "bf_hurry"})
     schedule = wt.simulate(jobs(mem_mb=[1] * 4), "slurm", machine=machine)
     assert list(schedule.workload.origin.omissions) == ["node features", "preemption", "bf_hurry"]
 

@@ -10,7 +10,8 @@ from tests.cli import call, one_line
 from tests.errors import raises
 from tests.slurm_text import samples
 from walltime.errors import LogError
-from walltime.machine import Limit, Outage, Partition, Pool, Qos, Reservation, Share, read_machine
+from walltime.machine import Limit, Outage, Partition, Pool, Qos, Reservation, Share, read_machine, write_machine
+from walltime.machine.machine import parse_machine
 from walltime.slurm import read_cluster
 from walltime.slurm.client import CLUSTER
 from walltime.slurm.features import NAMES
@@ -210,7 +211,7 @@ def test_reservations_of_users_are_tables_for_each_pool(tmp_path):
         f"ReservationName=course {times} Nodes=n[1,3],g1 Flags=DAILY,SPEC_NODES,FLEX Users=ann,bob Accounts=(null)\n"
         f"ReservationName=all {times} Nodes=n[1-4] Flags=MAGNETIC,PURGE_COMP=00:05:00 Users=(null) Accounts=physics,-math\n"
     )
-    past = "Cluster|Name|TimeStart|TimeEnd|Flags|NodeNames\nlab|course|2026-03-09T08:00:00|2026-03-09T10:00:00|DAILY,FLEX|g1\n"
+    past = "Cluster|Name|TimeStart|TimeEnd|Flags|NodeName\nlab|course|2026-03-09T08:00:00|2026-03-09T10:00:00|DAILY,FLEX|g1\n"
     found = read(tmp_path, NODES, shown, past).machine
     day, users = (datetime(2026, 3, 10, 8), datetime(2026, 3, 10, 10)), ("ann", "bob")
     assert found.reservations == (
@@ -370,12 +371,40 @@ def test_limits_of_associations_hold_where_no_qos_has_them(tmp_path):
 
 
 def test_limits_on_what_a_machine_does_not_have_are_noted(golden, tmp_path):
-    rare = {"Name": "rare", "GrpTRES": "node=2,gres/gpu:a100=1", "GrpWall": "600", "MaxTRESRunMinsPU": "cpu=9", "UsageFactor": "2.000000"}
+    rare = {"Name": "rare", "GrpTRES": "node=2,gres/gpu:a100=1", "GrpWall": "600", "MaxTRESRunMinsPU": "mem=9", "UsageFactor": "2.000000"}
     found = read(tmp_path, CONFIG, NODES, qos(rare | {"Flags": "NoReserve,DenyOnLimit"}), associations({"Account": "a", "MaxWall": "60"}))
     assert found.machine.limits == ()
     golden("slurm-cluster", found.notes)
     one_type = read(tmp_path, CONFIG, NODES.replace(",gpu:t4:1", ""), qos(rare))
     assert one_type.machine.limits == (Limit((), second=1),)
+
+
+def test_minutes_of_running_jobs(tmp_path):
+    """Those of the QOS come before those of the account; the machine file has them as run_minutes."""
+    rows = qos({"Name": "normal"}, {"Name": "long", "MaxTRESRunMinsPU": "cpu=9", "GrpTRESRunMins": "cpu=100,mem=7"})
+    accounts = {"Account": "root"}, {"Account": "a", "ParentName": "root", "GrpTRESRunMins": "cpu=50"}
+    users = associations(*({"Cluster": "lab", **row} for row in accounts))
+    found = read(tmp_path, CONFIG, NODES, rows, users)
+    assert found.machine.limits == (
+        Limit(("queue", "user"), only=("long",), run_minutes=9),
+        Limit(("queue",), only=("long",), run_minutes=100),
+        Limit((), among={"queue": ("normal",), "group": ("a",)}, run_minutes=50),
+    )
+    assert "limits on other resources" in {note.feature for note in found.machine.notes}
+    assert parse_machine(write_machine(found.machine), "m.toml").limits == found.machine.limits
+
+
+def test_fair_share_of_qos_and_associations(tmp_path):
+    """Priorities of associations, use factors and NoReserve are read; outputs without these columns have the defaults."""
+    rows = qos({"Name": "normal"}, {"Name": "scavenger", "UsageFactor": "0.250000", "Flags": "NoReserve,DenyOnLimit"})
+    of_users = {"User": "ann"}, {"User": "bob", "Priority": "5"}
+    users = associations(*({"Cluster": "lab", "Account": "a", "Share": "1", **row} for row in ({"Priority": "30"}, *of_users)))
+    found = read(tmp_path, CONFIG, NODES, rows, users).machine
+    assert [(one.name, one.usage_factor, one.no_reserve) for one in found.qos] == [("normal", 1.0, False), ("scavenger", 0.25, True)]
+    assert [(one.user, one.priority) for one in found.shares] == [(None, 30), ("ann", None), ("bob", 5)]
+    assert parse_machine(write_machine(found), "m.toml") == found
+    with raises(LogError, "wrong_value", "UsageFactor", "'twice'"):
+        read(tmp_path, CONFIG, NODES, qos({"Name": "normal", "UsageFactor": "twice"}))
 
 
 def test_every_silent_feature_is_noted(tmp_path):
@@ -390,7 +419,8 @@ def test_every_silent_feature_is_noted(tmp_path):
     found = read(tmp_path, config, partitions, nodes, RESERVATIONS)
     expected = {"GPU types", "MIG", "other generic resources", "cores bound to GPUs", "topology"}
     expected |= {"Unheard", "packing of tasks", "one task per core", "power saving", "overrun of reservations"}
-    expected |= {"fair-share dampening", "processors per node and partition"}
+    expected |= {"processors per node and partition"}
+    assert found.machine.slurm["FairShareDampeningFactor"] == "5"
     assert {note.feature for note in found.machine.notes} - {""} == expected
     assert expected - {"Unheard"} <= NAMES
     assert {(pool.features, pool.memory > 0) for pool in found.machine.pools} == {(("fast", "intel"), True), ((), True)}
@@ -545,3 +575,33 @@ def test_outputs_of_real_clusters(golden, version):
         assert by_json.machine.partitions == by_text.machine.partitions
         assert by_text.machine.slurm["SLURM_VERSION"].startswith(version)
         golden("slurm-cluster", by_text.notes)  # only n1 was saved
+
+
+def test_preemption__by_partition(tmp_path):
+    config = CONFIG.replace("preempt/none", "preempt/partition_prio\nPreemptMode = REQUEUE")
+    partitions = PARTITIONS.replace("PreemptMode=OFF", "PreemptMode=REQUEUE GraceTime=120", 1)
+    found = read(tmp_path, config, partitions, NODES)
+    assert [(one.name, one.preempt, one.grace) for one in found.machine.partitions] == [("main", "off", 0), ("debug", "requeue", 120)]
+    assert [note for note in found.machine.notes if "reempt" in str(note)] == []
+    off = read(tmp_path, config.replace("= REQUEUE", "= OFF"), partitions, NODES)
+    assert not off.machine.preempts
+    suspended = read(tmp_path, config, partitions.replace("=REQUEUE", "=SUSPEND"), NODES)
+    assert not suspended.machine.preempts
+    assert "suspension" in {note.feature for note in suspended.machine.notes}
+
+
+def test_preemption__by_qos(tmp_path):
+    config = CONFIG.replace("preempt/none", "preempt/qos\nPreemptMode = CANCEL")
+    rows = (
+        {"Name": "high", "Priority": "10", "Preempt": "low,idle", "GraceTime": "00:00:00", "PreemptMode": "cluster"},
+        {"Name": "low", "GraceTime": "00:01:00", "PreemptMode": "cluster", "PreemptExemptTime": "00:10:00"},
+        {"Name": "idle", "GraceTime": "00:00:00", "PreemptMode": "requeue"},
+    )
+    names = ("Name", "Priority", "Flags", "UsageFactor", "Preempt", "PreemptMode", "GraceTime", "PreemptExemptTime")
+    table = "\n".join("|".join(row.get(name, "") for name in names) for row in (dict(zip(names, names, strict=True)), *rows)) + "\n"
+    assert read(tmp_path, config, NODES, table).machine.qos == (
+        Qos("high", 10, preempts=("low", "idle")),
+        Qos("low", preempt="cancel", grace=60, exempt=600),
+        Qos("idle", preempt="requeue"),
+    )
+    assert {"PreemptMode", "GraceTime", "PreemptExemptTime"} <= set(CLUSTER["qos"][-1].removeprefix("format=").split(","))

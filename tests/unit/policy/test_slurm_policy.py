@@ -11,10 +11,12 @@ from tests.errors import raises
 from walltime.durations import seconds_of
 from walltime.engine.reference.nodes import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
-from walltime.machine import Machine, Outage, Partition, Pool, Qos, Share, write_machine
-from walltime.node_demands import job_size
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, write_machine
+from walltime.node_demands import job_size, with_priorities
+from walltime.node_demands import nodes_of as problem_nodes
 from walltime.policy import Slurm, parse_policy
 from walltime.policy.slurm import PARAMETERS
+from walltime.simulation.nodes import place_on_nodes
 from walltime.workload import Workload
 
 ENGINES = ("kernel", "reference")
@@ -318,6 +320,90 @@ def test_age_size_partition_and_quality():
     assert started("priority_weight_qos=1000", queue=(1, 1, 2)) == second
 
 
+def test_association__the_nearest_priority_above_the_user_counts():
+    """Accounts 1 and 2; users 1 of 1 and 2 of 2 come after user 3, whose own priority is the highest."""
+    jobs = [(0, 100, 100, 1), (1, 10, 10, 1), (2, 10, 10, 1), (3, 10, 10, 1)]
+    shares = (Share("1", priority=10), Share("2", parent="1"), Share("2", "3", priority=20), Share("4"))
+    columns = {"user": [1, 1, 3, 2], "group": [1, 4, 2, 2]}
+    weighed = PRIORITY + "priority_weight_assoc=1000"
+    assert run(single(1, shares=shares), weighed, jobs, **columns).start.tolist() == [0, 120, 100, 110]
+    assert run(single(1, shares=shares), PRIORITY, jobs, **columns).start.tolist() == [0, 100, 110, 120]
+
+
+def merits(weights, pools, names=(), **columns):
+    """The constant part of the priorities of jobs of 1, 2, ... processors, with these weights of resources."""
+    machine, count = Machine(pools, (Partition("main", tuple(one.name for one in pools)),)), len(next(iter(columns.values())))
+    own = {name: np.array(values) for name, values in columns.items()}
+    procs = np.arange(1, count + 1)
+    jobs = Workload.from_arrays(submit=[0] * count, runtime=[9] * count, procs=procs, machine_procs=machine.procs, columns=own)
+    jobs = replace(jobs, origin=replace(jobs.origin, names={"requested_gpu_type": names}))
+    settings = Slurm(priority_type="multifactor", priority_weight_tres=weights).settings()
+    placed, placement, demands = place_on_nodes(jobs, machine)
+    return with_priorities(placed, placement, settings, demands, problem_nodes(machine, placement, placed))[0].merit.tolist()
+
+
+def test_resources__a_job_has_its_share_of_its_partition():
+    pools = (Pool("a", 2, 8, 2, memory=400),)
+    columns = {"gpus": [0, 1, 2], "mem_mb": [100, 200, 300], "nodes": [1, 1, 2]}
+    assert merits("CPU=1600", pools, **columns) == [100, 200, 300]
+    assert merits("Mem=800", pools, **columns) == [100, 200, 300]
+    assert merits("GRES/gpu=1000:CPU=16", pools, **columns) == [1, 252, 503]
+    assert merits("Node=10", pools, **columns) == [5, 5, 10]
+    assert Slurm(priority_weight_tres="License/matlab=5:CPU=1").settings().notes == ("PriorityWeightTRES=license/matlab",)
+    assert not Slurm(priority_weight_tres="CPU=0").settings().multifactor
+
+
+def test_resources__a_type_of_gpus_counts_for_the_jobs_that_request_it():
+    pools = (Pool("a", 1, 4, 2, gpu_type="a100"), Pool("v", 1, 4, 4, gpu_type="v100"))
+    columns = {"gpus": [1, 1, 2], "requested_gpu_type": [1, 2, 2]}
+    assert merits("GRES/gpu:v100=1000", pools, ("a100", "V100"), **columns) == [0, 250, 500]
+
+
+def test_site_factor__is_added_to_the_priority():
+    jobs = [(0, 100, 100, 1), (1, 10, 10, 1), (2, 10, 10, 1)]
+    weighed = PRIORITY + "priority_weight_age=1"
+    assert run(single(1), weighed, jobs, site_factor=[-1, 5, 7]).start.tolist() == [0, 110, 100]
+    assert run(single(1), weighed, jobs, site_factor=[-1, 5, 7], nice=[-1, 0, 9]).start.tolist() == [0, 100, 110]
+
+
+def test_use_factor__scales_what_counts_as_past_use():
+    """User 1 has used 100 s and user 2 200 s; at half of the factor, both have used as much, so the first one to arrive starts."""
+    jobs = [(0, 100, 100, 1), (0, 200, 200, 1), (1, 500, 500, 2), (2, 10, 10, 2), (3, 10, 10, 2)]
+    columns = {"user": [1, 2, 3, 2, 1], "queue": [1, 2, 1, 1, 1]}
+    weighed = PRIORITY + "priority_weight_fairshare=1000,priority_decay_half_life=0"
+
+    def started(*qos):
+        return run(single(2, qos=qos), weighed, jobs, **columns).start.tolist()
+
+    assert started(Qos("1"), Qos("2")) == [0, 0, 200, 710, 700]
+    assert started(Qos("1"), Qos("2", usage_factor=0.25)) == [0, 0, 200, 700, 710]
+    assert started(Qos("1"), Qos("2", usage_factor=0.5)) == [0, 0, 200, 700, 710]
+    assert started(Qos("1"), Qos("2", usage_factor=0.75)) == [0, 0, 200, 710, 700]
+
+
+def test_no_reserve__backfill_starts_later_jobs_that_delay_the_job():
+    """Two of four processors are in use for 100 s, and job 2 waits for all; job 3 would run past its reservation."""
+    jobs = [(0, 100, 100, 2), (1, 10, 10, 4), (2, 200, 200, 2)]
+    options = "bf_interval=1,bf_resolution=1"
+    columns = {"queue": [1, 2, 1]}
+    plain = run(single(4, qos=(Qos("1"), Qos("2"))), options, jobs, **columns)
+    assert (plain.start.tolist(), plain.reserved_start.tolist()[1]) == ([0, 100, 110], 100)
+    found = run(single(4, qos=(Qos("1"), Qos("2", no_reserve=True))), options, jobs, **columns)
+    assert (found.start.tolist(), found.reserved_start.tolist()) == ([0, 202, 2], [-1, -1, -1])
+
+
+def test_run_minutes__jobs_wait_until_running_ones_have_fewer_left():
+    """User 1 may have 5 processor-minutes left: 120 s on 2 processors are 4, and 90 s on one fit after 15 s, at the next cycle."""
+    jobs = [(0, 120, 120, 2), (1, 90, 90, 1), (2, 90, 90, 1), (3, 600, 600, 1)]
+    machine = single(5, limits=(Limit(("user",), run_minutes=5),))
+    found = run(machine, "bf_interval=7,sched_interval=-1", jobs, user=[1, 1, 2, 1])
+    assert found.start.tolist() == [0, 21, 2, 3], "10 minutes exceed the limit by themselves"
+    assert found.workload.origin.changed == {"over_limit": 1}
+    told = wt.explain(found, 2, sooner=False)
+    assert told.held_back.limit == 20
+    assert "5 processor-minutes" in str(told)
+
+
 def test_the_size_of_a_job():
     nodes, procs, limit = np.array([2]), np.array([8]), np.array([600])
     assert job_size(nodes, procs, limit, 4, 16, Slurm().settings()).tolist() == [0.5]
@@ -330,7 +416,34 @@ def test_jobs_that_fit_on_no_nodes_are_dropped():
     machine = Machine((Pool("a", 2, 4), Pool("b", 1, 2, 2)), (Partition("1", ("a", "b")),))
     found = run(machine, "", [(0, 10, 10, 2), (0, 10, 10, 4), (0, 10, 10, 10)], gpus=[2, 1, 0])
     assert found.workload.job_id.tolist() == [1, 3]
-    assert found.workload.origin.dropped == {"too_wide_for_partition": 1}
+    assert found.workload.origin.dropped == {"fits_no_node": 1}
+
+
+@pytest.mark.parametrize(
+    ("procs", "rule", "needs"),
+    [
+        (5, "too_wide_for_partition", {"constraints": 1}),
+        (17, "too_wide_for_partition", {"gpus": -1}),
+        (2, "too_many_gpus", {"gpus": 3, "constraints": 2}),
+        (2, "too_many_gpus", {"gpus": 6}),
+        (1, "too_much_memory", {"mem_mb": 200, "mem_mb_per_node": 200}),
+        (8, "too_much_memory", {"mem_mb": 480, "mem_mb_per_cpu": 60}),
+        (1, "too_much_memory", {"mem_mb": 90, "mem_mb_per_node": 90, "constraints": 1}),
+        (1, "fits_no_node", {"mem_mb": 90, "mem_mb_per_node": 90, "gpus": 1, "gpus_per_node": 1}),
+        (4, "fits_no_node", {"gpus": 2, "gpus_per_node": 2, "nodes": 1, "most_nodes": 1, "tasks_per_node": 4}),
+    ],
+)
+def test_a_job_that_fits_no_node__is_counted_by_the_resource_that_is_too_much(procs, rule, needs):
+    """Two nodes of four processors with 100 MB, two small nodes of two processors with 50 MB and two GPUs, and a node with one GPU."""
+    small, one = Pool("b", 2, 2, 2, memory=50, features=("small",)), Pool("c", 1, 4, 1, memory=50, features=("one",))
+    machine = Machine((Pool("a", 2, 4, memory=100), small, one), (Partition("1", ("a", "b", "c")),))
+    columns = {name: np.array([value, -1]) for name, value in needs.items()}
+    jobs = Workload.from_arrays(submit=[0, 0], runtime=[9, 9], procs=[procs, 1], machine_procs=20, columns=columns)
+    jobs = replace(jobs, origin=replace(jobs.origin, names={"constraints": ("small", "one")}))
+    placed = place_on_nodes(jobs, machine)[0]
+    assert (placed.job_id.tolist(), placed.origin.dropped) == ([2], {rule: 1})
+    with raises(WorkloadError, "no_job_fits", rule):
+        place_on_nodes(jobs.take(np.array([0]), ""), machine)
 
 
 def test_settings_of_a_slurm():
@@ -343,6 +456,8 @@ def test_settings_of_a_slurm():
         "PriorityFavorSmall": "No",
         "PriorityFlags": "NO_FAIR_TREE,MAX_TRES",
         "PreemptType": "preempt/qos",
+        "PreemptParameters": "youngest_first,reorder_count=3,min_exempt_priority=7",
+        "PreemptExemptTime": "00:10:00",
         "SLURM_VERSION": "24.11.5",
     }
     found = Slurm(bf_window=60).settings(settings)
@@ -350,7 +465,8 @@ def test_settings_of_a_slurm():
     assert (found["scheduler_type"], found["priority_max_age"], found["priority_weight_fairshare"]) == ("builtin", 14 * 86_400, 100_000)
     assert (found["bf_interval"], found["priority_favor_small"], found["soft_limit_running"]) == (30, False, "limit")
     assert found.flag("NO_FAIR_TREE")
-    assert found.notes == ("pack_serial_at_end", "PreemptType=preempt/qos", "PriorityFlags=MAX_TRES")
+    assert found.notes == ("pack_serial_at_end", "preempt_min_exempt_priority=7", "PriorityFlags=MAX_TRES")
+    assert (found["preempt_youngest_first"], found["preempt_reorder_count"], found["preempt_exempt_time"]) == (True, 3, 600)
     odd = {"SelectType": "select/cons_res", "SchedulerType": "sched/wiki", "SelectTypeParameters": "CR_CPU,CR_LLN"}
     odd |= {"SchedulerParameters": "bf_interval=-1", "PriorityMaxAge": "0"}
     found = Slurm().settings(odd)

@@ -86,7 +86,7 @@ def test_reservation__jobs_that_start_when_it_is_no_longer_repeated_are_reported
     always = replace(COURSE, nodes=None, begin=0, end=3600, flags=("HOURLY",))
     found = run(machine_with(always), JOBS)
     assert (found.start > 28 * 86_400).all()
-    assert any("four weeks after the last submission: 4 jobs started later" in one for one in caveats_of([found], "none"))
+    assert any("four weeks after the last submission; 4 jobs started after that" in one for one in caveats_of([found], "none"))
     assert not any("four weeks" in one for one in caveats_of([run(machine_with(COURSE), JOBS)], "none"))
 
 

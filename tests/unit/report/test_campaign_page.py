@@ -138,7 +138,15 @@ def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatc
     assert "://" not in page
     assert "a &lt;campaign&gt;" in page
     assert "<campaign>" not in page
-    for words in ("36 of 36", "The plan", "Command to reproduce it", "Over the load", "90 % confidence", "By groups of jobs", "Caveats"):
+    for words in (
+        "36 of 36",
+        "The plan",
+        "Command to reproduce this page",
+        "Over the load",
+        "90 % confidence",
+        "By groups of jobs",
+        "Caveats",
+    ):
         assert words in page, words
     assert "--report" in page
     assert "orders.py:narrow" in page

@@ -46,7 +46,7 @@ def test_explanation__of_a_job_that_started_at_once_or_was_not_varied(golden, ea
     page = explanation_page(explain(easy, longest(easy)), [])
     assert " processors instead of " not in page.answer[0]  # as it would not run as long on them
     page = explanation_page(explain(easy, longest(easy), sooner=False), [])
-    assert page.numbers[-1][1] == "nothing was tried"
+    assert page.numbers[-1][1] == "not tried"
     assert "It would have" not in page.answer[0]
 
 

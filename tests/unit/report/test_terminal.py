@@ -2,7 +2,8 @@
 
 import pytest
 
-from walltime.report.terminal import at_commas, print_block
+from walltime.report.page import Items
+from walltime.report.terminal import at_commas, print_block, print_blocks
 from walltime.tables import Cell, Facts, Table
 
 NAMES = ["KTH-SP2-1996-2.1-cln", "SDSC-BLUE-2000-4.2-cln", "a"]
@@ -37,7 +38,7 @@ def test_table_of_numbers__keeps_its_first_column_at_every_width(capsys, monkeyp
 
 def test_table__with_a_first_column_wider_than_the_terminal_breaks_names_after_commas_only(capsys, monkeypatch):
     lines = printed(capsys, monkeypatch, Table(["policy", "mean wait"], [[LONG, "1 h 55 min"]]), 30)
-    assert "".join(line.split()[0] for line in lines[3:] if line.strip()) == LONG
+    assert "".join(line.split()[0] for line in lines[2:] if line.strip()) == LONG
     assert any("1 h 55 min" in line for line in lines)
 
 
@@ -54,6 +55,21 @@ def test_cells_that_may_wrap__leave_room_for_the_first_column(capsys, monkeypatc
     lines = printed(capsys, monkeypatch, Table(["run", "mean wait", "reasons"], rows), 60)
     assert any(line.strip().startswith("with the rules   5 h 21 min") for line in lines)
     assert max(map(len, lines)) <= 60
+
+
+def test_blocks__have_an_empty_line_around_tables_and_before_headings(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    table = Table(["policy", "mean wait"], [["easy", "1 min"]], "Waits")
+    print_blocks(["An answer.", "A second sentence.", table, Facts("", [("jobs", "3")]), "Notes:", Items(["one", "two"]), "written"])
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    rule = lines[5]
+    assert set(rule) == {"─"}
+    assert lines == [
+        *("An answer.", "A second sentence.", ""),
+        *("Waits", "policy   mean wait", rule, "easy         1 min", ""),
+        *("jobs  3", ""),
+        *("Notes:", "* one", "* two", "written"),
+    ]
 
 
 def test_name__is_not_broken_within_a_time():

@@ -214,7 +214,7 @@ def test_cli__page_store_and_timer(golden, capsys, monkeypatch, tmp_path):
     assert (status, err) == (0, "")
     golden("report", out)
     assert len(list(weeks.iterdir())) == 4
-    assert "Causes of waits" in page.read_text()
+    assert "Causes of waiting" in page.read_text()
     status, out, _ = call(capsys, "report", log, "--window", "7d:14d", "--json")
     assert status == 0
     assert '"mean_wait": 120' in out

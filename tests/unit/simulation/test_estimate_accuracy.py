@@ -257,8 +257,8 @@ def test_cli__page_text_and_json(capsys, tmp_path, monkeypatch):
     status, out, err = call(capsys, "estimates", log, "--report", "page.html", "--replications", "2")
     assert status == 0, err
     for words in (
-        "processor-hours, by how jobs ended",
-        "by user",
+        "Processor-hours by how jobs ended",
+        "By user",
         "few underestimates",
         "walltime suggest LOG",
         "Notes:",

@@ -152,7 +152,7 @@ def test_commands__print_the_caveats_of_the_page(capsys, log, tmp_path):
     printed = [line.removeprefix("* ") for line in out.splitlines() if line.startswith("* ")]
     found = json.loads(call(capsys, "compare", log, "--json")[1])
     assert found["caveats"] == printed
-    assert any(line.startswith("No warm-up trimmed") for line in printed)
+    assert any(line.startswith("Averages include") for line in printed)
     for line in printed:
         assert line.split(":")[0] in page.read_text().replace("&nbsp;", " ")
     status, out, _ = call(capsys, "simulate", log)

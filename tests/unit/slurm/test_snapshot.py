@@ -189,7 +189,9 @@ def test_anonymised__quotes_nobody(tmp_path):
     )
     assert found.anonymised(b"a long key").notes == ("2 x.",)
     course = Reservation("bob_1", found.machine.pools[0].name, 0, 9, users=("bob",), accounts=("bobs",))
-    hidden = replace(found, machine=replace(found.machine, reservations=(course,))).anonymised(b"a long key")
+    inside = replace(found.jobs[0], reservation="bob_1")
+    hidden = replace(found, jobs=(inside,), machine=replace(found.machine, reservations=(course,))).anonymised(b"a long key")
+    assert hidden.jobs[0].reservation == hidden.machine.reservations[0].name
     hidden.write(tmp_path / "snapshot.json")
     assert "bob" not in (tmp_path / "snapshot.json").read_text()
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from tests.errors import raises
 from validation.interval_factors import learn_factors
 from validation.start_times import calibrate_outcomes, replay_outcomes, to_history
 from walltime.errors import PolicyError
-from walltime.machine import Limit, Machine, Partition, Pool
+from walltime.machine import Limit, Machine, Partition, Pool, Reservation
 from walltime.report.html import render
 from walltime.slurm import (
     Draws,
@@ -109,6 +110,21 @@ def test_starts__under_slurm_with_its_priorities():
     found = ahead(start_times(taken(*jobs, machine=machine), past([1800] * 200), draws=Draws(4)))
     assert found["3"][1] < found["2"][1]
     assert 1700 <= found["3"][1] <= 1760  # within two backfill cycles of the first end
+
+
+def test_starts__in_a_reservation_and_around_it():
+    """The reservation has the second of two nodes after an hour; the first one is free after 3,000 s."""
+    when = datetime.fromtimestamp(NOW, UTC).replace(tzinfo=None)
+    course = Reservation("course", "a", when + timedelta(hours=1), when + timedelta(hours=3), "2", 0, ("alice",))
+    machine = Machine((Pool("a", 2, 4),), (Partition("all", ("a",)),), name="two", policy="slurm", reservations=(course,))
+    jobs = [job(1, 4, start=NOW - 600), job(2, 4, reservation="course"), job(3, 4, limit=7200)]
+    jobs += [job(4, 4, limit=1800, reservation="course", user="bob")]  # who may not use it
+    found = ahead(start_times(taken(*jobs, machine=machine), past([]), draws=Draws(2, arrivals=False)))
+    assert [found[label][1] // 60 for label in ("2", "3", "4")] == [60, 50, 0]
+    tried = try_jobs(
+        taken(*jobs, machine=machine), past([]), ["procs=4,limit=1h,user=alice,reservation=course"], draws=Draws(2, arrivals=False)
+    )
+    assert (tried.trials[0].median - NOW) // 60 == 120, "after job 2"
 
 
 MIXED = Machine(

@@ -50,6 +50,15 @@ def test_pool__is_changed_by_its_name(text, pool, value):
     assert getattr(changed(text).pools[pool], value[0]) == value[1]
 
 
+def test_preemption__can_be_switched_on():
+    partition = changed("partition.main.preempt=requeue").partitions[0]
+    assert (partition.preempt, changed("partition.main.GraceTime=00:05:00").partitions[0].grace) == ("requeue", 300)
+    assert changed("partition.main.grace=0").partitions[0].grace == 0
+    assert told("partition.main.PreemptMode=CANCEL") == ["partition main: preempt off → cancel"]
+    with raises(PolicyError, "wrong_value"):
+        changed("partition.main.preempt=suspend")
+
+
 @pytest.mark.parametrize(
     ("value", "seconds"),
     [("24h", 86_400), ("1-00:00:00", 86_400), ("12:30:00", 45_000), ("90", 5400), ("2-12", 216_000), ("30:00", 1800), ("UNLIMITED", None)],

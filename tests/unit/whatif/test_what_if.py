@@ -118,7 +118,7 @@ def test_what_if__without_recorded_waits_says_so(jobs):
     assert found.calibration is None
     assert "cannot be compared with the machine" in render(what_if_page(found))
     assert any("records no waits" in caveat for caveat in all_caveats(found))
-    assert any("in shaken copies is unknown" in caveat for caveat in all_caveats(found))
+    assert any("was not measured" in caveat for caveat in all_caveats(found))
 
 
 def test_what_if__takes_a_calibration_that_is_there(jobs):
@@ -215,8 +215,8 @@ def test_what_if__users_who_react_submit_later_to_a_smaller_machine(jobs):
 
 def test_what_if__a_verdict_that_turns_round_is_a_doubt():
     one = differences_of(100.0, 80.0)
-    assert any("its sign changes" in doubt and "+20 s" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 120.0, 0.0)))
-    assert not any("its sign changes" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 90.0, 0.0)))
+    assert any("the sign changes" in doubt and "+20 s" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 120.0, 0.0)))
+    assert not any("the sign changes" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 90.0, 0.0)))
 
 
 def differences_of(today: float, changed: float) -> Difference:

@@ -46,7 +46,7 @@ def start_heads(state, rules, jobs, lists):
 
 @kernel
 def near_enough(state, rules, jobs, job, head):
-    """Return whether a job's score is near enough to the head's for it to be backfilled."""
+    """Return whether a job's score is close enough to the head's for the job to be backfilled."""
     return rules.near == 0.0 or jobs[job].score >= rules.near * jobs[head].score
 
 

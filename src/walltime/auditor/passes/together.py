@@ -18,7 +18,7 @@ MORE_THAN_SLOWDOWNS = 2**40
 
 @kernel
 def worth(state, rules, jobs, job):
-    """Return the value of a job in a combination."""
+    """Return the value of a job in a combination, by the objective of the policy."""
     if rules.objective == BY_SECONDS:
         return jobs[job].own
     if rules.objective == BY_PROCSECONDS:

@@ -1,4 +1,4 @@
-"""When the outages and windows of a machine of several pools change, as records for the loop, as far ahead as it needs them."""
+"""The changes of outages and windows on a machine of several pools, as records for the loop, as far ahead as it needs them."""
 
 from __future__ import annotations
 

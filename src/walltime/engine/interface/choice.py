@@ -8,7 +8,7 @@ from walltime.engine.problem import Nodes, Pools, Problem, as_number
 from walltime.engine.reference.later import PASS_OF_KIND
 from walltime.errors import PolicyError
 from walltime.policy import Policy, Wfp
-from walltime.policy.base import KERNEL, Support
+from walltime.policy.base import KERNEL, NOT_COMPILED, Support
 from walltime.policy.orders import has_history
 
 ENGINES = ("auto", "kernel", "reference")
@@ -18,14 +18,14 @@ MACHINES = {"number": "a single-pool machine", "pools": "a machine of several po
 """The kinds of machines."""
 FEATURES = {
     "predictor": "predicted runtimes",
-    "plain": "a predictor in plain Python, step by step",
+    "plain": "a predictor in plain Python with step-by-step simulation",
     "history": "orders by the history of users, groups and queues",
     "threshold": "a threshold of scores",
-    "feedback": "jobs submitted after the ends of others",
+    "feedback": "feedback (jobs submitted after the ends of others)",
     "events": "simultaneous events one by one, or with arrivals first",
     "dialect": "interpretations other than the papers'",
-    "effects": "recorded effects of backfilling",
-    "steps": "a simulation that continues step by step",
+    "effects": "recorded effects of backfilling (dynamics)",
+    "steps": "step-by-step simulation",
     "second": "a second resource",
     "outages": "outages",
     "limits": "limits",
@@ -34,17 +34,17 @@ FEATURES = {
     "overheads": "overheads in a machine file",
 }
 """Features of simulations, as in messages."""
-OF_NUMBERS = Support("", "this needs a single-pool machine")
+OF_NUMBERS = Support("", "leave this out, or use a single-pool machine")
 LIMITED: Mapping[tuple[str, str], Support] = {
     **{(kind, "plain"): Support("reference", "the compiled loop cannot stop between its calls") for kind in ("number", "pools")},
     **{(kind, feature): OF_NUMBERS for kind in ("pools", "nodes") for feature in ("events", "dialect", "effects")},
-    ("number", "events"): Support("reference", "these rules for simultaneous events are not compiled"),
-    ("nodes", "predictor"): Support("reference", "predictions are not compiled for single nodes"),
-    ("nodes", "plain"): Support("reference", "predictors in plain Python are not compiled for single nodes"),
-    ("nodes", "history"): Support("reference", "orders by history are not compiled for single nodes"),
+    ("number", "events"): NOT_COMPILED,
+    ("nodes", "predictor"): NOT_COMPILED,
+    ("nodes", "plain"): NOT_COMPILED,
+    ("nodes", "history"): NOT_COMPILED,
     ("nodes", "windows"): Support("", "windows apply to pools; leave them out, or set by_node = false in the machine file"),
     ("nodes", "threshold"): Support("", "each partition has its own head of the queue"),
-    ("pools", "history"): Support("reference", "orders by history are not compiled for several pools"),
+    ("pools", "history"): NOT_COMPILED,
     ("pools", "threshold"): Support("", "each pool has its own head of the queue"),
 }
 """Features that are not compiled on a kind of machine, or not supported there, under any policy."""
@@ -73,7 +73,7 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
 
 
 def _add_condition(limited: Support, what: str) -> Support:
-    return limited if limited.engine == "kernel" else limited._replace(why=f"{what}: {limited.why}")
+    return limited if limited.engine == "kernel" else limited._replace(why=what if limited == NOT_COMPILED else f"{what}: {limited.why}")
 
 
 def check_support(policy: Policy, machine: str, features: Collection[str] = (), wanted: str = "auto") -> str:
@@ -84,7 +84,7 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
     if not supported.engine:
         raise PolicyError(f"{policy.label} does not support {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        why = f"{policy.label} needs the reference engine for {supported.why}; use the engine auto or reference"
+        why = f"{policy.label} is not compiled for {supported.why}; use the engine auto or reference"
         raise PolicyError(why, "unsupported_policy")
     return "reference" if wanted == "reference" else supported.engine
 
@@ -103,7 +103,7 @@ def kind_of(problem: Problem) -> str:
 
 
 def features_of(problem: Problem) -> list[str]:
-    """Return the `FEATURES` of a problem, except the dialect and what is recorded."""
+    """Return the `FEATURES` of a problem, except the dialect and the records of starts and effects."""
     machine, demands, prediction, order = problem.machine, problem.demands, problem.prediction, problem.policy.order
     present = {
         "predictor": prediction is not None,

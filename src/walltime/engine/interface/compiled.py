@@ -161,7 +161,7 @@ class CompiledEngine:
         return done
 
     def state(self) -> State:
-        """Return what the scheduler has now."""
+        """Return the state of the scheduler: its queue and machine."""
         if not self._flag("begun", True):
             self.advance(0)  # jobs that run at first get their places
         queue, (job, expected) = self._waiting(), self._running()

@@ -15,7 +15,7 @@ from walltime.engine.kernel.nodes.easy import EASY_JOB, EASY_RULES, new_easy_mem
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, as_set, new_slurm_memory, with_room
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
-from walltime.engine.problem import NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
+from walltime.engine.problem import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
 from walltime.errors import WorkloadError
 from walltime.policy.slurm import SlurmSettings
 
@@ -26,16 +26,18 @@ FEWEST_ROWS = 64
 """Running jobs for which there is room at first."""
 
 
-def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool) -> Records:
-    """Return the parameters in the loop's form."""
+def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:
+    """Return the parameters in the loop's form; `all_reserve`: whether all jobs may have reservations."""
     numbers = settings.numbers
     return record(
         SLURM_RULES,
         **numbers | {"longest_age": max(1, numbers["longest_age"])},
         kill=kill,
         starts_only=starts_only,
-        all_count=not settings.restrains,
+        preempts=preempts,
+        all_count=all_reserve and not settings.restrains,
         multifactor=1 if settings.multifactor else 2 if settings["priority_type"] == "multifactor" else 0,
+        timed_limits=timed_limits,
         fair_tree=not settings.flag("NO_FAIR_TREE"),
         decay=settings.decay,
     )
@@ -82,16 +84,21 @@ class PlannedNodes(CompiledEngine):
 
     @property
     def slots(self) -> Any:
-        """Return what jobs had of nodes: job, node, processors, units of the second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, units of the second resource; in order of job and node."""
         raise NotImplementedError
+
+    @property
+    def lost_runs(self) -> LostRuns | None:
+        """Return the preempted runs; None on machines without preemption."""
+        return None
 
     def outcome(self) -> Outcome:
         """Return the outcome, once the simulation is done."""
         slots, nodes = self.slots, self.problem.machine
         assert isinstance(nodes, Nodes)
-        limit = self._column("limit") if self.loop_name == "slurm" else None
-        given = nodes.given(slots, len(self.problem))
-        return self._outcome(self._column("runtime"), slots=slots, given=given, limit=limit, seconds={"simulate": self.seconds})
+        given, limit = nodes.given(slots, len(self.problem)), self._column("limit") if self.loop_name == "slurm" else None
+        more: dict[str, Any] = {"slots": slots, "given": given, "limit": limit, "lost": self.lost_runs}
+        return self._outcome(self._column("runtime"), **more, seconds={"simulate": self.seconds})
 
     def _begin(self, since: Array) -> Array:
         """Enter the jobs that run at first, and return those that wait for no other job and are still to come."""
@@ -126,18 +133,28 @@ class NodesEngine(PlannedNodes):
         assert shares is not None
         self._unit = unit = _processors_together(problem.procs, demands, machine)
         machine = machine._replace(
-            procs=machine.procs // unit, limits=[(most, limit // unit, other) for most, limit, other in machine.limits]
+            procs=machine.procs // unit,
+            limits=[(most, limit // unit, other) for most, limit, other in machine.limits],
+            run_seconds=[NEVER if most == NEVER else most // unit for most in machine.run_seconds],
         )
         jobs = _lowered_jobs(problem, SLURM_JOB)
         jobs.procs, jobs.asked = problem.procs // unit, demands.asked // unit
         jobs.opens |= demands.sole.any()
         jobs.owner = np.where(demands.sole > 0, -1, 1) * (demands.user + 1) * demands.sole.any()
+        jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
-            _lowered(problem.settings, problem.kill, problem.starts_only),
+            _lowered(
+                problem.settings,
+                problem.kill,
+                problem.starts_only,
+                not demands.unreserved.any(),
+                bool(machine.run_seconds),
+                machine.preemption is not None,
+            ),
             jobs,
             machine,
-            lowered_limits(machine.limits),
+            lowered_limits(machine.limits, machine.run_seconds),
             as_lists(demands.limits),
             followers,
             shares,
@@ -162,8 +179,19 @@ class NodesEngine(PlannedNodes):
         return self._memory.traffic.queue[: int(self._memory.state["waiting"])]
 
     @property
+    def started(self) -> int:
+        """Return the number of jobs that have started so far, without lost runs of requeued jobs."""
+        return int(self._memory.state.started - self._memory.state.again)
+
+    @property
+    def lost_runs(self) -> LostRuns | None:
+        """Return the preempted runs; None on machines without preemption."""
+        runs = self._memory.use.lost[: int(self._memory.state.lost)]
+        return LostRuns(*(runs[name] for name in LostRuns._fields)) if self._memory.rules.preempts else None
+
+    @property
     def slots(self) -> NodeRanges:
-        """Return what jobs had of nodes: job, node, processors, units of the second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, units of the second resource; in order of job and node."""
         jobs, every = self._memory.jobs, self._memory.use.ranges
         counts = jobs["count"]
         places = np.repeat(jobs["first"] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
@@ -238,7 +266,7 @@ class OarEngine(PlannedNodes):
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
-        """Return what jobs had of nodes, int64: job, node, processors, units of the second resource; in order of job and node."""
+        """Return the jobs' shares of nodes, int64: job, node, processors, units of the second resource; in order of job and node."""
         bits = np.unpackbits(np.ascontiguousarray(self._memory.had).view(np.uint8), axis=1, bitorder="little")
         job, node = (values.astype(np.int64) for values in np.nonzero(bits))
         return job, node, self._procs[node], np.zeros(len(job), np.int64)

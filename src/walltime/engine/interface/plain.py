@@ -79,7 +79,7 @@ class ReferenceEngine:
         """Do nothing: a piece goes to the end."""
 
     def state(self) -> State:
-        """Return what the scheduler has now."""
+        """Return the state of the scheduler: its queue and machine."""
         engine = self.reference
         waiting = sorted(engine.waiting, key=lambda job: job.arrival)
         running = sorted(engine.running, key=lambda job: job.expected_end)
@@ -126,7 +126,8 @@ class ReferenceEngine:
         if isinstance(problem.machine, Nodes):
             runtime, more["slots"] = self._column("runtime"), self.reference.slots
             more["given"] = problem.machine.given(more["slots"], len(problem))
-            more["limit"] = self._column("limit") if problem.shares is not None else None
+            if problem.shares is not None:
+                more |= {"limit": self._column("limit"), "lost": self.reference.lost_runs}
         more |= {name: self._column(name) for name in ("start", "submit", "reserved_start")} | {"kind": self._column("kind", np.uint8)}
         return Outcome(engine=self.name, machine=self.machine, runtime=runtime, **more, seconds={"simulate": self.seconds})
 

@@ -115,10 +115,10 @@ def why_waiting(jobs: Any, count: int) -> str:
     return f"{count} jobs never start: {why}"
 
 
-def lowered_limits(limits: Sequence[tuple[int, int, int]]) -> Any:
-    """Return the limits in the loops' form, with no job counted yet."""
+def lowered_limits(limits: Sequence[tuple[int, int, int]], seconds: Sequence[int] = ()) -> Any:
+    """Return the limits in the loops' form, with no job counted yet; `seconds`: until the limits of running jobs, of each."""
     lowered = records(of_pools.LIMIT, len(limits))
-    lowered.until = NEVER
+    lowered.until, lowered.seconds = NEVER, seconds or NEVER
     lowered.jobs, lowered.procs, lowered.second = np.array(limits, np.int64).reshape(-1, 3).T
     return lowered
 

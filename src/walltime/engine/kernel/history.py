@@ -62,7 +62,7 @@ def history_at(address, key, measure, job, now):
 
 @kernel
 def read_history(address, now):
-    """Count what has happened since the last reading and before now, and drop what has left the window."""
+    """Count the events since the last reading and before now, and drop those that have left the window."""
     if history_of(address, 0).seen != now:
         _read_on(address, now)
 

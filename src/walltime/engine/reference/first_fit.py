@@ -65,7 +65,7 @@ class NodesReference(ClusterReference):
         return np.flatnonzero(np.isin(self.nodes.pool, list(so_far.closed))).tolist()
 
     def _share(self, job: ClusterJob, free: Array) -> Array | None:
-        """Return what a job takes of each node; None if they are not enough."""
+        """Return a job's share of each node; None if they are not enough."""
         request, usable = self.requests[job.index], []
         for node in request.order:
             procs = self._usable_procs(request, node, *free[node].tolist())
@@ -93,7 +93,7 @@ class NodesReference(ClusterReference):
         return procs if procs >= max(1, request.least) else 0
 
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
-        """Return what a job would take of nodes if it began then; None if it does not fit for its planned length.
+        """Return the shares of nodes that a job would take if it began then; None if it does not fit for its planned length.
 
         If only heads have reservations, these are times: the job takes the first nodes, and each head that it outlasts must still fit.
         """
@@ -119,7 +119,7 @@ class NodesReference(ClusterReference):
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
-        """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, second resource; in order of job and node."""
         nodes = [np.flatnonzero(job.given[:, :2].any(axis=1)) for job in self.jobs]
         amounts = np.concatenate([job.given[own] for job, own in zip(self.jobs, nodes, strict=True)])
         return np.repeat(np.arange(len(nodes)), [len(own) for own in nodes]), np.concatenate(nodes), amounts[:, 0], amounts[:, 1]

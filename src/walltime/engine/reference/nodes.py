@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, NodeDemands, Nodes, Problem
+from walltime.engine.problem import NEVER, REQUEUE_DELAY, LostRuns, NodeDemands, Nodes, Problem
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, followers_of, release_followers, within_limits
 from walltime.engine.reference.shares import FairShares
 from walltime.errors import EngineError, WorkloadError
@@ -52,7 +53,10 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 
 @dataclass(eq=False)
 class SlurmJob(Job):
-    """A job, with its needs as in `problem.NodeDemands`; `fewest`: nodes."""
+    """A job, with its needs as in `problem.NodeDemands`; `fewest`: nodes.
+
+    `due`: when it is preempted, NEVER if it is not; `awaits`: the last end of the jobs that it preempts.
+    """
 
     second: int = 0
     fewest: int = 0
@@ -75,13 +79,18 @@ class SlurmJob(Job):
     time_min: int = 0
     user: int = 0
     place: int = -1
+    unreserved: int = 0
     association: int = 0
+    charge: int = 0
     merit: float = 0.0
     limits: Sequence[int] = ()
     tier: int = 0
     priority: int = 0
     limit: int = 0
     given: Given = NOTHING
+    preemption: int = 0
+    due: int = NEVER
+    awaits: int = -NEVER
 
 
 @dataclass
@@ -117,9 +126,11 @@ class SlurmReference:
             job.waits_for.update(after[k])
             self.jobs.append(job)
         self.has_sole = any(job.sole for job in self.jobs)
+        self.lost: list[tuple[int, ...]] = []
         self.now = 0
         self.waiting: list[SlurmJob] = []
         self.running: list[SlurmJob] = []
+        self.runtimes = [job.runtime for job in self.jobs]
         self.coming = {job.index for job in self.jobs if job.since == NEVER}
         self.arrivals = [(job.submit, job.index) for job in self.jobs if job.since == NEVER and not job.waits_for]
         self.arrivals.sort()
@@ -187,7 +198,9 @@ class SlurmReference:
         ending = sorted((job for job in self.running if job.end <= self.now), key=lambda job: (job.end, job.ticket))
         for job in ending:
             self._release_nodes(job)
-            self._ended.append(job)
+            self._ended.append(copy.copy(job))
+            if job.due == job.end and self._lose(job):
+                continue
             for other in release_followers(self.followers, job.index, self.now):
                 if other.index in self.coming:
                     heappush(self.arrivals, (other.submit, other.index))
@@ -210,6 +223,22 @@ class SlurmReference:
             self._news = self._news_for_all = True
         return came, gone
 
+    def _lose(self, job: SlurmJob) -> bool:
+        """Record the run of a job that ends by preemption; return whether the job goes back to the queue."""
+        requeued = self._returns(job)
+        self.lost.append((job.index, job.start, job.end, int(requeued), job.kind))
+        if requeued:
+            job.submit, job.runtime = self.now + REQUEUE_DELAY, self.runtimes[job.index]
+            job.start, job.ticket, job.due = -1, -1, NEVER
+            self.coming.add(job.index)
+            heappush(self.arrivals, (job.submit, job.index))
+        return requeued
+
+    def _returns(self, job: SlurmJob) -> bool:
+        """Return whether a preempted job goes back to the queue."""
+        assert self.machine.preemption is not None
+        return bool(self.machine.preemption.requeue[job.preemption])
+
     def _release_nodes(self, job: SlurmJob) -> None:
         self.running.remove(job)
         self.free[:, job.given.nodes] += job.given.amounts
@@ -228,6 +257,19 @@ class SlurmReference:
             self._cycle()
         if any(self.now - job.submit < s["bf_min_age_reserve"] for job in self.waiting):
             self._news = True
+        if self.waiting and any(self._is_exempt(job) for job in self.running):
+            self._news = self._news_for_all = True
+        if self.machine.run_seconds and self.running:
+            self._news = self._news_for_all = True
+
+    def _is_within_limits(self, job: SlurmJob) -> bool:
+        """Return whether a job may start next to the running ones, by numbers and by what they have until their limits."""
+        for k in set(job.limits) if self.machine.run_seconds else ():
+            group = [other for other in self.running if k in other.limits]
+            left = sum(other.procs * max(0, other.start + other.limit - self.now) for other in group)
+            if left + job.procs * job.believed > self.machine.run_seconds[k]:
+                return False
+        return within_limits(job, self.running, self.machine.limits)
 
     def priority(self, job: SlurmJob, when: int) -> int:
         """Return the priority of a job at a time, s."""
@@ -245,7 +287,7 @@ class SlurmReference:
         begin, until = self._next_sum - self.settings["priority_calc_period"], self._next_sum
         used: Counter[int] = Counter()
         for job in self.running + self._ended:
-            used[job.association] += job.procs * max(0, min(until, job.end) - max(begin, job.start))
+            used[job.association] += job.charge * max(0, min(until, job.end) - max(begin, job.start))
         self._ended = [job for job in self._ended if job.end > until]
         self.shares.add(used)
         before = list(self.waiting)
@@ -279,17 +321,91 @@ class SlurmReference:
             if job.partition in closed_partitions:
                 continue
             tested[job.partition] += 1
-            if (most and tested[job.partition] > most) or not within_limits(job, self.running, self.machine.limits):
+            if (most and tested[job.partition] > most) or not self._is_within_limits(job):
                 continue
             free = self.usable(job, self.free, self.now, job.believed, blocks)
             if self.is_enough(job, free):
                 job.kind = IMMEDIATE if job.submit == self.now else RESERVED
                 self._run(job, free, self.now, job.believed)
                 self._news = True
-            elif self._may_reserve(job):
+                continue
+            self._preempt(job, self._victims(job, job.believed, blocks, self._candidates(job)))
+            if self._may_reserve(job):
                 closed_partitions.add(job.partition)
                 if self._reservation(job) == 0:
                     blocks.append(Block(self.partitions[job.partition], self.now, NEVER))
+
+    # ------------------------------------------------------------------ preemption
+
+    def _candidates(self, job: SlurmJob) -> list[SlurmJob]:
+        """Return the running jobs that a job may preempt, the first to be preempted first."""
+        rules = self.machine.preemption
+        if rules is None or self.now < job.awaits:
+            return []
+        own = self.machine.members[job.members]
+        found = [other for other in self.running if rules.may[job.preemption, other.preemption] and not self._is_exempt(other)]
+        found = [other for other in found if np.isin(other.given.nodes, own).any()]
+        if self.settings["preempt_youngest_first"]:
+            return sorted(found, key=lambda other: (-other.start, other.index))
+        return sorted(found, key=lambda other: (rules.rank[other.preemption], len(other.given.nodes), other.index))
+
+    def _is_exempt(self, job: SlurmJob) -> bool:
+        """Return whether a job of a class that may be preempted has not run for long enough."""
+        rules = self.machine.preemption
+        if rules is None or not rules.may[:, job.preemption].any():
+            return False
+        return bool(self.now - job.start < rules.exempt[job.preemption])
+
+    def _victims(self, job: SlurmJob, length: int, blocks: list[Block], candidates: list[SlurmJob]) -> list[SlurmJob]:
+        """Return the jobs that must be preempted so that a job can start; none if that is not enough.
+
+        Candidates are removed one after the other until the job fits. Then the last one, and those that have most of the chosen nodes, come
+        first, and all is repeated. Source: Slurm 24.11, _run_now of select/cons_tres.
+        """
+        tries = 0
+        while candidates:
+            free = self.free.copy()
+            gone: list[SlurmJob] = []
+            for other in candidates:
+                gone.append(other)
+                free[:, other.given.nodes] += other.given.amounts
+                usable = self.usable(job, free, self.now, length, blocks, gone)
+                if self.is_enough(job, usable):
+                    break
+            else:
+                return []
+            nodes, tries = self.choose(job, usable).nodes, tries + 1
+            if tries > self.settings["preempt_reorder_count"] + 1 or len(candidates) <= tries:
+                return [other for other in gone if np.isin(other.given.nodes, nodes).any()]
+            before = gone[:-1]
+            if not self.settings["preempt_strict_order"]:
+                before.sort(key=lambda other: -int(np.isin(other.given.nodes, nodes).sum()))
+            candidates = [gone[-1], *before, *candidates[len(gone) :]]
+        return []
+
+    def _preempt(self, job: SlurmJob, victims: list[SlurmJob]) -> None:
+        """Let running jobs end for a job, after their grace time and not before the next second."""
+        rules = self.machine.preemption
+        for other in victims:
+            assert rules is not None
+            end = self.now + max(1, int(rules.grace[other.preemption]))
+            if other.expected_end > end:
+                other.run_length = end - other.start
+            if other.end > end:
+                other.runtime, other.due = end - other.start, end
+            job.awaits = max(job.awaits, other.end)
+            self._news = True
+
+    def _hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
+        """Return the earliest start of a job as `first_hole`, as if the jobs that it may preempt had ended; preempt them if that is now."""
+        candidates = self._candidates(job)
+        if candidates and not self.is_enough(job, self.usable(job, self.free, self.now, length, blocks)):
+            hole = self.first_hole(job, length, blocks, latest, candidates)
+            if hole is None or hole[0] > self.now:
+                return hole
+            others = np.setdiff1d(np.arange(len(self.capacity[0])), self.choose(job, hole[1]).nodes)
+            self._preempt(job, self._victims(job, length, [*blocks, Block(others, self.now, NEVER)], candidates))
+        return self.first_hole(job, length, blocks, latest)
 
     def _may_reserve(self, job: SlurmJob) -> bool:
         s = self.settings
@@ -302,7 +418,7 @@ class SlurmReference:
         tests: Counter[tuple[object, int]] = Counter()  # of a user, of a partition, and of a user in a partition
         reserved: Counter[int] = Counter()
         for job in self._to_backfill():
-            if not within_limits(job, self.running, self.machine.limits):
+            if not self._is_within_limits(job):
                 continue
             if tested == s["bf_max_job_test"]:
                 break
@@ -314,7 +430,8 @@ class SlurmReference:
             tests.update(counts)
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
-            hole = self.first_hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
+            may_reserve = may_reserve and not job.unreserved
+            hole = self._hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
             if hole is None:
                 continue
             begin, free = hole
@@ -349,17 +466,25 @@ class SlurmReference:
             return job.believed
         return max(job.time_min, min(ahead) // 60 * 60)
 
-    def first_hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
-        """Return the earliest time at which a job has nodes for a length, and these nodes; None if that is after `latest`."""
-        releases = sorted(((self._release(other), other) for other in self.running), key=lambda item: item[0], reverse=True)
+    def first_hole(
+        self, job: SlurmJob, length: int, blocks: list[Block], latest: int, gone: Sequence[SlurmJob] = ()
+    ) -> tuple[int, Free] | None:
+        """Return the earliest time at which a job has nodes for a length, and these nodes; None if that is after `latest`.
+
+        `gone`: running jobs that count as ended.
+        """
+        running = [other for other in self.running if other not in gone]
+        releases = sorted(((self._release(other), other) for other in running), key=lambda item: item[0], reverse=True)
         moments = {self.now, *(release for release, _ in releases), *(block.end for block in blocks)}
         moments |= {time for one in self.machine.outages if one[4] == self._reservation(job) > 0 for time in one[1:3]}
         free = self.free.copy()
+        for other in gone:
+            free[:, other.given.nodes] += other.given.amounts
         for moment in sorted(time for time in moments if self.now <= time <= latest and time < NEVER):
             while releases and releases[-1][0] <= moment:
                 given = releases.pop()[1].given
                 free[:, given.nodes] += given.amounts
-            usable = self.usable(job, free, moment, length, blocks)
+            usable = self.usable(job, free, moment, length, blocks, gone)
             if self.is_enough(job, usable):
                 return moment, usable
         return None
@@ -375,8 +500,11 @@ class SlurmReference:
         s = self.settings
         return s["time_min_as_soft_limit"] and s["soft_limit_running"] == "half" and job.time_min > 0
 
-    def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block]) -> Free:
-        """Return the nodes of a job's partition that it can use from `time` for `length` s, given `free` on each node."""
+    def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block], gone: Sequence[SlurmJob] = ()) -> Free:
+        """Return the nodes of a job's partition that it can use from `time` for `length` s, given `free` on each node.
+
+        `gone`: as in `first_hole`.
+        """
         own = self.partitions[job.partition]
         is_open = np.zeros(len(self.capacity[0]), bool)
         is_open[self.machine.members[job.members]] = True
@@ -388,7 +516,8 @@ class SlurmReference:
             reserved = [nodes for nodes, begin, *_ in own_times if begin <= time]
             is_open &= np.isin(np.arange(len(is_open)), np.concatenate([*reserved, np.zeros(0, np.int64)]))
         for other in self.running if self.has_sole else ():
-            if (job.sole or other.sole) and job.user != other.user and (time <= self.now or self._release(other) > time):
+            is_there = other not in gone and (time <= self.now or self._release(other) > time)
+            if is_there and (job.sole or other.sole) and job.user != other.user:
                 is_open[other.given.nodes] = False
         procs, second, memory = free[:, own]
         if job.whole:
@@ -478,8 +607,15 @@ class SlurmReference:
         self.running.append(job)
 
     @property
+    def lost_runs(self) -> LostRuns | None:
+        """Return the preempted runs; None on machines without preemption."""
+        if self.machine.preemption is None:
+            return None
+        return LostRuns(*np.array(self.lost, np.int64).reshape(len(self.lost), len(LostRuns._fields)).T.copy())
+
+    @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
-        """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, second resource; in order of job and node."""
         job = np.repeat(np.arange(len(self.jobs)), [len(job.given.nodes) for job in self.jobs])
         nodes = np.concatenate([job.given.nodes for job in self.jobs])
         procs, second, _ = np.concatenate([job.given.amounts for job in self.jobs], axis=1)

@@ -223,7 +223,7 @@ class OarReference:
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
-        """Return what jobs had of nodes: job, node, processors, second resource; in order of job and node."""
+        """Return the jobs' shares of nodes: job, node, processors, second resource; in order of job and node."""
         pairs = [(job.index, n) for job in self.jobs for n in range(job.nodes.bit_length()) if job.nodes >> n & 1]
         number, node = np.array(pairs, np.int64).reshape(-1, 2).T
         return number, node, self.machine.procs[node], np.zeros(len(node), np.int64)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -101,6 +102,8 @@ class ClusterReference(Engine):
         self._planned_now: list[ClusterJob] = []  # started in this pass
         self.running: list[ClusterJob] = []
         self.coming = {job.index for job in self.jobs if job.since == NEVER}
+        self.arrivals = [(job.submit, job.index) for job in self.jobs if job.since == NEVER and not job.waits_for]
+        heapify(self.arrivals)
         self.depth: float = math.inf if self.passes.depth is None else self.passes.depth
         self.backfills = self.passes.backfills
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
@@ -146,13 +149,15 @@ class ClusterReference(Engine):
             self.running.remove(job)
             self.ended_early = self.ended_early or self.now < job.expected_end
             self._note_end(job)
-            release_followers(self.followers, job.index, self.now)
+            for other in release_followers(self.followers, job.index, self.now):
+                heappush(self.arrivals, (other.submit, other.index))
         self._correct_expired()
         # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
         if not another_round and any(min(s.known, s.begin) == self.now for s in self.shortages):
             self.reservations_void = True
-        for job in [self.jobs[k] for k in sorted(self.coming)]:
-            if not job.waits_for and job.submit == self.now:
+        while self.arrivals and self.arrivals[0][0] <= self.now:
+            job = self.jobs[heappop(self.arrivals)[1]]
+            if job.index in self.coming:
                 self.coming.remove(job.index)
                 self._enter(job)
         for job in self.waiting if self.predictions is not None and self.predictions.again else ():
@@ -165,7 +170,9 @@ class ClusterReference(Engine):
     def _event_times(self) -> tuple[list[int], int]:
         """Return when something happens, and how often in a row only a policy in plain Python was called."""
         times = [job.end for job in self.running]
-        times += [self.jobs[k].submit for k in self.coming if not self.jobs[k].waits_for]
+        while self.arrivals and self.arrivals[0][1] not in self.coming:
+            heappop(self.arrivals)  # a schedule that is audited has started it
+        times += [submit for submit, _ in self.arrivals[:1]]
         times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
         times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
         changes = self._change_times(bool(times))
@@ -213,7 +220,7 @@ class ClusterReference(Engine):
         return max(job.start + length, self.now + 1)
 
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
-        """Return what is expected to be free of each pool from each moment on; the first moment is now.
+        """Return the amounts that are expected to be free of each pool from each moment on; the first moment is now.
 
         It is below 0 where capacity has gone that is in use.
         """
@@ -228,7 +235,7 @@ class ClusterReference(Engine):
         return list(zip(moments, np.cumsum([changes[time] for time in moments], axis=0), strict=True))
 
     def _share(self, job: ClusterJob, free: Array) -> Array | None:
-        """Return what a job takes of each of its pools, in their order; None if there is not enough."""
+        """Return a job's share of each of its pools, in their order; None if there is not enough."""
         needed, given = np.array([job.procs, job.second]), np.zeros_like(free)
         for pool in job.pools:
             given[pool] = np.minimum(needed, np.maximum(free[pool], 0))
@@ -236,7 +243,7 @@ class ClusterReference(Engine):
         return None if needed.any() else given
 
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
-        """Return what a job would take of its pools if it began then; None if it does not fit for its planned length."""
+        """Return the shares of its pools that a job would take if it began then; None if it does not fit for its planned length."""
         levels = [*self._levels(so_far.planned), (math.inf, self.capacity)]
         during = [free for (time, free), (until, _) in pairwise(levels) if time < begin + max(job.believed, 1) and until > begin]
         least = np.min(during, axis=0)
@@ -244,7 +251,7 @@ class ClusterReference(Engine):
         return self._share(job, least)
 
     def _closed(self, so_far: Pass) -> list[int]:
-        """Return the rows of what is free that no job behind may use."""
+        """Return the rows of free amounts that no job behind may use."""
         return list(so_far.closed)
 
     def _reserves(self, job: ClusterJob, so_far: Pass) -> bool:

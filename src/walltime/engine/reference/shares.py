@@ -18,6 +18,7 @@ class FairShares:
         self.children = [[k for k in range(1, len(self.parent)) if self.parent[k] == above] for above in range(len(self.parent))]
         self.decay = settings.decay
         self.weighs, self.by_tree = settings["priority_weight_fairshare"] > 0, not settings.flag("NO_FAIR_TREE")
+        self.dampening = settings["fair_share_dampening_factor"]
         self.used = [0.0] * len(self.parent)
         self._factors = [0.0] * len(self.parent)
         self._is_ranked = False
@@ -76,13 +77,13 @@ class FairShares:
         return self.shares[k] / self.used[k] if self.used[k] > 0 else math.inf
 
     def _classic(self, above: int, share: float, effective: float) -> None:
-        """Set the factor 2 ** -(effective use / share) of all users below an account with this share and effective use."""
+        """Set the factor 2 ** -(effective use / share / dampening) of all users below an account with this share and effective use."""
         total = sum(self.shares[k] for k in self.children[above])
         for k in self.children[above]:
             part = self.shares[k] / total if total else 0.0
             own = self.used[k] / self.used[0] if self.used[0] > 0 else 0.0
             mine = own + (effective - own) * part if above else own
             if self.is_user[k]:
-                self._factors[k] = math.exp(-mine / (share * part) * 0.6931471805599453) if share * part > 0 else 0.0
+                self._factors[k] = math.exp(-mine / (self.dampening * (share * part)) * 0.6931471805599453) if share * part > 0 else 0.0
             else:
                 self._classic(k, share * part, mine)

@@ -13,7 +13,9 @@ from walltime.workload import MISSING, Array
 
 _SIZE = re.compile(r"([0-9]{1,12})([KMGT]?)B?", re.IGNORECASE)
 _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=][^:=,()]*[^0-9:=,()][^:=,()]*)?(?:[:=]([0-9]{1,6}))?(?:\(.*\))?")
-_ANY = re.compile(r" (?:-[acnNGCL]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min|spread-job|lic))")
+_ANY = re.compile(
+    r" (?:-[acnNGCL]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min|spread-job|lic|reservation))"
+)
 """A sign that a line has one of the options."""
 _FLAGS = frozenset(
     {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
@@ -51,7 +53,7 @@ def _nice(value: str) -> int:
 
 
 def _limit(value: str) -> int:
-    """Return a time limit, s, in whole minutes, to which Slurm rounds it up; -1 for no simple one."""
+    """Return a time limit, s, in whole minutes, to which Slurm rounds it up; -1 if it has no simple form."""
     seconds, bad = limits(pl.Series("", [value], pl.String))
     return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
 
@@ -87,8 +89,8 @@ REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
 """Columns, the option that fills each of them, and the meaning of their values; a later row takes precedence over an earlier one."""
 
 
-TEXTS = (("constraints", "--constraint"), ("licenses", "--licenses"))
-"""Fields of sacct that older logs lack, and their options."""
+TEXTS = (("constraints", "--constraint"), ("licenses", "--licenses"), ("reservation", "--reservation"))
+"""Fields of sacct that older logs lack, and their options. A job that starts when its reservation begins has a blank one in 24.11, too."""
 LIMITS = (("LIMIT", "--time", _limit), ("time_min", "--time-min", _limit))
 """Columns of lines with `--time-min` only."""
 

@@ -184,6 +184,8 @@ class RecordReader:
         for name in _NOT_NAMES:
             column = named[TEXT_COLUMNS[name]]
             named[TEXT_COLUMNS[name]] = column.set(column.is_in((*BLANK, "None assigned")), None)
+        asked = of_commands["reservation"]
+        named["reservation"] = named["reservation"].fill_null(asked.set(asked == "", None))
         amounts, named["gpu_type"], named["requested_gpu_type"] = _resources(table)
         values |= amounts
         for name, one in times.items():

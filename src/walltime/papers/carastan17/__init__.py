@@ -56,32 +56,32 @@ def sequences(workload: Workload) -> list[Workload]:
 
 
 def fcfs(queue: int, submit: int) -> float:
-    """First come, first served."""
+    """Return the score under first come, first served."""
     return AHEAD if queue == 1 else -float(submit)
 
 
 def wfp3(queue: int, wait: int, believed: int, procs: int) -> float:
-    """WFP3 of Tang et al. 2009."""
+    """Return the score under WFP3 (Tang et al. 2009)."""
     return AHEAD if queue == 1 else (wait / believed) ** 3 * procs
 
 
 def unicef(queue: int, wait: int, believed: int, procs: int) -> float:
-    """UNICEF of Tang et al. 2009; jobs of one processor come first."""
+    """Return the score under UNICEF (Tang et al. 2009); jobs of one processor come first."""
     return AHEAD if queue == 1 else (wait + TINY) / ((math.log2(procs) + TINY) * believed)
 
 
 def spt(queue: int, believed: int) -> float:
-    """Shortest processing time first."""
+    """Return the score under shortest processing time first."""
     return AHEAD if queue == 1 else -float(believed)
 
 
 def saf(queue: int, believed: int, procs: int) -> float:
-    """Smallest area first."""
+    """Return the score under smallest area first."""
     return AHEAD if queue == 1 else -float(believed * procs)
 
 
 def f2(queue: int, believed: int, procs: int, submit: int) -> float:
-    """F2, the paper's best."""
+    """Return the score under F2, the paper's best order."""
     return AHEAD if queue == 1 else -(math.sqrt(believed) * procs + 25_600 * math.log10(max(submit, EARLIEST)))
 
 

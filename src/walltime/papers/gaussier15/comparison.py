@@ -1,4 +1,4 @@
-"""gaussier15: every triple with the published metrics; which triples are best, how far below EASY and EASY++, in print too."""
+"""gaussier15: every triple with the published metrics; the best triples, and how far they are below EASY and EASY++, here and in print."""
 
 from __future__ import annotations
 

@@ -44,29 +44,29 @@ const plural = (count, what) => `${grouped(count)} ${what}${count === 1 ? "" : "
 // The sentences on a job under one policy.
 function tell(job, facts, jobs, clock) {
   const told = [];
-  const ahead = facts.ahead ? `${plural(facts.ahead, "job")} waited ahead of it` : "no job waited ahead of it";
+  const ahead = facts.ahead ? `${plural(facts.ahead, "job")} ${facts.ahead === 1 ? "was" : "were"} ahead of it in the queue` : "no job was ahead of it in the queue";
   told.push(`When it was submitted, ${plural(facts.free, "processor")} ${facts.free === 1 ? "was" : "were"} free, and ${ahead}.`);
   if (!facts.wait) {
-    told.push(facts.kind === "backfilled" ? "It started at once, backfilled: others were waiting." : "It started at once.");
+    told.push(facts.kind === "backfilled" ? "It was backfilled at once, while other jobs were waiting." : "It started at once.");
     return told;
   }
   told.push(
     facts.enough
       ? `For ${human(facts.wait - facts.enough)} of its wait, too few processors were free; for ${human(facts.enough)}, enough were free, but not for this job.`
-      : "Fewer processors than it needed were free the whole time.",
+      : "Too few processors were free the whole time.",
   );
   if (facts.reserved !== null) {
     const late = facts.start - facts.reserved;
-    const kept = late > 0 ? `; it started ${human(late)} later than that` : late < 0 ? `; it started ${human(-late)} earlier than that` : ", and it started then";
+    const kept = late > 0 ? `; it started ${human(late)} later` : late < 0 ? `; it started ${human(-late)} earlier` : ", when it started";
     told.push(`Its first reservation was for ${clock.text(facts.reserved)}${kept}.`);
   }
   const work = facts.overtook.reduce((sum, i) => sum + jobs.procs[i], 0);
   told.push(
     facts.overtook.length
-      ? `${plural(facts.overtook.length, "job")} that arrived later started earlier, on ${plural(work, "processor")} in total.`
-      : "No job that arrived later started earlier.",
+      ? `${plural(facts.overtook.length, "later job")} overtook it, on ${plural(work, "processor")} in total.`
+      : "No later job overtook it.",
   );
-  const how = facts.kind === "backfilled" ? "It was itself backfilled: a job ahead of it was still waiting." : "It started in its turn.";
+  const how = facts.kind === "backfilled" ? "It was backfilled: a job ahead of it was still waiting." : "It started in turn.";
   told.push(how);
   return told;
 }

@@ -2,12 +2,12 @@
 
 const MEANINGS = {
   immediate: "started on arrival",
-  reserved: "waited, started in turn",
+  reserved: "started in turn after a wait",
   backfilled: "backfilled",
-  ran: "ran when it was submitted",
-  before: "had arrived before it",
-  later: "arrived later",
-  itself: "the job itself",
+  ran: "already running",
+  before: "earlier jobs",
+  later: "later jobs",
+  itself: "this job",
 };
 
 function make(tag, attributes = {}, ...children) {
@@ -205,7 +205,7 @@ class Page {
     if (job < 0) {
       const ids = this.jobs.id;
       const [low, high] = ids.reduce(([a, b], id) => [Math.min(a, id), Math.max(b, id)], [Infinity, -Infinity]);
-      this.note.textContent = text ? `There is no job ${text}; numbers go from ${low} to ${high}.` : "Enter the number of a job.";
+      this.note.textContent = text ? `There is no job ${text}; job numbers range from ${low} to ${high}.` : "Enter the number of a job.";
       return;
     }
     this.show(job);
@@ -267,16 +267,16 @@ class Page {
       const work = (i) => jobs.procs[i] * policy.runtime[i];
       const largest = [...overtook].sort((a, b) => work(b) - work(a)).slice(0, 8);
       const links = largest.flatMap((i, k) => [k ? ", " : "", this.link(i)]);
-      explanation.push(make("p", {}, `${overtook.length > 8 ? "The largest that overtook it" : "They overtook it"}: `, ...links, "."));
+      explanation.push(make("p", {}, `${overtook.length > 8 ? "Largest jobs that overtook it" : "Overtaken by"}: `, ...links, "."));
     }
     if (shown.length > 1) explanation.push(this.comparison(job, found));
     const { command } = meta.policies[focus];
-    if (command) explanation.push(make("p", { class: "note" }, "Its reservations, and what would have let it start sooner:"), make("pre", { tabindex: "0" }, `${command} --job ${jobs.id[job]}`));
+    if (command) explanation.push(make("p", { class: "note" }, "For its reservations, and the changes that would have let it start sooner, run:"), make("pre", { tabindex: "0" }, `${command} --job ${jobs.id[job]}`));
     document.getElementById("live-explanation").replaceChildren(...explanation, button("Close", () => this.choose(-1)));
   }
 
   comparison(job, found) {
-    const head = ["policy", "wait", "started", "how", "jobs ahead", "overtaken by"].map((name) => make("th", { scope: "col" }, name));
+    const head = ["policy", "wait", "started", "kind of start", "jobs ahead", "overtaken by"].map((name) => make("th", { scope: "col" }, name));
     const rows = [...found].map(([k, facts]) => {
       const cells = [human(facts.wait), this.clock.text(facts.start), facts.kind, grouped(facts.ahead), grouped(facts.overtook.length)];
       return make("tr", {}, make("th", { scope: "row" }, this.meta.policies[k].name), ...cells.map((cell) => make("td", {}, cell)));

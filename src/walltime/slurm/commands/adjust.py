@@ -98,7 +98,7 @@ class OutputOptions:
             from walltime.slurm.sidecar.prolog import script
 
             if places.spool is None:
-                raise PolicyError("the prolog needs the folder that the side-car writes; add --spool FOLDER")
+                raise PolicyError("--print-prolog needs the spool folder of the side-car; add --spool FOLDER")
             return script(places.spool)
         if self.print_unit:
             from walltime.slurm.sidecar.host import systemd_units
@@ -142,14 +142,14 @@ class Gain:
 class ActionOptions:
     """Whether jobs are changed, and how often."""
 
-    act: bool = o.field(False, "Change jobs; without this option the changes are only printed.", group=ACTION)
-    once: bool = o.field(False, "Run one round and exit, instead of one round after the other.", group=ACTION)
+    act: bool = o.field(False, "Change jobs; without this option, the changes are only printed.", group=ACTION)
+    once: bool = o.field(False, "Run one round and exit, instead of running rounds continuously.", group=ACTION)
 
 
 @manual(
     "guides/adjust",
     ("Print what one round would change, and change nothing.", "slurm adjust --history jobs.txt.gz --once"),
-    ("Simulate what the side-car would gain.", "slurm adjust --history jobs.txt.gz --machine machine.toml --report gain.html"),
+    ("Simulate the gain from the side-car.", "slurm adjust --history jobs.txt.gz --machine machine.toml --report gain.html"),
 )
 def adjust(
     *,
@@ -189,17 +189,17 @@ def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gai
     """Raise PolicyError for the first options that do not go together."""
     if gain.report is not None:
         if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
-            raise PolicyError("--report writes a page and exits; leave out --json and the options of a running side-car")
+            raise PolicyError("--report writes a page and exits; leave out --json and the options of the running side-car")
         return
     metrics, simulated = places.metrics, {gain.machine, gain.procs, gain.policy} != {None}
     for wrong, why in (
-        (simulated, "--machine, --procs and --policy are for the simulations of --report"),
-        (acting.act and places.ledger is None, "--act needs a --ledger: each change is recorded there before it is made"),
-        (not acting.act and places.ledger is not None, "a --ledger is for --act; leave it out to see what would be done"),
-        (not acting.act and places.spool is not None, "a --spool is for --act; leave it out to see what would be done"),
-        (settings.need_prolog and places.spool is None, "--need-prolog needs a --spool, from which the prolog reads"),
-        (as_json and not acting.once, "--json is for one round; add --once"),
-        (metrics and metrics.suffix != ".prom", f"the metrics go into a file whose name ends in .prom, not {metrics and metrics.name}"),
+        (simulated, "--machine, --procs and --policy apply only to the simulations of --report; add --report or leave them out"),
+        (acting.act and places.ledger is None, "--act needs --ledger FOLDER, where each change is recorded before it is made"),
+        (not acting.act and places.ledger is not None, "--ledger is used only with --act; without --act, leave it out"),
+        (not acting.act and places.spool is not None, "--spool is used only with --act; without --act, leave it out"),
+        (settings.need_prolog and places.spool is None, "--need-prolog needs --spool FOLDER, which the prolog reads"),
+        (as_json and not acting.once, "--json prints a single round; add --once"),
+        (metrics and metrics.suffix != ".prom", f"{metrics and metrics.name}: the file of --metrics must have the extension .prom"),
     ):
         if wrong:
             raise PolicyError(why)
@@ -271,7 +271,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
     history = LogAdvice(predictor, places.history)
     if ledger is None:
-        say(f"jobs learned from: {history.read().jobs:,}")
+        say(f"read {history.read().jobs:,}")
     else:
         history.refresh()
     systemd = Systemd(os.environ.get("NOTIFY_SOCKET"))
@@ -395,7 +395,7 @@ def what_happened(
     first, last = (None if time is None else float(unix_time(time, UTC)) for time in (span.since, span.until))
     events = read_events(ledger)
     if machine is None and reading.procs is None:
-        reading = replace(reading, procs=ANY_SIZE)  # which nothing depends on that is recorded
+        reading = replace(reading, procs=ANY_SIZE)  # no recorded value depends on it
     jobs, _ = reading.load(trace, machine)
     review = find(events, jobs, first, last)
     if machine is not None:

@@ -1,4 +1,4 @@
-"""`walltime slurm sacct-command`, `cluster-command` and `cluster`: a job log and the machine, as Slurm has them."""
+"""`walltime slurm sacct-command`, `cluster-command` and `cluster`: the job log and the machine file of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def sacct_command(
     ] = True,
     names: Annotated[bool, o.option("Get the names of jobs.", "--job-names/--no-job-names")] = True,
     slurm_version: Annotated[
-        str | None, o.option("Leave out fields that this version of Slurm lacks, as in 22.05. Default: get all.", metavar="VERSION")
+        str | None, o.option("Name the fields that this version of Slurm has, as in 22.05. Default: ask sacct for them.", metavar="VERSION")
     ] = None,
     out: Annotated[str, o.option("Let the command write the log to this file, compressed by gzip.", metavar="FILE")] = "jobs.txt.gz",
     as_json: o.JsonOption = False,
@@ -68,15 +68,17 @@ def sacct_command(
     for time in (since, until):
         if not _DAY.fullmatch(time):
             raise PolicyError(f"{time!r} is not a time for sacct; write one as 2026-01-31 or now-90days")
-    version = _VERSION.fullmatch(slurm_version or "99.0")
-    if version is None:
-        raise PolicyError(f"{slurm_version!r} is not a version of Slurm; write one as 22.05")
-    since_then = [name for name, first in NEWER.items() if first <= (int(version[1]), int(version[2]))]
-    texts = [name for name in since_then if command_line or name != "SubmitLine"] + ["JobName"] * names
+    newer = {name: first for name, first in NEWER.items() if command_line or name != "SubmitLine"}
+    fields = f"{FIELDS}$(sacct --helpformat | tr -s ' ' '\\n' | grep -xE '{'|'.join(newer)}' | sed 's/^/,/' | tr -d '\\n')"
+    if slurm_version is not None:
+        version = _VERSION.fullmatch(slurm_version)
+        if version is None:
+            raise PolicyError(f"{slurm_version!r} is not a version of Slurm; write one as 22.05")
+        fields = ",".join([FIELDS, *(name for name, first in newer.items() if first <= (int(version[1]), int(version[2])))])
     words = ["sacct", "--allusers", *([] if steps else ["--allocations"]), "--duplicates", "--parsable2", "--noconvert"]
     words += [f"--starttime={since}", f"--endtime={until}"]
     words += [f"--partition={','.join(partition)}"] if partition else []
-    command = f"TZ=UTC SLURM_TIME_FORMAT=%s {shlex.join(words)} --delimiter=$'\\x1f' --format={','.join([FIELDS, *texts])}"
+    command = f"TZ=UTC SLURM_TIME_FORMAT=%s {shlex.join(words)} --delimiter=$'\\x1f' --format={fields}{',JobName' * names}"
     _print(f"{command} | gzip > {shlex.quote(out)}", as_json)
 
 

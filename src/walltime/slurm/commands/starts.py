@@ -1,4 +1,4 @@
-"""`walltime slurm snapshot` and `walltime slurm start-times`: a cluster as it is now, and when the waiting jobs will start."""
+"""`walltime slurm snapshot` and `walltime slurm start-times`: the present state of a cluster, and the starts of its waiting jobs."""
 
 from __future__ import annotations
 
@@ -122,12 +122,12 @@ class SimulationOptions:
     predictor: o.RuntimePredictorOption = None
     samples: int = o.field(200, "Simulate N possible futures.", group=o.RUNS, min=1)
     arrivals: bool = o.field(
-        True, "Simulate jobs still to be submitted, drawn from the last weeks.", "--arrivals/--no-arrivals", group=o.RUNS, advanced=True
+        True, "Simulate future submissions as well, drawn from the last weeks.", "--arrivals/--no-arrivals", group=o.RUNS, advanced=True
     )
     seed: o.SeedOption = 0
     replayed: int = o.field(
         150,
-        "Correct the predictions by the outcomes of predictions made at N moments of the history; 0 for no correction.",
+        "Correct the predictions with the outcomes of predictions at N past moments of the history; 0 for no correction.",
         group=o.RUNS,
         advanced=True,
         min=0,
@@ -150,7 +150,7 @@ class JobOptions:
         None, "Predict the start of a job that would be submitted now, as in procs=64,limit=4h.", "--try", group=o.JOBS, metavar="JOB"
     )
     predictions: Path | None = o.field(
-        None, "Keep the predictions in this folder for walltime slurm score.", metavar="FOLDER", callback=o.written
+        None, "Record the predictions in this folder, for walltime slurm score.", metavar="FOLDER", callback=o.written
     )
 
     def shows(self, job: SnapshotJob) -> bool:
@@ -263,7 +263,7 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | No
 
 @manual(
     "guides/start-times",
-    ("Add the outcomes of predictions, and report how good they were.", "slurm score predictions --history jobs.txt.gz"),
+    ("Add the outcomes of predictions, and report their quality.", "slurm score predictions --history jobs.txt.gz"),
     ("Print the report as JSON.", "slurm score predictions --json"),
 )
 def score(

@@ -51,7 +51,7 @@ class QueueHeads:
             self.jobs = {}
 
     def note(self) -> str:
-        """Return the heads as a text for a later process."""
+        """Return the heads as a text from which a later process can restore them."""
         return json.dumps([[key, head.begin, head.start, list(head.partitions)] for key, head in self.jobs.items()])
 
     def look(self, waiting: Iterable[QueueJob], now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Giving back: look at the jobs that may be short, and at no others, and raise every short limit.
+"""Restoring limits: look only at the jobs whose limits may be shortened, and raise every shortened limit.
 
 It needs only the ledger and the output of squeue, comes first in every round, and is repeated while a round does other things.
 """
@@ -61,7 +61,7 @@ class GiveBack:
         self._present: set[str] = set()
 
     def run(self, report: Report, tasks: int) -> None:
-        """Look, and raise short limits, the job with the least time left first; raises SlurmError if the first look fails."""
+        """Raise all shortened limits, the job with the least time left first; raises SlurmError if the first query fails."""
         end = self.clock.monotonic() + PASS
         tried: Counter[str] = Counter()
         looks = 0
@@ -86,7 +86,7 @@ class GiveBack:
                 return  # only failures
 
     def run_if_due(self, report: Report, tasks: int, every: float) -> None:
-        """Run if the last look is at least `every` seconds ago; a failed look is repeated in the next round."""
+        """Run if the last query is at least `every` seconds ago; a failed query is repeated in the next round."""
         if self.clock.monotonic() - self.looked_at < every:
             return
         try:
@@ -96,7 +96,7 @@ class GiveBack:
             self.say(f"could not check jobs whose limits may be shortened: {error}")
 
     def may_exist(self, key: str) -> bool:
-        """Return whether a job may still wait or run: the last look, if there was one, showed it."""
+        """Return whether a job may still wait or run: the last query, if there was one, showed it."""
         return self.looked_at == float("-inf") or key in self._present
 
     # ---------------------------------------------------------------------------------------------------------------- looking
@@ -231,7 +231,7 @@ class GiveBack:
     # ---------------------------------------------------------------------------------------------------------------- raising
 
     def _raise(self, job: QueueJob, need: Minutes, report: Report, tasks: int) -> bool:
-        """Raise a limit, and return whether Slurm confirms it. Unless the job no longer needs it, a failure ends all trust."""
+        """Raise a limit, and return whether Slurm confirms it. Unless the job no longer needs it, a failure stops all adjustments."""
         entry = self.entries.jobs[job.key]
         try:
             self.slurm.set_limit(job.key, need)
@@ -266,7 +266,7 @@ class GiveBack:
             self.distrust(f"raised limits were lowered again for jobs of {len(self.quarantine)} users")
 
     def _has_no_need(self, job: QueueJob, need: Minutes, tasks: int) -> bool:
-        """Return whether another look shows that a job whose limit could not be raised is no longer short."""
+        """Return whether another query shows that a job whose limit could not be raised no longer needs it."""
         try:
             now = next(iter(self.slurm.jobs([job.key], tasks)), None)
         except SlurmError:

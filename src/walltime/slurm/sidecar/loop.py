@@ -1,4 +1,4 @@
-"""The side-car's rounds, one after the other until it is to end."""
+"""The side-car's rounds, one after the other until a stop is requested."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run_rounds(
     after_round: Callable[[Report], None],
     notify: Callable[..., None] = lambda *words: None,
 ) -> None:
-    """Run a round every `every` seconds until a stop is requested; then rounds that take everything back.
+    """Run a round every `every` seconds until a stop is requested; then rounds that withdraw all adjustments.
 
     `sidecar.stopped` must be true once a stop is requested. `notify`: informs systemd, and asks it to wait.
     """

@@ -59,7 +59,7 @@ def killed_alarm(review: Review) -> str:
     )
     more = f", and {len(killed) - 20:,} more" if len(killed) > 20 else ""
     count = "1 JOB WAS" if len(killed) == 1 else f"{len(killed):,} JOBS WERE"
-    return f"{count} ENDED BEFORE THE USER'S LIMIT: {shown}{more}. Stop the side-car and find the cause."
+    return f"{count} ENDED BEFORE THE USER'S LIMIT. Stop the side-car and find the cause. Jobs: {shown}{more}."
 
 
 def review_sentences(review: Review) -> list[str]:
@@ -104,9 +104,9 @@ def review_tables(review: Review, most: int = 20) -> list[Table]:
     """Return tables of failures, broken promises and delays, the worst first."""
     broken = sorted(review.broken, key=lambda run: run.time_min - (run.runtime or 0))
     listed = {
-        "ended before the user's limit": review.killed,
-        "backfilled jobs that ran longer than TimeMin (recorded)": broken,
-        "limits raised by the side-car, least time left first (recorded)": review.given_back,
+        "Jobs ended before the user's limit": review.killed,
+        "Backfilled jobs that ran longer than TimeMin (recorded)": broken,
+        "Limits raised by the side-car, least time left first (recorded)": review.given_back,
     }
     tables = [Table(RUN_COLUMNS, list(map(run_row, runs[:most])), title, texts=2) for title, runs in listed.items() if runs]
     if review.delays:
@@ -114,7 +114,7 @@ def review_tables(review: Review, most: int = 20) -> list[Table]:
             [one.key, sanitize(one.user, 20), clock(one.expected), clock(one.start), human_time(one.seconds)]
             for one in review.delays[:most]
         ]
-        tables.append(Table(DELAY_COLUMNS, rows, "jobs delayed by others that ran longer than TimeMin (simulated)", texts=2))
+        tables.append(Table(DELAY_COLUMNS, rows, "Jobs delayed by others that ran longer than TimeMin (simulated)", texts=2))
     for title, lines in (("alarms", review.alarms), ("failures", review.failures)):
         if lines:
             rows = [[clock(int(time)), sanitize(message, 200)] for time, message in lines[-most:]]
@@ -155,7 +155,7 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
         tables = review_tables(review, MOST_ROWS)
         if review.runs:
             rows = [run_row(run) for run in review.runs[-MOST_ROWS:]]
-            tables.append(Table(RUN_COLUMNS, rows, "all adjusted jobs that started", texts=2))
+            tables.append(Table(RUN_COLUMNS, rows, "All adjusted jobs that started", texts=2))
         blocks = [block for table in tables for block in (Heading(table.title[:1].upper() + table.title[1:]), table)]
         sections.append(Section("What happened", [*map(Paragraph, review_sentences(review)), *blocks]))
         caveats += list(review.notes)

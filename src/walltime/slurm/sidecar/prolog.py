@@ -1,4 +1,4 @@
-"""The second give-back: slurmctld itself raises the limit of a job that it starts, with a script and a folder of small files.
+"""The second safety net: slurmctld itself raises the limit of a job that it starts, with a script and a folder of small files.
 
 The folder has a file for each waiting job that backfill may shorten, named after the job (`7`, or `7_3` for a task of an array). It
 contains two numbers of minutes: the job's known limit, and the longest limit that its user may have chosen unseen. The script is

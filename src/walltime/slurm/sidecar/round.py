@@ -44,7 +44,7 @@ QUEUE_SHARE = 0.1
 class Sidecar:
     """The side-car. Without a ledger it makes no changes and only reports what it would do.
 
-    `spool`: the files for the second give-back, by the prolog.
+    `spool`: the files with which the prolog restores limits.
     """
 
     def __init__(
@@ -184,7 +184,7 @@ class Sidecar:
         return None if self._is_foreign(cluster) else cluster
 
     def _waiting(self) -> dict[str, QueueJob]:
-        """Return the waiting jobs, by key; the last look is newer than the queue."""
+        """Return the waiting jobs, by key; the last query is newer than the queue."""
         ended = {job.key for job in self.back.seen if not job.waits}
         waiting = {job.key: job for job in self._queue if job.waits and job.key not in ended}
         return waiting | {job.key: job for job in self.back.seen if job.waits and job.key in self.entries}
@@ -331,7 +331,7 @@ class Sidecar:
         self.adjustments.record("alarm", detail=reason)
 
     def _lose_trust(self, reason: str) -> None:
-        """Raise an alarm, adjust no more jobs, and take everything back, until a new self-test has passed."""
+        """Raise an alarm, withdraw all adjustments, and make no more, until a new self-test has passed."""
         self._alarm(reason)
         self._permission_checked = ""
         if self.tests is not None:

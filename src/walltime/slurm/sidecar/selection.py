@@ -1,4 +1,4 @@
-"""Which waiting jobs may be adjusted, to what, and in which order: users take turns, so that one user's jobs cannot use all the room."""
+"""The choice of the waiting jobs to adjust, and of their TimeMin: users take turns, so that one user's jobs cannot use all the room."""
 
 from __future__ import annotations
 

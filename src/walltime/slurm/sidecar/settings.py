@@ -18,17 +18,18 @@ class SidecarSettings:
     """The settings of the side-car, and their bounds."""
 
     every: Annotated[float, Field(least=1, most=3600, meaning="Run a round every N seconds, from 1 to 3600.")] = 30.0
-    timeout: Annotated[float, Field(least=1, most=60, meaning="Give up on a command of Slurm after N seconds, from 1 to 60.")] = 20.0
+    timeout: Annotated[float, Field(least=1, most=60, meaning="Give up on a Slurm command after N seconds, from 1 to 60.")] = 20.0
     self_test: Annotated[tuple[str, ...], Field(meaning="Pass this option to sbatch for the self-test job, such as --partition=x.")] = ()
-    need_prolog: Annotated[bool, Field(meaning="Adjust no job while the prolog does not work.")] = False
-    floor: Annotated[int, Field(least=1, meaning="Set no TimeMin shorter than N minutes.")] = 10
+    need_prolog: Annotated[bool, Field(meaning="Adjust jobs only while the prolog works.")] = False
+    floor: Annotated[int, Field(least=1, meaning="Set no TimeMin below N minutes.")] = 10
     gain: Annotated[
-        float, Field(least=0, most=1, meaning="Set only a TimeMin that is at most this share of the limit, above 0 and up to 1.")
+        float,
+        Field(least=0, most=1, meaning="Adjust a job only if its TimeMin would be at most this share of its limit, above 0 and up to 1."),
     ] = 0.9
-    changes: Annotated[int, Field(least=1, meaning="Make at most N adjustments a minute.")] = 60
+    changes: Annotated[int, Field(least=1, meaning="Make at most N adjustments per minute.")] = 60
     share: Annotated[float, Field(least=0, most=1, meaning="Adjust at most this share of the waiting jobs, above 0 and up to 1.")] = 0.5
     tasks: Annotated[
-        int, Field(least=1, meaning="Adjust at most the next N tasks of a job array, each of which becomes a separate record.")
+        int, Field(least=1, meaning="Adjust at most the next N tasks of a job array; each adjusted task becomes a separate record.")
     ] = 10
     account: Annotated[tuple[str, ...], Field(meaning="Adjust only jobs of this account.")] = ()
     partition: Annotated[tuple[str, ...], Field(meaning="Adjust only jobs of this partition.")] = ()
@@ -36,12 +37,12 @@ class SidecarSettings:
         float,
         Field(
             least=0,
-            meaning="If the job at the head of a queue is overdue by more than this share of its wait, pause adjustments until it starts.",
+            meaning="Pause adjustments while the job at the head of a queue is overdue by more than this share of its wait.",
         ),
     ] = 0.5
     overdue: Annotated[
         float,
-        Field(least=0, meaning="Limit the share of a partition's weekly capacity that one user's jobs may hold beyond their TimeMin."),
+        Field(least=0, meaning="Let one user's jobs hold at most this share of a partition's weekly capacity beyond their TimeMin."),
     ] = 0.01
     misses: Annotated[
         int, Field(least=0, meaning="Lengthen the TimeMin of a user's next jobs after N jobs have outlived theirs within a week.")
@@ -51,7 +52,7 @@ class SidecarSettings:
         if fault := wrong_field(self):
             raise PolicyError(fault, "number_out_of_range")
         if not self.share or not self.gain:
-            raise PolicyError("the share and the gain must be above 0 and at most 1", "number_out_of_range")
+            raise PolicyError("share and gain must be above 0 and at most 1, not 0", "number_out_of_range")
         if self.floor * 60 < POLLS_IN_FLOOR * self.every:
             raise PolicyError(
                 f"a floor of {self.floor} minutes for TimeMin is less than {POLLS_IN_FLOOR} rounds of {self.every:g} s; "

@@ -19,7 +19,7 @@ from walltime.workload import MISSING, Array, Origin, Workload
 
 NAMED = {
     "user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name", "requested_gpu_type": "gpu_type",
-    "constraints": "constraints",
+    "constraints": "constraints", "reservation": "reservation",
 }  # fmt: skip
 """Columns of names, and the corresponding attributes of a snapshot's job."""
 UNLIMITED = 365 * 86400

@@ -127,15 +127,17 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         bars_figure(times),
         "starts",
         "For each waiting job the interval in which it will probably start.",
-        "Bars: intervals in which 90 % of such jobs should start; dots: likely starts; ticks: Slurm's own estimates.",
+        "Bars: intervals in which 90 % of such jobs should start. Dots: likely starts. Ticks: Slurm's own estimates.",
     )
     return Page(
         "start times of waiting jobs",
-        f"When will jobs start on {name}?",
+        f"Start times of waiting jobs on {name}",
         [answer(times)],
         [
             Section("The next jobs", [drawing]),
-            Section("All waiting jobs", [Table([*heads, "Slurm says, in", "by limits, in", "why it waits"], rows, "Start times", texts=4)]),
+            Section(
+                "All waiting jobs", [Table([*heads, "Slurm's estimate, in", "by limits, in", "why it waits"], rows, "Start times", texts=4)]
+            ),
             *([Section("Waiting jobs without a predicted start", [apart_table(times.apart)])] if times.apart else []),
         ],
         [
@@ -147,7 +149,7 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         record=record,
         numbers=[
             ("jobs that wait", f"{len(times.jobs):,}"),
-            ("start within the day, probably", f"{sum(one.median is not None and one.median <= now + 86_400 for one in times.jobs):,}"),
+            ("likely to start within a day", f"{sum(one.median is not None and one.median <= now + 86_400 for one in times.jobs):,}"),
             ("simulations", f"{times.samples:,}"),
         ],
     )

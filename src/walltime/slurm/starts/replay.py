@@ -1,4 +1,4 @@
-"""Make snapshots of a known schedule, and compare predicted start times with its real ones."""
+"""Snapshots of a known schedule, for comparing predicted start times with its real ones."""
 
 from __future__ import annotations
 
@@ -82,6 +82,7 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
                 **own,
                 gpu_type=w.name_at(k, "requested_gpu_type"),
                 constraints=w.name_at(k, "constraints"),
+                reservation=w.name_at(k, "reservation"),
                 user=w.name_at(k, "user"),
                 account=w.name_at(k, "group"),
                 name=w.name_at(k, "executable"),

@@ -67,7 +67,7 @@ class JobsToDraw:
 
     @classmethod
     def of(cls, workload: Workload, elapsed: Array) -> JobsToDraw:
-        """Return the first jobs of a workload, as many as `elapsed` has."""
+        """Return the first `len(elapsed)` jobs of a workload."""
         columns = {name: _column(workload, name)[: len(elapsed)] for level in LEVELS for name in level}
         return cls(columns, columns["requested"], elapsed)
 

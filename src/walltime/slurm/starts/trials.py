@@ -104,6 +104,8 @@ class TrialJob(Specification):
     """required if there are several"""
     qos: str = ""
     """its quality of service"""
+    reservation: str = ""
+    """the reservation that it requests"""
     account: str = ""
     """the account that is charged"""
     user: str = ""
@@ -136,7 +138,7 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
         state=WAITING,
         partition=name,
-        **{column: getattr(trial, column) for column in ("user", "account", "qos", "name", "gpu_type", "constraints")},
+        **{column: getattr(trial, column) for column in ("user", "account", "qos", "reservation", "name", "gpu_type", "constraints")},
         submit=snapshot.time,
         limit=trial.limit,
         nodes=-(-trial.procs // pools[0].procs) if trial.nodes is None else trial.nodes,

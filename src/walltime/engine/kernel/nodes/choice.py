@@ -21,7 +21,7 @@ def released_by(state, running, time):
 
 @kernel
 def row_at(state, running, time):
-    """Return the row of `Use.free` with what is free at a time, by the releases until then; now, what is really free."""
+    """Return the row of `Use.free` for a time, by the releases until then; for now, the row of the nodes that are really free."""
     released = released_by(state, running, time) if time > state.now else 0
     return 0 if released == 0 else running[released - 1].row
 
@@ -39,7 +39,7 @@ def shortfall(state, job, site, use, plan, time, length):
 
 @called_kernel
 def shortfall_of(state, job, site, free, plan, time, length):
-    """Do the same as `shortfall`, given what is free of each node (planes), and the nodes of other users in OTHERS if that matters."""
+    """Find the usable nodes as `shortfall` does, by the free amounts of each node (planes), without the nodes in OTHERS if users matter."""
     members, sets, outages, blocks = site.members[job.members], site.sets, site.outages, plan.blocks
     reservation = site.partitions[job.partition].reservation
     words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
@@ -226,7 +226,7 @@ def choose(state, job, site, use, choice, time):
 
 @called_kernel
 def choose_of(state, job, site, free, choice):
-    """Choose nodes for a job among the usable ones, given what is free of each (planes); return whether these are enough.
+    """Choose nodes for a job among the usable ones, given the free amounts of each (planes); return whether these are enough.
 
     The job gets the best run of consecutive usable nodes of one weight, by `_best_run`, and further runs until it has enough; or, where a
     single node of the run is enough, the tightest such node.
@@ -331,7 +331,7 @@ def _has_enough(state):
 
 @kernel
 def _take_part(state, job, choice, planes, node):
-    """Choose what a job still needs of a node, unless that is nothing, or too little on the last node that it may have."""
+    """Choose the part of a node that a job still needs, unless that is nothing, or too little on the last node that it may have."""
     procs = number_of(planes, 0, state.procs_planes, node)
     if state.left_most == 1 and procs < state.left_procs:
         return
@@ -439,7 +439,7 @@ def _find_runs(state, job, site, planes, runs):
 
 @kernel
 def _suffices(state, run):
-    """Return whether a run has what is still needed."""
+    """Return whether a run has the amounts that are still needed."""
     return run.nodes >= state.left_nodes and run.procs >= state.left_procs and run.second >= state.left_second
 
 

@@ -2,13 +2,13 @@
 
 The rules, which reference/first_fit.py and reference/pools.py state in plain Python:
 
-* A job gets the first nodes of its partition's list that it can use, and of each as much as it still needs, less what the further nodes
-  that it requested must give at least. It keeps them until it ends.
+* A job gets the first nodes of its partition's list that it can use, and of each as much as it still needs, less the least that the further
+  nodes of its request must give. It keeps them until it ends.
 * Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is passed
   over. One that fits now starts; an outage that is known and begins before its planned end takes nodes away.
 * A job that cannot start is blocked. Without backfilling, it closes the nodes of its partition to the jobs behind it.
 * With backfilling, it is a head if no other head's partition shares nodes with its own: it gets a reservation. The shadow time is the first
-  planned end at which it fits. A job behind heads starts if each of them that it outlasts still fits at its shadow time besides it.
+  planned end at which it fits. A job behind heads starts if each of them that it outlasts still fits at its shadow time next to it.
 * A running job that is overdue is expected to end in a second.
 
 A request that is not met in a pass is noted by its form (`FAILED`), as no request of the same form for more can be met later in the pass.
@@ -27,6 +27,7 @@ from walltime.engine.kernel.heap import pop, pop_candidate, push, push_candidate
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RANKED, REACHED, RESERVED, STUCK, record, records
 from walltime.engine.kernel.nodes import memory as of_nodes
 from walltime.engine.kernel.nodes.choice import choose_of, row_at, shortfall_of
+from walltime.engine.kernel.nodes.events import change_outages, next_event, submit_followers
 from walltime.engine.kernel.nodes.memory import CLOSED, FIRST_FIT, RANGE, SLURM_JOB, SLURM_RULES, SLURM_STATE
 from walltime.engine.kernel.nodes.plan import FIRST, least_needed, next_release
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
@@ -34,7 +35,6 @@ from walltime.engine.kernel.pools.limits import full_limit, use_limits
 from walltime.engine.kernel.pools.memory import Lists, list_of
 from walltime.engine.kernel.pools.queue_index import before
 from walltime.engine.kernel.queue import backfill_rank, order_rank
-from walltime.engine.kernel.running import release
 from walltime.engine.problem import Nodes, Shares
 
 Array = np.ndarray
@@ -58,7 +58,7 @@ HEAD = record_dtype("job begin")
 """A job with a reservation, and its shadow time."""
 
 FAILED = record_dtype("stamp nodes asked total length")
-"""A request for so much that was not met in the pass of this number, or next to heads after this many `versions`."""
+"""A request for these amounts that was not met in the pass of this number, or next to heads after this many `versions`."""
 
 
 class Line(NamedTuple):
@@ -115,7 +115,7 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
         return STUCK
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
         if not state.between:
-            now = _next_event(state, traffic)
+            now = next_event(state, traffic)
             if now == NEVER and state.started == len(jobs):
                 return DONE
             if now > state.until:
@@ -138,28 +138,12 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
 
 
 @kernel
-def _next_event(state, traffic):
-    """Return the time of the next arrival, termination, or change of an outage if jobs are left."""
-    now = NEVER
-    if state.arriving > 0:
-        now = traffic.arrivals[0].rank
-    if state.events > 0:
-        now = min(now, traffic.ends[0].rank)
-    if state.next_change < len(traffic.changes) and (now < NEVER or state.waiting > 0):
-        now = min(now, traffic.changes[state.next_change].time)
-    return now
-
-
-@kernel
 def _process_events(state, jobs, site, use, plan, traffic):
     """Process all events of this instant before the pass: terminations, outages, arrivals."""
     while state.events > 0 and traffic.ends[0].rank == state.now:
         _end_next(state, jobs, site, use, plan, traffic)
         state.gone = 1
-    while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
-        change = traffic.changes[state.next_change]
-        site.outages[change.outage].phase = change.phase
-        state.next_change += 1
+    if change_outages(state, site, traffic):
         state.gone = 1
     while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
         index = pop(traffic.arrivals, state.arriving)
@@ -172,15 +156,12 @@ def _process_events(state, jobs, site, use, plan, traffic):
 
 @kernel
 def _end_next(state, jobs, site, use, plan, traffic):
-    """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
-    index, followers = pop(traffic.ends, state.events), traffic.followers
+    """Handle the next termination: release the nodes of the job, and submit the jobs that waited for its end alone."""
+    index = pop(traffic.ends, state.events)
     state.events -= 1
     end_use(state, jobs[index], index, site, use, plan)
     use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
-    for follower in list_of(followers, index):
-        if release(jobs[follower], index, state.now):
-            push(traffic.arrivals, state.arriving, jobs[follower].submit, follower, follower)
-            state.arriving += 1
+    submit_followers(state, jobs, traffic, index)
 
 
 @called_kernel

@@ -11,6 +11,9 @@ The rules, which reference/nodes.py states in plain Python:
   it starts; otherwise its nodes are reserved as a whole, from that time (rounded down to `resolution`) to its planned end (rounded up).
 * A job with a `time_min` is planned by it in backfill, and when it starts it gets what fits, in minutes, at least that; or, if that is a
   soft limit, its whole limit.
+* A job that does not fit may preempt running jobs (preemption.py): these end after their grace time, at least a second later, when the
+  main scheduler runs. A requeued job is eligible after REQUEUE_DELAY, at its old place of the queue. Backfill plans a job as if the jobs
+  that it may preempt had ended.
 * choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on.
 * The jobs of a user reservation have a partition of their own, of a higher tier. They use the nodes that the reservation has at the time,
   and after its end all nodes that it had. One that does not fit closes only this partition, not its nodes.
@@ -22,6 +25,7 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.choice import choose, shortfall
+from walltime.engine.kernel.nodes.events import change_outages, next_event, submit_followers
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     FIRST,
@@ -33,14 +37,16 @@ from walltime.engine.kernel.nodes.plan import (
     length_of,
     look_ahead,
     measure_again,
+    never_holds,
     refresh_earliest_starts,
     room_until,
 )
+from walltime.engine.kernel.nodes.preemption import free_candidates, is_any_exempt, may_preempt, preempt, restore_candidates
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
 from walltime.engine.kernel.pools.memory import list_of
-from walltime.engine.kernel.running import release
+from walltime.engine.problem import REQUEUE_DELAY
 
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
@@ -56,8 +62,8 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
         return STUCK
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
         if not state.between:
-            now = _next_event(state, rules, use, traffic)
-            if now == NEVER and state.started == len(jobs):
+            now = _next_time(state, rules, use, traffic)
+            if now == NEVER and state.started - state.again == len(jobs):
                 return DONE
             if now > state.until:
                 return REACHED
@@ -67,6 +73,8 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
             _process_events(state, rules, jobs, site, use, plan, traffic)
             state.between = 1
         if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
+            return PAUSED
+        if rules.preempts > 0 and len(use.lost) - state.lost < state.running + state.waiting:
             return PAUSED
         state.between = 0
         if state.waiting > 0:
@@ -83,20 +91,18 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
             for i in range(state.waiting if rules.least_age > 0 else 0):
                 if state.now - jobs[traffic.queue[i]].submit < rules.least_age:
                     state.news = 1  # while jobs wait for the age at which they may have reservations, time itself is news
+            if rules.timed_limits and state.running > 0:
+                state.news = state.news_for_all = 1
+            if state.waiting > 0 and rules.preempts > 0 and is_any_exempt(state, jobs, site, use.running):
+                state.news = state.news_for_all = 1
         budget -= 1 + state.waiting
     return PAUSED
 
 
 @kernel
-def _next_event(state, rules, use, traffic):
+def _next_time(state, rules, use, traffic):
     """Return the time of the next event, or of the next pass that has something to consider."""
-    now = NEVER
-    if state.arriving > 0:
-        now = traffic.arrivals[0].rank
-    if state.events > 0:
-        now = min(now, traffic.ends[0].rank)
-    if state.next_change < len(traffic.changes) and (now < NEVER or state.waiting > 0):
-        now = min(now, traffic.changes[state.next_change].time)
+    now = next_event(state, traffic)
     if state.waiting == 0:
         return now
     if rules.multifactor == 1 and now < NEVER:
@@ -122,10 +128,7 @@ def _process_events(state, rules, jobs, site, use, plan, traffic):
     while state.events > 0 and traffic.ends[0].rank == now:
         _end_next(state, rules, jobs, site, use, plan, traffic)
         state.gone = 1
-    while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == now:
-        change = traffic.changes[state.next_change]
-        site.outages[change.outage].phase = change.phase
-        state.next_change += 1
+    if change_outages(state, site, traffic):
         state.gone, state.bounds = 1, 0
         forget(state, plan, FIRST)
     while state.arriving > 0 and traffic.arrivals[0].rank == now:
@@ -149,17 +152,33 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
 
 @kernel
 def _end_next(state, rules, jobs, site, use, plan, traffic):
-    """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
-    index, followers = pop(traffic.ends, state.events), traffic.followers
+    """Handle the next termination: release the nodes of the job, and submit the jobs that waited for its end alone."""
+    index = pop(traffic.ends, state.events)
     state.events -= 1
     end_use(state, jobs[index], index, site, use, plan)
     use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, traffic.tree, index)
-    for follower in list_of(followers, index):
-        if release(jobs[follower], index, state.now):
-            push(traffic.arrivals, state.arriving, jobs[follower].submit, follower, follower)
-            state.arriving += 1
+    if rules.preempts == 0 or not _lose(state, jobs, site, use, traffic, index):
+        submit_followers(state, jobs, traffic, index)
+
+
+@kernel
+def _lose(state, jobs, site, use, traffic, index):
+    """Record the run of a job that has ended, if it was preempted; return whether the job returns to the queue."""
+    job, own = jobs[index], site.classes[jobs[index].preemption]
+    state.preemptable -= own.preempted
+    if job.due != state.now:
+        return False
+    run = use.lost[state.lost]
+    run.job, run.start, run.end, run.requeued, run.kind = index, job.start, state.now, own.requeue, job.kind
+    state.lost += 1
+    if own.requeue > 0:
+        job.submit, job.runtime, job.start, job.due = state.now + REQUEUE_DELAY, job.whole_runtime, -1, NEVER
+        push(traffic.arrivals, state.arriving, job.submit, index, index)
+        state.arriving += 1
+        state.again += 1
+    return own.requeue > 0
 
 
 @kernel
@@ -226,7 +245,7 @@ def _compute_priorities(state, rules, jobs, use, plan, traffic):
 @kernel
 def _is_blocked(state, rules, jobs, site, use, traffic):
     """Return whether the first job blocks all others, as it lacks processors: then the main scheduler starts no job."""
-    if len(site.partitions) > 1 or len(traffic.limits) > 0 or traffic.needs[0] <= use.totals[0, 0]:
+    if len(site.partitions) > 1 or len(traffic.limits) > 0 or rules.preempts > 0 or traffic.needs[0] <= use.totals[0, 0]:
         return False
     return not _cannot_reserve(state, rules, jobs[traffic.queue[0]])
 
@@ -248,7 +267,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         part.tried += 1
         if rules.partition_depth > 0 and part.tried > rules.partition_depth:
             continue
-        if full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0:
+        if _is_over_limit(state, rules, jobs, use, traffic, index):
             continue
         if _could_start(state, site, use, plan, job, job.believed):
             place -= 1
@@ -258,7 +277,10 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
                 leave_plan(state, site, plan, place)
             _run(state, rules, jobs, site, use, plan, traffic, index, state.now, job.believed)
             _leave_queue(state, traffic, place)
-        elif not _cannot_reserve(state, rules, job):
+            continue
+        if rules.preempts > 0 and may_preempt(state, job, site):
+            preempt(state, rules, jobs, index, site, use, plan, traffic, job.believed, False)
+        if not _cannot_reserve(state, rules, job):
             part.closed = 1
             closed += 1
             for w in range(site.sets.shape[1] if part.reservation == 0 else 0):
@@ -271,6 +293,23 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         state.closed = 0
     if state.started > before:
         state.news = 1
+
+
+@kernel
+def _is_over_limit(state, rules, jobs, use, traffic, index):
+    """Return whether a job would exceed one of its limits if it started now."""
+    if rules.timed_limits:
+        for number in list_of(traffic.limits_of, index):
+            left = jobs[index].procs * jobs[index].believed
+            for i in range(state.running):
+                job = jobs[use.running[i].job]
+                for own in list_of(traffic.limits_of, use.running[i].job):
+                    if own == number:
+                        left += job.procs * max(0, job.start + job.limit - state.now)
+                        break
+            if left > traffic.limits[number].seconds:
+                return True
+    return full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0
 
 
 @kernel
@@ -313,22 +352,39 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         index = traffic.queue[place]
         job = jobs[index]
         part = site.partitions[job.partition]
-        within = counts_all or full_limit(jobs, traffic.limits, traffic.limits_of, index) < 0
+        within = counts_all or not _is_over_limit(state, rules, jobs, use, traffic, index)
         if within and state.tested == rules.most_tested:
             break
         if not _is_considered(state, rules, plan, traffic, job, place, within):
             place += 1
             continue
         reserves = not (_cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved))
+        reserves = reserves and job.unreserved == 0
         latest, planned = state.now + (rules.window if reserves else 0), state.planned
         holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1
-        begin = plan.earliest_starts[place].begin if holds else look_ahead(state, rules, jobs, index, site, use, plan, place, latest)
+        freed, begin = 0, plan.earliest_starts[place].begin
+        if rules.preempts > 0 and may_preempt(state, job, site) and not _could_start(state, site, use, plan, job, length_of(job)):
+            freed = free_candidates(state, rules, jobs, index, site, use)
+        while freed > 0 or not holds:
+            begin = look_ahead(state, rules, jobs, index, site, use, plan, place, latest, freed > 0)
+            if freed == 0:
+                break
+            restore_candidates(state, jobs, use, freed)
+            if begin > state.now:
+                break
+            preempt(state, rules, jobs, index, site, use, plan, traffic, length_of(job), True)
+            refresh_earliest_starts(state, plan)
+            freed, holds = 0, False
+        if rules.preempts > 0 and site.classes[job.preemption].preempts > 0:
+            never_holds(state, plan, place)
         if begin > state.now:
             place += 1
             if begin <= latest:
                 part.reserved += 1
                 state.ahead += 1
+                if freed > 0:
+                    measure_again(state, site, use, plan)  # with the jobs that counted as ended
                 if job.reserved_start < 0:
                     job.reserved_start = begin
         else:
@@ -398,6 +454,8 @@ def _limit(state, rules, site, plan, job):
 @kernel
 def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic):
     """Return the place behind the last job before `last` that could start now by the plan so far, or needs its first reservation."""
+    if rules.preempts > 0 and state.preemptable > 0:
+        return last
     most = 0
     for k in range(state.kinds):
         most = max(most, use.totals[0, k])
@@ -441,6 +499,8 @@ def _run(state, rules, jobs, site, use, plan, traffic, index, start, limit):
     expected = start + (job.time_min if rules.soft and rules.half and job.time_min > 0 else limit)
     start_use(state, job, index, site, use, plan, expected)
     use_limits(jobs, traffic.limits, traffic.limits_of, index, 1)
+    if rules.preempts > 0:
+        state.preemptable += site.classes[job.preemption].preempted
     push(traffic.ends, state.events, start + job.runtime, state.started, index)
     state.events += 1
     state.started += 1

@@ -1,4 +1,4 @@
-"""The data of the loop for Slurm's scheduling (loop.py): what is free of the nodes over time, the plan, and the use of accounts.
+"""The data of the loop for Slurm's scheduling (loop.py): free amounts of nodes over time, the plan, and the use of accounts.
 
 Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are bits, as bits.py says.
 """
@@ -14,38 +14,40 @@ from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, NEVER, record, records
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
-from walltime.engine.problem import Nodes, Ragged, Shares
+from walltime.engine.problem import Nodes, Preemption, Ragged, Shares
 
 Array = np.ndarray
 Records = Any
 
 SLURM_JOB = record_dtype(
     "submit runtime believed procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
-    "shaped opens spread owner partition tier time_min user place association start kind reserved_start arrival pending after think limit "
-    "first count priority merit",
+    "shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
+    "arrival pending after think limit first count preemption whole_runtime due awaits priority merit",
     "merit",
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
 follows included; `limit`, under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it
 waits, `runtime` the time for which it runs. `shaped`: whether it may be unable to use all free processors of a node, by `task`, `least`,
 `most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the node.
-`owner`: the number of its user from 1 on, negative if it requests nodes for its user alone; 0 for all jobs if none does."""
+`owner`: the number of its user from 1 on, negative if it requests nodes for its user alone; 0 for all jobs if none does.
+`whole_runtime`: `runtime` if nothing cuts it; `due`: when it is preempted, else NEVER; `awaits`: the last end of jobs that it preempts."""
 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
     "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only all_count multifactor "
-    "fair_tree period weight_age weight_share longest_age decay",
+    "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
 """The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs too are planned by it.
 `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first `most_tested`
-jobs from a reservation. `decay`: the weight of use after a `period`."""
+jobs from a reservation. `timed_limits`: whether limits count what running jobs have until their limits. `decay`: the weight of use after a
+`period`. `preempts`: whether jobs may preempt others."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned blocks spare_sets "
     "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
-    "left_procs left_second left_most until awaited"
+    "left_procs left_second left_most preemptable lost again until awaited"
 )
 """`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: running jobs that are planned to end later than at first.
@@ -57,8 +59,8 @@ added up. `came`, `gone`: whether a job came, or ended, at this event. `between`
 `planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, those to `second_end` the second resource,
 and the others memory. `kinds`: of partitions. `most_ranges`: of the jobs that run at the same time. `closed`: whether the main scheduler
 has closed nodes. `users_counted`: the number of the cycle. `tested`: jobs that it has tried. `left_nodes`, `left_procs`, `left_second`:
-what a job still needs while nodes are chosen for it, and `left_most`, how many more nodes it may have. `until`, `awaited`: as in
-memory.STATE.
+what a job still needs while nodes are chosen for it, and `left_most`, how many more nodes it may have. `preemptable`: running jobs of
+classes that may be preempted; `lost`: runs, and `again`: those of them whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
 
 The plan (plan.py): `ahead`: blocks of the jobs before the one that is considered. `slack`, `slack_far`, `far`: results of the last search,
 as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the
@@ -106,6 +108,12 @@ EARLIEST_START. A larger request of a job behind cannot be met sooner, since blo
 partition and of its members."""
 BOUNDS = 64
 
+PREEMPTION_CLASS = record_dtype("preempts preempted requeue rank grace exempt")
+"""A class of jobs as in `problem.Preemption`; whether it preempts others, and whether it may be preempted."""
+
+LOST = record_dtype("job start end requeued kind")
+"""A run as in `problem.LostRuns`."""
+
 RUN = record_dtype("place end weight nodes procs second")
 """Consecutive usable nodes of a partition with the same weight, by their places in it, and what they have together."""
 
@@ -113,7 +121,7 @@ COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 """How many jobs the cycle of this number has tested."""
 
 LEAF = record_dtype("parent leaf shares used rank new", "used rank")
-"""An account or user: processor-seconds `used`, decayed, and `new` since the last sum; `rank`: the fair-share factor."""
+"""An account or user: `used`, in `problem.CHARGE` of processor-seconds, decayed, and `new` since the last sum; `rank`: its factor."""
 
 
 USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
@@ -127,7 +135,7 @@ class NodeMachine(NamedTuple):
     `members`: the sets of nodes that jobs may use, by `SLURM_JOB.members`. `shaped`: scratch, planes of what a job can use of each node,
     like those of `Use.free`, then those of a quotient and a remainder. `sets`: all sets of nodes, shape (rows, words): scratch, the planes
     of the processors, the second resource and the memory of each node, the sets of partitions, by kind, those of `members`, those of
-    outages, and those reserved for jobs.
+    outages, and those reserved for jobs. `classes`, `may`: as in `problem.Preemption`.
     """
 
     partitions: Records
@@ -136,15 +144,24 @@ class NodeMachine(NamedTuple):
     outages: Records
     sets: Array
     shaped: Array
+    classes: Records
+    may: Array
+
+
+class Victims(NamedTuple):
+    """Scratch for the jobs that may be preempted: a `heap`, and places of running jobs in `order`, int64."""
+
+    heap: Records
+    order: Array
 
 
 class Use(NamedTuple):
-    """Which job has which nodes, and what is free of them over time if no job starts.
+    """The nodes of running jobs, and the amounts that are free over time if no job starts.
 
     `running`: in order of release. `free`: planes of what is free of each node, shape (rows, planes, words): row 0 now, the row of a
     running job from its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the
     second resource by kind, if there are any. `gives`: what the job of a row releases, by the same columns; `spare`: rows not in use.
-    `ranges`: what each job has had.
+    `ranges`: what each job has had. `lost`: preempted runs.
     """
 
     running: Records
@@ -153,10 +170,12 @@ class Use(NamedTuple):
     gives: Array
     spare: Array
     ranges: Records
+    lost: Records
+    victims: Victims
 
 
 class Timeline(NamedTuple):
-    """Upper bounds of what is free over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
+    """Upper bounds of the free amounts over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
 
     times: Array
     sums: Array
@@ -249,6 +268,8 @@ def new_slurm_memory(
         gives=np.zeros((1, columns), np.int64),
         spare=np.zeros(0, np.int64),
         ranges=np.empty(0, RANGE).view(np.recarray),
+        lost=records(LOST, 0),
+        victims=Victims(records(ITEM, count if rules.preempts else 0), np.zeros(count if rules.preempts else 0, np.int64)),
     )
     use.free[0] = site.sets[CAPACITY : CAPACITY + int(state.planes)]
     for k, own in enumerate(kinds):
@@ -300,6 +321,10 @@ def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
         more = np.empty(len(use.ranges) + max(len(use.ranges), ranges), RANGE).view(np.recarray)
         more[: state.ranges] = use.ranges[: state.ranges]
         use = use._replace(ranges=more)
+    if memory.rules.preempts and len(use.lost) - state.lost < rows + state.running:
+        runs = records(LOST, 2 * len(use.lost) + rows + int(state.running))
+        runs[: state.lost] = use.lost[: state.lost]
+        use = use._replace(lost=runs)
     return memory._replace(use=use)
 
 
@@ -346,8 +371,19 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     ]
     every = np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)])
     shaped = np.zeros((2 * planes + len(sets[1]), words), np.int64)
-    site = NodeMachine(partitions, members, records(STRETCH, stretches), outages, every, shaped)
+    site = NodeMachine(partitions, members, records(STRETCH, stretches), outages, every, shaped, *_preemption(machine.preemption))
     return site, records(CHANGE, sorted(changes)), kinds
+
+
+def _preemption(preemption: Preemption | None) -> tuple[Records, Array]:
+    """Return the classes of preemption, and a matrix of those that may preempt each other."""
+    if preemption is None:
+        return records(PREEMPTION_CLASS, 0), np.zeros((0, 0), np.int64)
+    may, *columns = preemption
+    classes = records(PREEMPTION_CLASS, len(may))
+    classes.preempts, classes.preempted = may.any(axis=1), may.any(axis=0)
+    classes.rank, classes.requeue, classes.grace, classes.exempt = columns
+    return classes, may
 
 
 def as_set(nodes: Array, words: int) -> Array:

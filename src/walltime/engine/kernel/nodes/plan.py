@@ -29,30 +29,31 @@ PARTS = 24
 
 
 @kernel
-def look_ahead(state, rules, jobs, index, site, use, plan, place, latest):
+def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
     """Find the earliest start of the job at a place of the queue, and choose nodes for it if that is by `latest`: `plan.choice.chosen`.
 
     Returns that time. The plan of the jobs behind is dropped if it is another than before. A job that can start now gets no earliest start.
+    With `anew`, neither bounds nor the last search count, as jobs that may be preempted count as ended.
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
-    holds = has_one and gained_too_little(earliest) and earliest.begin > state.now
+    holds = has_one and not anew and gained_too_little(earliest) and earliest.begin > state.now
     if holds and (earliest.promised or earliest.begin > latest):
         least = earliest.begin
         take_slack(state, earliest)
     else:
-        least = _least_by_bounds(state, site, plan, jobs, job, length, latest)
+        least = state.now if anew else _least_by_bounds(state, site, plan, jobs, job, length, latest)
         holds = False
     begin = least
     if least <= latest and not (holds and shortfall(state, job, site, use, plan, least, length) == 0):
-        if state.timeline_blocks != state.ahead:
+        if anew or state.timeline_blocks != state.ahead:
             _update_timeline(state, use.running, use.totals, plan.blocks, plan.amounts, plan.timeline)
         begin = _first_enough(state, site, plan.timeline, job, least, latest)
-        if has_one and earliest.promised and state.now < begin == earliest.begin <= latest and earliest.unsettled <= begin:
+        if has_one and not anew and earliest.promised and state.now < begin == earliest.begin <= latest and earliest.unsettled <= begin:
             _set_earliest_start(state, job, earliest, begin, True)
             return begin  # and its nodes are the same
         begin = _earliest(state, site, use, plan, job, begin, latest)
-        if begin > least and latest > state.now:
+        if begin > least and latest > state.now and not anew:
             _note_bound(state, site, plan, jobs, index, length, begin)
     promised = state.now < begin <= latest
     if begin <= latest:
@@ -74,6 +75,13 @@ def look_ahead(state, rules, jobs, index, site, use, plan, place, latest):
 
 
 @kernel
+def never_holds(state, plan, place):
+    """Try a job again in each cycle, as it may preempt others."""
+    if place < state.planned:
+        plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
+
+
+@kernel
 def length_of(job):
     """Return the time for which backfill plans a job."""
     return job.time_min if job.time_min > 0 else job.believed
@@ -81,7 +89,7 @@ def length_of(job):
 
 @kernel
 def _set_earliest_start(state, job, earliest, begin, promised):
-    """Store the earliest start of a job, and what it lacks before."""
+    """Store the earliest start of a job, and the processors that it lacks before."""
     earliest.considered, earliest.begin, earliest.promised = 1, begin, promised
     earliest.unsettled, earliest.whole = 0, job.opens
     keep_slack(state, earliest)
@@ -153,7 +161,7 @@ def leave_plan(state, site, plan, place):
 
 @kernel
 def _earliest(state, site, use, plan, job, least, latest):
-    """Return the earliest time from `least` on at which nodes are free for a job, at most a bound if after `latest`; note what it lacks."""
+    """Return the earliest time from `least` on at which a job has nodes, at most a bound if after `latest`; note its lack of processors."""
     time, length = least, length_of(job)
     while time <= latest:
         lack = shortfall(state, job, site, use, plan, time, length)
@@ -213,7 +221,7 @@ def _first_enough(state, site, timeline, job, begin, latest):
 
 @kernel
 def _least_by_bounds(state, site, plan, jobs, job, length, latest):
-    """Return a time before which a job cannot start, as smaller jobs ahead cannot; take over what it lacks until then."""
+    """Return a time before which a job cannot start, as smaller jobs ahead cannot; take over the processors that it lacks until then."""
     kind, least = site.partitions[job.partition].kind, state.now
     state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest is mostly of a job just before
@@ -275,7 +283,7 @@ def _keep(state, rules, site, use, plan, begin, length):
 
 @kernel
 def _measure(state, site, use, plan, block):
-    """Record the words in which a block has nodes, and what is free of them when it begins."""
+    """Record the words in which a block has nodes, and the amounts of them that are free when it begins."""
     kinds, first, last, row = CAPACITY + state.planes, site.sets.shape[1], -1, row_at(state, use.running, block.begin)
     for w in range(site.sets.shape[1]):
         if site.sets[block.row, w] != 0:
@@ -313,7 +321,7 @@ def _measure_if_other(state, site, use, plan):
 
 @called_kernel
 def measure_again(state, site, use, plan):
-    """Measure the blocks ahead of a job that has started for longer than it was planned, maybe on their nodes."""
+    """Measure the blocks ahead again: a job has started for longer than it was planned, or jobs that counted as ended run again."""
     state.timeline_blocks = NOT_MADE
     for k in range(state.ahead):
         _measure(state, site, use, plan, plan.blocks[k])
@@ -372,7 +380,7 @@ def _update_timeline(state, running, totals, blocks, amounts, timeline):
 
 @called_kernel
 def take_from_timeline(state, timeline, amounts, begin, end):
-    """Subtract amounts from what is free in [begin, end)."""
+    """Subtract amounts from the free ones in [begin, end)."""
     first = _make_step(state, timeline, begin)
     last = _make_step(state, timeline, end)
     for c in range(len(amounts)):
@@ -419,13 +427,13 @@ def gained_too_little(known):
 
 @kernel
 def take_slack(state, known):
-    """Continue with what an earliest start or bound still lacks."""
+    """Continue with the processors that an earliest start or bound still lacks."""
     state.slack, state.slack_far, state.far = known.slack - known.gained, known.slack_far - known.gained_far, known.far
 
 
 @kernel
 def keep_slack(state, known):
-    """Store what the search has found lacking in an earliest start or bound."""
+    """Store the processors that the search has found lacking in an earliest start or bound."""
     known.slack, known.slack_far, known.far, known.gained, known.gained_far = state.slack, state.slack_far, state.far, 0, 0
 
 
@@ -439,7 +447,7 @@ def note_change(state, gain, gain_of_whole, until):
 
 @called_kernel
 def refresh_earliest_starts(state, plan):
-    """Note in all earliest starts and bounds what has changed."""
+    """Note the latest changes in all earliest starts and bounds."""
     gain, gain_of_whole, until = state.gain, state.gain_of_whole, state.changed_until
     state.gain = state.gain_of_whole = state.changed_until = 0
     if until == 0:
@@ -460,7 +468,7 @@ def refresh_earliest_starts(state, plan):
 
 @kernel
 def _gain(known, gain, gain_of_whole, until):
-    """Note in an earliest start or bound that so much has become free, until a time."""
+    """Note in an earliest start or bound that these processors have become free, and nothing later than `until`."""
     own = gain_of_whole if known.whole else gain
     known.gained += own
     known.gained_far += own * (until > known.far)

@@ -30,7 +30,7 @@ def sum_up_use(state, rules, jobs, running, tree):
     begin = state.next_sum - rules.period
     for i in range(state.running):
         job = jobs[running[i].job]
-        leaves[job.association].new += job.procs * max(0, state.next_sum - max(job.start, begin))
+        leaves[job.association].new += job.charge * max(0, state.next_sum - max(job.start, begin))
     for k in range(len(leaves)):
         leaves[k].used = leaves[k].used * rules.decay + leaves[k].new if leaves[k].leaf else 0.0
         leaves[k].new = 0
@@ -47,14 +47,14 @@ def rank_users(rules, tree):
         if rules.fair_tree:
             _rank_by_tree(tree)
         else:
-            _rank_by_share(tree)
+            _rank_by_share(rules, tree)
 
 
 @kernel
 def count_end(state, rules, jobs, tree, index):
-    """Count what a job that ends now has used since the last sum."""
+    """Count the use of a job that ends now since the last sum."""
     job = jobs[index]
-    tree.leaves[job.association].new += job.procs * max(0, state.now - max(job.start, state.next_sum - rules.period))
+    tree.leaves[job.association].new += job.charge * max(0, state.now - max(job.start, state.next_sum - rules.period))
 
 
 @called_kernel
@@ -111,8 +111,8 @@ def _comes_before(leaves, k, other):
 
 
 @called_kernel
-def _rank_by_share(tree):
-    """Compute the classic factor, 2 ** -(effective use / share); effective use adds a share of the account's use to the user's own."""
+def _rank_by_share(rules, tree):
+    """Compute the classic factor, 2 ** -(effective use / share / dampening); effective use adds a share of the account's to the user's."""
     leaves, children, sums = tree.leaves, tree.children, tree.sums
     sums[0] = 1.0  # the norm of the shares of each; `rank` has the effective use meanwhile
     leaves[0].rank = 1.0 if leaves[0].used > 0 else 0.0
@@ -127,4 +127,4 @@ def _rank_by_share(tree):
             leaves[child].rank = own + (leaves[k].rank - own) * part if k > 0 else own
     for k in range(len(leaves)):
         if leaves[k].leaf:
-            leaves[k].rank = math.exp(-leaves[k].rank / sums[k] * LN2) if sums[k] > 0 else 0.0
+            leaves[k].rank = math.exp(-leaves[k].rank / (rules.dampening * sums[k]) * LN2) if sums[k] > 0 else 0.0

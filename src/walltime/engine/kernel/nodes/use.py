@@ -1,4 +1,4 @@
-"""`Use`: which job has which nodes, and what is free of them over time, if running jobs end as planned and no other job starts."""
+"""Update `Use`: the nodes of running jobs, and the amounts that are free over time if these end as planned and no other job starts."""
 
 import numpy as np
 
@@ -9,6 +9,8 @@ from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_t
 
 MORE, LESS = np.int64(1), np.int64(-1)
 """Added amounts become free, or stop being free. All numbers have this type, so no function is compiled again for literals."""
+WHOLE_GAIN = np.int64(1) << 40
+"""More processors than any machine has: an upper bound of those of whole nodes that become free."""
 NOW = np.int64(-1)
 """In place of a running job: what is free now, before the release of the first."""
 
@@ -32,7 +34,7 @@ def start_use(state, job, index, site, use, plan, expected):
     state.running += 1
     _copy_row(use, 0 if place == 0 else running[place - 1].row, row)
     _count_gives(state, site, use, job, row)
-    _change(state, use, job, row, NOW, place, LESS)
+    change_rows(state, use, job, row, NOW, place, LESS)
     if state.timeline_blocks >= 0:
         take_from_timeline(state, plan.timeline, use.gives[row], plan.timeline.times[0], expected)
     note_change(state, 0, 0, expected)
@@ -40,13 +42,13 @@ def start_use(state, job, index, site, use, plan, expected):
 
 @called_kernel
 def end_use(state, job, index, site, use, plan):
-    """Release what a job has, maybe earlier than planned."""
+    """Release the nodes of a job, maybe earlier than planned."""
     running, place = use.running, 0
     while running[place].job != index:
         place += 1
     row, release = running[place].row, running[place].release
     state.overdue -= release > running[place].expected
-    _change(state, use, job, row, NOW, place, MORE)
+    change_rows(state, use, job, row, NOW, place, MORE)
     state.running -= 1
     for k in range(place, state.running):
         running[k] = running[k + 1]
@@ -71,7 +73,7 @@ def is_any_overdue(state, use):
 
 @called_kernel
 def move_overdue(state, rules, jobs, use, plan):
-    """Plan running jobs that are overdue to end in a second, or after half of what their limit leaves them."""
+    """Plan running jobs that are overdue to end in a second, or after half of the time that their limit leaves them."""
     running, place = use.running, 0
     while place < (state.running if is_any_overdue(state, use) else 0):
         one = running[place]
@@ -92,14 +94,39 @@ def move_overdue(state, rules, jobs, use, plan):
         moved.owner, moved.first, moved.count = job.owner, job.first, job.count
         if to > place:
             _copy_row(use, running[to - 1].row, row)
-        _change(state, use, job, row, place, to, LESS)
+        change_rows(state, use, job, row, place, to, LESS)
         state.timeline_blocks = NOT_MADE
         note_change(state, 0, 0, release)
 
 
+@called_kernel
+def shorten_use(state, jobs, index, use, plan, expected):
+    """Expect a running job to end at an earlier time."""
+    running, place = use.running, 0
+    while running[place].job != index:
+        place += 1
+    release, row = running[place].release, running[place].row
+    if running[place].expected <= expected:
+        return
+    to = place
+    while to > 0 and running[to - 1].release > expected:
+        running[to] = running[to - 1]
+        to -= 1
+    one, job = running[to], jobs[index]
+    one.release = one.expected = expected
+    one.job, one.row, one.owner, one.first, one.count = index, row, job.owner, job.first, job.count
+    _copy_row(use, 0 if to == 0 else running[to - 1].row, row)
+    change_rows(state, use, job, row, to, place + 1, MORE)
+    gain = 0
+    for k in range(state.kinds):
+        gain = max(gain, use.gives[row, k])
+    state.timeline_blocks = NOT_MADE
+    note_change(state, gain, WHOLE_GAIN, release)
+
+
 @kernel
 def _copy_row(use, source, target):
-    """Copy a row of what is free."""
+    """Copy a row of free amounts."""
     for k in range(use.free.shape[1]):
         for w in range(use.free.shape[2]):
             use.free[target, k, w] = use.free[source, k, w]
@@ -108,8 +135,8 @@ def _copy_row(use, source, target):
 
 
 @called_kernel
-def _change(state, use, job, row, first, end, sign):
-    """Let the job of a row have ended (1) or still run (-1) at the releases of `running[first:end]`, where number NOW is now."""
+def change_rows(state, use, job, row, first, end, sign):
+    """Count the job of a row as ended (1) or as running (-1) at the releases of `running[first:end]`, where number NOW is now."""
     for k in range(first, end):
         other = 0 if k < 0 else use.running[k].row
         for c in range(use.totals.shape[1]):
@@ -128,7 +155,7 @@ def _change(state, use, job, row, first, end, sign):
 
 @kernel
 def _count_gives(state, site, use, job, row):
-    """Sum up what a job has, by the columns of `Use.totals`."""
+    """Sum up the amounts that a job has, by the columns of `Use.totals`."""
     kinds, first = state.kinds, CAPACITY + state.planes
     for c in range(use.gives.shape[1]):
         use.gives[row, c] = 0

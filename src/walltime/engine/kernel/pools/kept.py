@@ -1,6 +1,6 @@
 """Conservative backfilling on a machine of several pools: every job keeps its reservation, and early ends compress the schedule.
 
-As number/conservative.py on one number of processors (mualem01, section 2.1), and besides:
+As number/conservative.py on one number of processors (mualem01, section 2.1), and also:
 
 * A job over one of its limits has no reservation; losing a reservation counts as an early end of a job.
 * An unplanned change of capacity breaks all reservations, as an overdue job does: they are made again in queue order.
@@ -305,7 +305,7 @@ def _move(state, machine, plan, kept, job, index, chance):
 
 @kernel
 def _may_shift(state, machine, plan, job, index, begin):
-    """Whether a job that got the same place again would have more of a pool, and less of a later one."""
+    """Return whether a job that got the same place again would have more of a pool, and less of a later one."""
     procs, second = job.procs, job.second
     first = step_before(state, plan, begin + 1)
     for p in list_of(machine.pools_of, job.partition):
@@ -426,7 +426,7 @@ def _take_together(state, jobs, partitions_of, plan, kept, prior):
 
 @kernel
 def _is_enough(pools_of, least, job):
-    """Whether enough for a job has stayed free in its pools during the whole of the last place."""
+    """Return whether enough for a job has stayed free in its pools during the whole of the last place."""
     procs, second = job.procs, job.second
     for p in list_of(pools_of, job.partition):
         procs -= least[p, 0]
@@ -436,7 +436,7 @@ def _is_enough(pools_of, least, job):
 
 @kernel
 def _needs_no_less(job, other):
-    """Whether a job needs at least as much as another one, of the same partition and for at least as long."""
+    """Return whether a job needs at least as much as another one, of the same partition and for at least as long."""
     return (
         job.partition == other.partition and job.procs >= other.procs and job.second >= other.second and job.own_length >= other.own_length
     )
@@ -477,7 +477,7 @@ def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
 
 @kernel
 def _waits_ahead(state, jobs, pools_of, queue, kept, index):
-    """Whether a job that arrived before this one waits with a reservation, and shares a pool with it."""
+    """Return whether a job that arrived before this one waits with a reservation, and shares a pool with it."""
     for i in range(state.waiting):
         other = queue[i].job
         if kept.start[other] >= 0 and jobs[other].start < 0 and jobs[other].arrival < jobs[index].arrival:

@@ -83,7 +83,7 @@ def _next_event(state, rules, jobs, machine):
 
 @kernel
 def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
-    """Handle the next termination: release what the job had, and submit the jobs that waited for its end alone."""
+    """Handle the next termination: release the processors of the job, and submit the jobs that waited for its end alone."""
     index = pop(machine.events, state.events)
     state.events -= 1
     job = jobs[index]

@@ -88,11 +88,12 @@ CHANGE = record_dtype("time outage phase")
 """An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-LIMIT = record_dtype("jobs procs second used_jobs used_procs used_second shut until crossing throttled first_group waking due")
+LIMIT = record_dtype("jobs procs second seconds used_jobs used_procs used_second shut until crossing throttled first_group waking due")
 """A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
 group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait for the
 limit alone, in groups; the first group begins with the job `first_group`. `waking`: 1 while one has been woken. `due`: the jobs that get a
-kept reservation in a pass, for a start at once, and have no other limit."""
+kept reservation in a pass, for a start at once, and have no other limit. `seconds`: the most processor-seconds until the limits of running
+jobs, under Slurm's scheduling."""
 
 THROTTLED = record_dtype("next last entered next_group away")
 """A throttled job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. For a group's
@@ -181,7 +182,7 @@ class QueueIndex(NamedTuple):
 
 
 class KeptReservations(NamedTuple):
-    """Kept reservations, and what has been released since all were tried.
+    """Kept reservations, and the gaps that have been freed since all were tried.
 
     By job, int64: the reserved `start`, -1 for none, NEVER for one that is lost within the instant; the `length` for which it is planned,
     s; and its class of sizes, `size`. `freed_gaps`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each

@@ -170,7 +170,7 @@ def _begin_pass(state, rules, jobs, machine, queue_index, plan):
 
 @kernel
 def _count_free(state, pools, pools_of, partitions):
-    """Count what is free now for each partition, without regard to reservations."""
+    """Count the processors that are free now for each partition, without regard to reservations."""
     state.most_free = 0
     for part in range(len(partitions)):
         own, procs, second = partitions[part], np.int64(0), np.int64(0)
@@ -185,7 +185,7 @@ def _count_free(state, pools, pools_of, partitions):
 
 @kernel
 def _count_beside(pools, pools_of, partitions):
-    """Count what is free now for each partition besides its earliest reservation."""
+    """Count the processors that are free now for each partition, next to its earliest reservation."""
     for part in range(len(partitions)):
         own, until = partitions[part], NEVER
         for p in list_of(pools_of, part):
@@ -200,7 +200,7 @@ def _count_beside(pools, pools_of, partitions):
 
 @kernel
 def _count_taken(state, machine, p, given, length):
-    """Subtract what a job that starts takes of a pool from what is free for each partition; `extra` may stay too large, which is safe."""
+    """Subtract a starting job's processors of a pool from the free ones of each partition; `extra` may stay too large, which is safe."""
     pool, partitions, members = machine.pools[p], machine.partitions, machine.partitions_of
     if pool.closed:
         return
@@ -335,7 +335,7 @@ def start_in_place(state, rules, jobs, machine, index, behind):
 
 @kernel
 def use_pools(machine, job, index, sign):
-    """Take what a job that starts has been given out of its pools (1), or release it (-1)."""
+    """Take the amounts of a starting job out of its pools (1), or release them (-1)."""
     for p in list_of(machine.pools_of, job.partition):
         machine.pools[p].free_procs -= sign * machine.given[index, p, 0]
         machine.pools[p].free_second -= sign * machine.given[index, p, 1]

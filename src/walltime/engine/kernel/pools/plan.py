@@ -1,4 +1,4 @@
-"""The plan of a machine of several pools: what is free of each over future time, as a step function.
+"""The plan of a machine of several pools: the free amounts of each over future time, as a step function.
 
 A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length. So
 its begin and its share of each pool define its place. The second resource works in the same way. The free amounts of each pool, step by
@@ -16,7 +16,7 @@ SLACK = 8
 
 @kernel
 def plan_of_running(state, machine, plan):
-    """Make the plan again: what is free now, the expected ends of the running jobs, and the known outages."""
+    """Make the plan again: the amounts that are free now, the expected ends of the running jobs, and the known outages."""
     time, free, running, given = plan.time, plan.free, machine.running, machine.given
     count = len(machine.pools)
     time[0] = state.now
@@ -46,7 +46,7 @@ def plan_of_running(state, machine, plan):
 
 @called_kernel
 def _sum_up(pools_of, plan, part, first, last):
-    """Sum up what is free for a partition from one step up to another."""
+    """Sum up the free processors of a partition from one step up to another."""
     free, room = plan.free, plan.room
     for i in range(first, last):
         room[part, i] = 0
@@ -91,7 +91,7 @@ def forget_past(state, plan):
 
 @kernel
 def _differ(state, free, one, other):
-    """Return whether two steps differ in what is free."""
+    """Return whether two steps differ in their free amounts."""
     for p in range(free.shape[0]):
         for resource in range(state.resources):
             if free[p, resource, one] != free[p, resource, other]:
@@ -128,7 +128,7 @@ def _step_at(state, plan, moment):
 
 @kernel
 def _change(state, pools_of, plan, begin, end, pool, procs, second):
-    """Add to what is free of a pool in [begin, end)."""
+    """Add to the free amounts of a pool in [begin, end)."""
     if begin >= end:
         return
     first = _step_at(state, plan, begin)
@@ -207,7 +207,7 @@ def end_of_hole(state, pools, pools_of, plan, job, begin):
 
 @kernel
 def _is_enough_with(pools, pools_of, plan, job, step):
-    """Lower `plan.least` to what is free in a step, and return whether enough for a job is left."""
+    """Lower `plan.least` to the free amounts of a step, and return whether enough for a job is left."""
     free, least, procs, second = plan.free, plan.least, job.procs, job.second
     for p in list_of(pools_of, job.partition):
         least[p, 0] = min(least[p, 0], max(free[p, 0, step], 0))
@@ -230,7 +230,7 @@ def _next_begin(pools, pools_of, plan, job, step):
 
 @kernel
 def share(pools, pools_of, given, job, index, amounts):
-    """Give a job what it needs out of the amounts of the pools of its partition, in their order."""
+    """Give a job the amounts that it needs out of those of the pools of its partition, in their order."""
     procs, second = job.procs, job.second
     for p in list_of(pools_of, job.partition):
         given[index, p, 0] = given[index, p, 1] = 0
@@ -337,7 +337,7 @@ def fits_beside(state, pools, pools_of, least, job):
 
 @kernel
 def take_from_shadows(state, pools, pools_of, given, job, index):
-    """Reduce what is left at the reservations that begin while a job that starts still runs."""
+    """Reduce the amounts left at the reservations that begin while a job that starts still runs."""
     for p in list_of(pools_of, job.partition):
         pool = pools[p]
         if pool.begin < state.now + job.own_length:

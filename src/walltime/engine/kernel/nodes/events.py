@@ -1,0 +1,42 @@
+"""Events that are handled alike under Slurm's scheduling (loop.py), and under FCFS and EASY (easy.py)."""
+
+from walltime.compiled.jit import kernel
+from walltime.engine.kernel.heap import push
+from walltime.engine.kernel.memory import NEVER
+from walltime.engine.kernel.pools.memory import list_of
+from walltime.engine.kernel.running import release
+
+
+@kernel
+def next_event(state, traffic):
+    """Return the time of the next arrival, termination, or change of an outage if jobs are left."""
+    now = NEVER
+    if state.arriving > 0:
+        now = traffic.arrivals[0].rank
+    if state.events > 0:
+        now = min(now, traffic.ends[0].rank)
+    if state.next_change < len(traffic.changes) and (now < NEVER or state.waiting > 0):
+        now = min(now, traffic.changes[state.next_change].time)
+    return now
+
+
+@kernel
+def change_outages(state, site, traffic):
+    """Let the outages that change now become known, begin or end; return whether there are any."""
+    changes = 0
+    while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
+        change = traffic.changes[state.next_change]
+        site.outages[change.outage].phase = change.phase
+        state.next_change += 1
+        changes += 1
+    return changes > 0
+
+
+@kernel
+def submit_followers(state, jobs, traffic, index):
+    """Submit the jobs that have waited for the end of this job alone."""
+    followers = traffic.followers
+    for follower in list_of(followers, index):
+        if release(jobs[follower], index, state.now):
+            push(traffic.arrivals, state.arriving, jobs[follower].submit, follower, follower)
+            state.arriving += 1

@@ -1,0 +1,170 @@
+"""Preemption: running jobs that end early for a waiting job, their choice, and their lost runs; reference/nodes.py states the rules."""
+
+import numpy as np
+
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.bits import count_between, mark
+from walltime.engine.kernel.heap import pop, push
+from walltime.engine.kernel.nodes.choice import choose, shortfall
+from walltime.engine.kernel.nodes.memory import CLOSED, USABLE
+from walltime.engine.kernel.nodes.plan import FIRST, NOT_MADE
+from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, shorten_use
+
+LAST = np.int64(1) << 40
+"""More than the nodes of any job: the last job that must be preempted comes first when the others are put in order of their nodes."""
+
+
+@kernel
+def may_preempt(state, job, site):
+    """Return whether a job may preempt others now: it does not while jobs end that it has preempted."""
+    return state.preemptable > 0 and site.classes[job.preemption].preempts > 0 and job.awaits <= state.now
+
+
+@kernel
+def is_any_exempt(state, jobs, site, running):
+    """Return whether a running job has not run for long enough to be preempted."""
+    for i in range(state.running if state.preemptable > 0 else 0):
+        own = site.classes[jobs[running[i].job].preemption]
+        if own.preempted > 0 and state.now - jobs[running[i].job].start < own.exempt:
+            return True
+    return False
+
+
+@called_kernel
+def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_chosen):
+    """Let running jobs end, as few as possible, so that a job can start: on nodes that are not closed, or only on chosen ones.
+
+    First, candidates end one after the other until the job fits. Then the last one comes first, and the others by their numbers of chosen
+    nodes, and all is repeated. The jobs that have nodes which the job would get are preempted.
+    """
+    job, victims, tries, fits, sets = jobs[index], use.victims, 0, False, site.sets
+    if only_chosen:
+        mark(sets[CLOSED], plan.choice.chosen, state.chosen)
+        for w in range(sets.shape[1]):
+            sets[CLOSED, w] = ~sets[CLOSED, w]
+        state.closed = 1
+    candidates, count = _find_candidates(state, rules, jobs, index, site, use), 0
+    while candidates > 0:
+        count, fits = 0, False
+        while count < candidates and not fits:
+            _free_candidate(state, jobs, use, victims.order[count], FIRST, MORE)
+            count += 1
+            fits = shortfall(state, job, site, use, plan, state.now, length) == 0
+        if fits:
+            choose(state, job, site, use, plan.choice, state.now)
+            mark(sets[USABLE], plan.choice.chosen, state.chosen)
+        for k in range(count):
+            _free_candidate(state, jobs, use, victims.order[k], FIRST, LESS)
+        tries += 1
+        if not fits or tries > rules.reorders + 1 or candidates <= tries:
+            break
+        for k in range(count):
+            rank = 0 if rules.strict else -_nodes_in(sets[USABLE], use.ranges, jobs[use.running[victims.order[k]].job])
+            push(victims.heap, k, -LAST if k == count - 1 else rank, k, victims.order[k])
+        _take_in_order(victims, count)
+    if fits:
+        _end_victims(state, jobs, index, site, use, plan, traffic, count)
+    if only_chosen:
+        sets[CLOSED] = 0
+        state.closed = 0
+
+
+@kernel
+def _end_victims(state, jobs, index, site, use, plan, traffic, count):
+    """Let the first of the candidates end, after their grace time, if they have nodes in USABLE; the job at `index` awaits them."""
+    victims = use.victims.order
+    for k in range(count):
+        victims[k] = use.running[victims[k]].job  # the places of running jobs change
+    for k in range(count):
+        other = jobs[victims[k]]
+        if _nodes_in(site.sets[USABLE], use.ranges, other) > 0:
+            end = state.now + max(1, site.classes[other.preemption].grace)
+            shorten_use(state, jobs, victims[k], use, plan, end)
+            if other.start + other.runtime > end:
+                other.runtime, other.due = end - other.start, end
+                _hasten(traffic.ends, state.events, victims[k], end)
+            jobs[index].awaits = max(jobs[index].awaits, other.start + other.runtime)
+            state.news = 1
+
+
+@called_kernel
+def free_candidates(state, rules, jobs, index, site, use):
+    """Count the running jobs that a job may preempt as ended at all times; return how many, the first ones of `victims.order`."""
+    count = _find_candidates(state, rules, jobs, index, site, use)
+    for k in range(count):
+        _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], MORE)
+    state.timeline_blocks = NOT_MADE
+    return count
+
+
+@called_kernel
+def restore_candidates(state, jobs, use, count):
+    """Count these jobs as running again."""
+    for k in range(count):
+        _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], LESS)
+    state.timeline_blocks = NOT_MADE
+
+
+@called_kernel
+def _nodes_in(members, ranges, job):
+    """Return how many nodes of a job are in a set."""
+    nodes = 0
+    for r in range(job.first, job.first + job.count):
+        nodes += count_between(members, ranges[r].node, ranges[r].node + ranges[r].count)
+    return nodes
+
+
+@called_kernel
+def _find_candidates(state, rules, jobs, index, site, use):
+    """Find the running jobs that a job may preempt, the first to be preempted first, `victims.order`; return their number."""
+    job, victims, count = jobs[index], use.victims, 0
+    members = site.sets[site.members[job.members].row]
+    for i in range(state.running):
+        number = use.running[i].job
+        other = jobs[number]
+        own = site.classes[other.preemption]
+        if site.may[job.preemption, other.preemption] == 0 or state.now - other.start < own.exempt:
+            continue
+        if _nodes_in(members, use.ranges, other) == 0:
+            continue
+        nodes = 0
+        for r in range(other.first, other.first + other.count):
+            nodes += use.ranges[r].count
+        push(victims.heap, count, -other.start if rules.youngest else own.rank * LAST + nodes, number, i)
+        count += 1
+    _take_in_order(victims, count)
+    return count
+
+
+@kernel
+def _take_in_order(victims, count):
+    """Sort the jobs of the heap into `victims.order`."""
+    for k in range(count):
+        victims.order[k] = pop(victims.heap, count - k)
+
+
+@kernel
+def _free_candidate(state, jobs, use, place, end, sign):
+    """Count a running job, by its place, as ended (1) now and at the releases of the jobs before `end`, or as running again (-1).
+
+    Where it has ended, no node is its user's alone.
+    """
+    one = use.running[place]
+    one.count = jobs[one.job].count if sign < 0 else 0
+    change_rows(state, use, jobs[one.job], one.row, NOW, end, sign)
+
+
+@kernel
+def _hasten(heap, size, job, rank):
+    """Move a job of a heap of `size` jobs forward to a lower rank."""
+    i = 0
+    while heap[i].job != job:
+        i += 1
+    tie = heap[i].tie
+    while i > 0:
+        parent = heap[(i - 1) // 2]
+        if parent.rank < rank or (parent.rank == rank and parent.tie <= tie):
+            break
+        heap[i].rank, heap[i].tie, heap[i].job = parent.rank, parent.tie, parent.job
+        i = (i - 1) // 2
+    heap[i].rank, heap[i].tie, heap[i].job = rank, tie, job
