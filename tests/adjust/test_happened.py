@@ -100,7 +100,7 @@ def test_a_job_that_was_ended_early_is_named_first(golden, capsys, tmp_path):
     (tmp_path / "log.txt").write_text(sacct(cluster))
     status, out, _ = call(capsys, "slurm", "what-happened", "--ledger", tmp_path, tmp_path / "log.txt")
     assert status == 0
-    first = " ".join(out.split()).partition(". Stop the side-car")[0]
+    first = " ".join(out.split()).partition(" UTC, from")[0]
     golden("slurm-adjust", out.splitlines()[0])
     named = [key for key in early if f" {key} of u" in first]
     assert first.startswith(f"{len(early)} JOBS")

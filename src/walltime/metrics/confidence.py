@@ -124,7 +124,7 @@ def range_meaning(runs: int) -> str:
     if runs < 2:
         return "the only run"
     what, share = ("smallest to largest", (runs - 1) / (runs + 1)) if runs < FEW_RUNS else ("5th to 95th percentile", 0.90)
-    return f"{what} of {runs} runs; a further run lies in this range with a probability of {100 * share:.0f} %"
+    return f"{what} of {runs} runs; a further run lies between them with a probability of {100 * share:.0f} %"
 
 
 def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:

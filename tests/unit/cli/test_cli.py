@@ -306,7 +306,7 @@ def test_tables__cut_no_number_on_narrow_terminals(capsys, log, monkeypatch, wid
     monkeypatch.setattr(terminal, "console", lambda: Console(width=width, highlight=False))
     texts = ("easy", "fcfs", "easy:backfill-order=sjf,predictor=last", "hybrid:depth=1000")
     _, out, _ = call(capsys, "compare", log, *(word for text in texts for word in ("--policy", text)))
-    table = "\n".join(line for line in out.splitlines() if line.startswith(" "))
+    table = out.partition("\n\n")[2].partition("\n\nNotes:")[0].partition("\n±")[0]
     assert all(len(line) <= width for line in table.splitlines())
     assert "…" not in out
     words = table.split()

@@ -213,7 +213,7 @@ def test_compare__is_one_table_at_100_columns(capsys, log, monkeypatch):
     assert status == 0
     assert [line.split()[:3] for line in out.splitlines()].count(["policy", "mean", "wait"]) == 1
     assert max(map(len, out.splitlines())) <= 100
-    assert "backfilled" in next(line for line in out.splitlines() if line.startswith(" policy"))
+    assert "backfilled" in next(line for line in out.splitlines() if line.startswith("policy"))
     status, out, _ = call(capsys, "compare", log, "--load", 0.5, "--load", 0.6)
     assert status == 0
     assert "(single run" not in out

@@ -200,7 +200,9 @@ def test_numbers__of_faults_kinds_and_schedulers_are_those_of_the_code():
     from tests.adjust.planted import FAULTS
     from validation.hostile import INPUTS
 
-    assert stated("validation/adjust-failures.md", r"(\d+) faults are planted in the side-car") == len(FAULTS)
+    assert stated("validation/adjust-failures.md", r"(\d+) errors are inserted into the side-car") == len(FAULTS)
     planted = (ROOT / "validation" / "faults.toml").read_text()
-    assert stated("validation/evidence.md", r"(\d+) faults are planted in the auditor") == planted.count("\n[[") + planted.startswith("[[")
+    assert stated("validation/evidence.md", r"(\d+) errors are inserted into the auditor") == planted.count("\n[[") + planted.startswith(
+        "[["
+    )
     assert stated("validation/evidence.md", r"inputs of each of (\d+) kinds") == len(INPUTS)

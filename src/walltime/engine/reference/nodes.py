@@ -257,9 +257,9 @@ class SlurmReference:
             self._cycle()
         if any(self.now - job.submit < s["bf_min_age_reserve"] for job in self.waiting):
             self._news = True
-        if self.waiting and any(self._is_exempt(job) for job in self.running):
-            self._news = self._news_for_all = True
         if self.machine.run_seconds and self.running:
+            self._news = self._news_for_all = True
+        if self.waiting and any(self._is_exempt(job) for job in self.running):
             self._news = self._news_for_all = True
 
     def _is_within_limits(self, job: SlurmJob) -> bool:
