@@ -121,40 +121,42 @@ class _Audit:
         yield from rows.wrong_times(limit if self.overrun == "kill" else None)
 
     def _check_machine(self, placement: Placement) -> Iterator[Violation]:
-        """Check the rules for a machine with several pools, for which the schedule must have all jobs."""
+        """Check the rules for a machine with several pools; if jobs are missing in the schedule, all but the decisions."""
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, decided_share, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
+        from walltime.machine import place
         from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
         preempts = placement.machine.preempts or self.rows.lost
         self.checked += [*POLICY_RULES, *(rule for rule in MACHINE_CHECKS if rule != "preemption" or preempts)]
         reason = "on a machine with several pools, decisions are checked, but not their labels"
         self.skipped.update(dict.fromkeys([rule for rule in POLICY_RULES if rule not in DECISIONS], reason))
-        rows = self.rows
-        if len(rows.job) < len(self.w):
-            self.skipped.update(dict.fromkeys((*MACHINE_CHECKS, *DECISIONS), "some jobs are not in the schedule"))
-            return
-        start, end = self._by_job(rows.start), self._by_job(rows.end)
-        columns = {name: self._by_job(self.file[name][rows.row]) for name in ("given", "limit") if name in self.file}
+        rows, w, policy, slots = self.rows, self.w, self.policy, self.slots
+        order = np.argsort(rows.job, kind="stable")
+        if missing := len(w) - len(rows.job):
+            self.skipped.update(dict.fromkeys(DECISIONS, "some jobs are not in the schedule"))
+            self.assumed.append(f"the {missing:,} jobs that are not in the schedule used nothing")
+            w, placement = place(w.take(np.isin(np.arange(len(w)), rows.job), ""), placement.machine)
+            policy = slots = None
+            if len(w) < len(order):
+                self.skipped.update(dict.fromkeys(MACHINE_CHECKS, "jobs depend on jobs that are not in the schedule"))
+                return
+        start, end = rows.start[order], rows.end[order]
+        columns = {name: self.file[name][rows.row][order] for name in ("given", "limit") if name in self.file}
         own = placement.machine.overhead
-        jobs, seen = scheduler_view(self.w, placement)
+        jobs, seen = scheduler_view(w, placement)
         if own != NO_OVERHEAD:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decision_times(start, placement), release_times(own, end)
-        windows = SiteWindows(self.w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
-        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=self.slots, lost=rows.lost, cut=rows.cut, **columns)
-        self.skipped.update(skipped_rules(schedule, self.policy, self.prediction))
-        self.decided, notes = decided_share(schedule, self.policy, self.prediction)
+        windows = SiteWindows(w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
+        runs = {"lost": rows.lost, "cut": rows.cut} if not missing else {}
+        schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=slots, **runs, **columns)
+        self.skipped.update(skipped_rules(schedule, policy, self.prediction))
+        self.decided, notes = decided_share(schedule, policy, self.prediction)
         self.assumed += notes
-        for rule, message, job, moment in broken_rules(schedule, self.policy, self.prediction):
-            yield Violation(rule, message, (int(self.w.job_id[job]),), moment)
-
-    def _by_job(self, values: Array) -> Array:
-        """Return a column in the workload's order."""
-        ordered = np.empty_like(values)
-        ordered[self.rows.job] = values
-        return ordered
+        for rule, message, job, moment in broken_rules(schedule, policy, self.prediction):
+            yield Violation(rule, message, (int(w.job_id[job]),), moment)
 
     def _check_policy(self, progress: Callable[[int], None] | None) -> Iterator[Violation]:
         """Check the promises of the policy: what it starts at each event, and the labels."""

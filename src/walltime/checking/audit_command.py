@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, SingleRunOptions, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on
-from walltime.wording import lower_first
+from walltime.errors import PolicyError
+from walltime.wording import counted, lower_first
 
 if TYPE_CHECKING:
     from walltime.auditor.report import AuditReport
@@ -24,14 +27,19 @@ if TYPE_CHECKING:
 @manual(
     "guides/audit",
     ("Check a schedule against the rules of all schedules.", "audit log.swf.gz schedule.csv"),
+    ("Check the recorded starts of one's own Slurm.", "audit sacct.txt --machine machine.toml"),
     ("Check that a schedule keeps what EASY backfilling promises.", "audit log.swf.gz schedule.csv --policy easy"),
 )
 def audit(
     trace: o.TraceArgument,
     schedule: Annotated[
-        Path,
-        o.argument("The schedule: .csv or .parquet with the columns job_id, start and end, or .swf with wait times.", "SCHEDULE"),
-    ],
+        Path | None,
+        o.argument(
+            "The schedule: .csv or .parquet with the columns job_id, start and end, or .swf with wait times. Default: the recorded starts "
+            "of the log.",
+            "SCHEDULE",
+        ),
+    ] = None,
     *,
     policy: Annotated[
         str | None,
@@ -65,23 +73,61 @@ def audit(
     machine = machine_in(machine_file)
     workload, _ = reading.load(trace, machine)
     workload = workload.with_feedback(deciding.feedback).with_estimates(deciding.model, deciding.seed)
+    workload, remarks = (workload, []) if schedule is not None else recorded_jobs(workload)
     workload, placement = (workload, None) if machine is None else placed_under(workload, machine, chosen)
+    if schedule is None:
+        workload, slack = allow_kill_wait(workload)
+        remarks += slack
     report_on(workload)
     rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": planned_from_file, **deciding.rules}
-    columns = read_schedule(schedule)
+    columns = recorded_schedule(workload) if schedule is None else read_schedule(schedule)
+    name = "the recorded schedule" if schedule is None else schedule.name
     with progress_bar(len(workload), "audit") as progress:
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
+    report = replace(report, assumed=(*report.assumed, *remarks))
     spelled = None if scheduler is None else scheduler.label
     promises = None if chosen is None else lower_first(chosen.title)
-    answer = report.answer(schedule.name, workload, promises)
+    answer = report.answer(name, workload, promises)
     if output.report is not None:
         from walltime.checking.audit_page import audit_page
 
-        output.write(audit_page(workload, columns, report, schedule.name, promises, command_line()))
-    record = {"trace": str(trace), "schedule": str(schedule), "policy": spelled, **report.as_dict()}
+        output.write(audit_page(workload, columns, report, name, promises, command_line()))
+    record = {"trace": str(trace), "schedule": None if schedule is None else str(schedule), "policy": spelled, **report.as_dict()}
     output.show(record, [f"ok: {answer}" if report.ok else answer, *_blocks(report, workload)])
     if not report.ok:
         raise typer.Exit(1)
+
+
+KILL_WAIT = 60
+"""The longest time, s, by which Slurm lets a job run over its limit before it is killed (KillWait, OverTimeLimit)."""
+
+
+def recorded_jobs(workload: Workload) -> tuple[Workload, list[str]]:
+    """Return the jobs with a recorded start, and a sentence on the others; raises PolicyError for a log without waits."""
+    waits = workload.recorded_wait
+    if waits is None:
+        raise PolicyError(f"{workload.origin.name} records no waits; give a schedule file", "missing_schedule")
+    left_out = int((waits < 0).sum())
+    remarks = [f"{counted(left_out, 'job')} without a recorded start left out"] if left_out else []
+    return workload.take(waits >= 0, ""), remarks
+
+
+def allow_kill_wait(workload: Workload) -> tuple[Workload, list[str]]:
+    """Return placed jobs with limits up to `KILL_WAIT` longer where they ran so long, and a sentence on them."""
+    over = workload.runtime - workload.requested
+    slack = (over > 0) & (over <= KILL_WAIT)
+    if not slack.any():
+        return workload, []
+    requested = np.where(slack, workload.runtime, workload.requested)
+    believed = requested if workload.believed is workload.requested else workload.believed
+    remark = f"{counted(int(slack.sum()), 'job')} ran up to {KILL_WAIT} s over the limit (KillWait, OverTimeLimit)"
+    return replace(workload, requested=requested, believed=believed), [remark]
+
+
+def recorded_schedule(workload: Workload) -> dict[str, Any]:
+    """Return the recorded schedule of a log, as the columns of a schedule file."""
+    start = workload.submit + workload.columns["wait"]
+    return {"job_id": workload.job_id, "start": start, "end": start + workload.runtime}
 
 
 def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts | str]:

@@ -399,6 +399,26 @@ def program() -> str:
     return str(Path(called).absolute()) if called else "/usr/local/bin/walltime"
 
 
+def lasting_words(words: Sequence[str], without: Sequence[str] = (), written: Sequence[str] = ()) -> list[str]:
+    """Return the words of a command line that also run later and in another folder: with whole paths of files.
+
+    `without`: flags that are left out; with a final `=`, options with a value. `written`: options whose value is a file that may not exist.
+    """
+    kept, before = [], ""
+    for word in words:
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        if option in without or f"{option}=" in without or f"{before}=" in without:
+            before = "" if equals or not option else option
+            continue
+        path, at = value.removeprefix("@"), "@" if value.startswith("@") else ""
+        is_file = path and not path.isdigit() and Path(path).exists()
+        if value and (is_file or before in written or option in written):
+            word = f"{option}{equals}{at}{Path(path).absolute()}"
+        kept.append(word)
+        before = "" if equals else option
+    return kept
+
+
 def hidden_key(text: str) -> str:
     """Return the value of --anonymise with the place of the key, but without the key."""
     return text if text.startswith(("@", "env:")) else "KEY"

@@ -7,6 +7,8 @@ from walltime.lazy import lazy
 if TYPE_CHECKING:
     from walltime.explanation.pools import MachineExplanation as MachineExplanation
     from walltime.explanation.pools import Obstacles as Obstacles
+    from walltime.explanation.recorded import RecordedExplanation as RecordedExplanation
+    from walltime.explanation.recorded import explain_recorded as explain_recorded
     from walltime.explanation.records import Alternative as Alternative
     from walltime.explanation.records import Cause as Cause
     from walltime.explanation.records import Change as Change

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -19,6 +21,9 @@ from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
 from walltime.errors import PolicyError
 from walltime.wording import human_time
 
+if TYPE_CHECKING:
+    from walltime.machine import Machine
+
 
 @dataclass(frozen=True)
 class JobOptions:
@@ -28,6 +33,7 @@ class JobOptions:
         None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"
     )
     longest: int | None = o.field(None, "List the N longest waits, one row each.", group=o.JOBS, min=1)
+    recorded: bool = o.field(False, "Explain the recorded wait by what the log shows, without a simulation.", "--recorded", group=o.JOBS)
     no_sooner: bool = o.field(
         False, "Skip the search for changes that would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS
     )
@@ -36,6 +42,7 @@ class JobOptions:
 @manual(
     "guides/explain",
     ("List the ten longest waits under EASY.", "explain KTH-SP2 --longest 10"),
+    ("Explain a job's real wait by its log.", "explain jobs.txt.gz --machine machine.toml --job 14708 --recorded"),
     ("Explain one job on a page with its picture.", "explain KTH-SP2 --job 14708 --report why.html"),
 )
 def explain(
@@ -59,6 +66,12 @@ def explain(
     if asked.job is None and (drawn.figure is not None or asked.no_sooner):
         raise PolicyError("--figure and --no-sooner need a job; add --job NUMBER")
     machine = machine_in(simulated.machine_file)
+    if asked.recorded:
+        given = {"--policy": simulated.policy, "--no-sooner": asked.no_sooner or None, "--longest": asked.longest, "--figure": drawn.figure}
+        if named := [name for name, value in given.items() if value is not None]:
+            raise PolicyError(f"--recorded simulates nothing; leave {named[0]} out", "option_without_effect")
+        _explain_recorded(trace, asked, machine, reading, output)
+        return
     [chosen] = run.schedulers([simulated.policy or (None if machine is None else machine.policy) or "easy"])
     _ = run.model  # an invalid one is reported before the log is read
     workload, _ = reading.load(trace, machine)
@@ -90,3 +103,15 @@ def explain(
         else []
     )
     output.show(record | explanation.as_dict() | {"figure": drawn.figure}, [explanation.facts, *caveats(tried)], figure=drawn.figure)
+
+
+def _explain_recorded(trace: Path, asked: JobOptions, machine: Machine | None, reading: LogOptions, output: PageOutput) -> None:
+    """Explain the recorded wait of a job by its log."""
+    from walltime.explanation import explain_recorded
+
+    workload, _ = reading.load(trace, machine)
+    assert asked.job is not None, "the longest waits are of simulations"
+    found = explain_recorded(workload, workload.job_number(asked.job), machine)
+    answer = f"Job {found.job} waited {human_time(found.wait)} in the log: {found.reason or 'it started at once'}."
+    output.write_blocks("why a job waited", workload.origin.name, [answer], [found.facts, found.table()], workload)
+    output.show({"trace": str(trace), "sha256": workload.origin.sha256} | found.as_dict(), [found.facts, found.table()])

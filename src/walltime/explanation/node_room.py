@@ -68,12 +68,43 @@ def _blocked(nodes: Nodes, partition: int, moment: int, length: int) -> tuple[Ar
     return gone, kept | ~inside if bound else kept
 
 
-def _free_amounts(schedule: Schedule, demands: NodeDemands, capacity: Array, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
-    """Yield the place of each time, and the free processors, second resource and memory of each node then, int64, in rows."""
+def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: Array) -> Array:
+    """Return the processors, second resource and memory of each node that these jobs (bool) leave free, int64, in rows."""
+    free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
+    of, node, amounts = _amounts(schedule, demands)
+    np.subtract.at(free.T, node[runs[of]], amounts[:, runs[of]].T)
+    return free
+
+
+def room_obstacle(nodes: Nodes, demands: NodeDemands, job: int, free: Array, during: tuple[int, int] | None = None) -> str:
+    """Return the request that leaves a job no room on nodes with these free amounts, as in `shortages`; empty if it has room.
+
+    `during`: a time, s, in which outages and reservations take nodes.
+    """
+    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
+    if during is not None:
+        gone, kept = _blocked(nodes, own["partition"], during[0], during[1] - during[0])
+        free = np.where(gone | kept, -1, free)
+    if _has_room(nodes, own, free):
+        return ""
+    without = {**WITHOUT, "features": {"members": own["partition"]}}
+    if cause := next((name for name, changed in without.items() if _has_room(nodes, own | changed, free)), ""):
+        return cause
+    return "resource" if _has_room(nodes, own | WITHOUT["resource"] | WITHOUT["memory"], free) else "nodes"
+
+
+def _amounts(schedule: Schedule, demands: NodeDemands) -> tuple[Array, Array, Array]:
+    """Return the job and the node of each share of a node, and its processors, second resource and memory, in rows."""
     assert schedule.slots is not None
     of, node, procs, second = (np.asarray(column) for column in schedule.slots)
     memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
-    amounts = np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)]) * (of != job)
+    return of, node, np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)])
+
+
+def _free_amounts(schedule: Schedule, demands: NodeDemands, capacity: Array, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
+    """Yield the place of each time, and the free processors, second resource and memory of each node then, int64, in rows."""
+    of, node, amounts = _amounts(schedule, demands)
+    amounts = amounts * (of != job)
     free = capacity.astype(np.int64)
     times = np.concatenate([schedule.start[of], schedule.end[of]])
     where, changes = np.concatenate([node, node]), np.concatenate([-amounts, amounts], axis=1)

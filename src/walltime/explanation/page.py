@@ -16,6 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import HOW, Alternative, SinglePoolExplanation
 from walltime.explanation.sentences import change_text, owner, sooner_by
+from walltime.machine.placing import RESOURCES
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM
@@ -83,7 +84,7 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
     inside = (start < end) & (stop > begin)
     masks = [inside & mask for mask in (ran, ~ran & ~later & (index != job), ~ran & later, index == job)]
     times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
-    whole, had = _machine_of(explanation, schedule)
+    whole, had, wanted, name = _machine_of(explanation, schedule)
     levels = [levels_at(*steps(start[mask], stop[mask], had[mask]), times) for mask in masks]
     x = (times - explanation.submit) / divisor
     tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
@@ -91,9 +92,9 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
         drawn = (np.diff(low, prepend=-1) != 0) | (np.diff(high, prepend=-1) != 0)
         drawn[-1] = True  # other points change nothing, and would make the file large
         axes.fill_between(x[drawn], low[drawn], high[drawn], step="post", color=colour, linewidth=0)
-    need = whole - explanation.procs
+    need = whole - wanted
     axes.axhline(need, color=KIND_EDGE, linestyle=(0, (5, 2)), linewidth=1)
-    label = f"needs\nthe {explanation.procs:,}\nabove"
+    label = f"needs\nthe {wanted:,}\nabove"
     low = need < whole / 2
     axes.annotate(label, (1, need), (5, 0), axes.get_yaxis_transform(), "offset points", fontsize=8, va="bottom" if low else "top")
     for time, label in ((explanation.submit, "submitted"), (explanation.start, "started")):
@@ -108,7 +109,7 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
     axes.set_ylim(0, whole)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
-    axes.set_ylabel("processors in use")
+    axes.set_ylabel(f"{name} in use")
     axes.set_title(f"job {explanation.job} under {schedule.title}", pad=22)
     handles: list[Patch | Line2D] = [
         Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in USERS.items()
@@ -119,12 +120,34 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
     figure.legend(handles=handles, loc="outside upper right", ncols=columns, **layout)
 
 
-def _machine_of(explanation: AnyExplanation, schedule: Schedule) -> tuple[int, Array]:
-    """Return the processors of the machine and of each job; with several pools, only in the pools that the explained job can use."""
+def _fits(explanation: AnyExplanation) -> str:
+    """Return what the picture shows of when the job fits."""
+    if isinstance(explanation, MachineExplanation):
+        held = explanation.held_back
+        if held.features + held.memory + held.resource + held.nodes > held.too_few + held.few_second + held.few_both:
+            return "enough is free where the stack stays below the dashed line, but not on nodes with all that it requests"
+    return "it fits where the stack stays below the dashed line"
+
+
+def _machine_of(explanation: AnyExplanation, schedule: Schedule) -> tuple[int, Array, int, str]:
+    """Return the capacity, the use of each job, the job's need, and the name of the resource that held the job up.
+
+    With several pools, only in the pools that the explained job can use.
+    """
+    w = schedule.workload
     if isinstance(explanation, SinglePoolExplanation) or schedule.given is None or schedule.placement is None:
-        return schedule.workload.machine_procs, schedule.workload.procs
-    places = [schedule.placement.machine.place_of(name) for name in explanation.pools]
-    return explanation.capacity[0], schedule.given[:, places, 0].sum(axis=1)
+        return w.machine_procs, w.procs, explanation.procs, "processors"
+    machine, index, resource = schedule.placement.machine, explanation.index, explanation.short_of
+    places = [machine.place_of(name) for name in explanation.pools]
+    had = schedule.given[:, places].sum(axis=1)
+    if resource == "procs":
+        return explanation.capacity[0], had[:, 0], explanation.procs, "processors"
+    if resource == machine.second:
+        return explanation.capacity[1], had[:, 1], explanation.second, RESOURCES.get(resource, resource)
+    wanted = np.maximum(w.columns.get("mem_mb", np.zeros(len(w), np.int64)), 0)
+    share = had[:, 0] / np.maximum(schedule.given[:, :, 0].sum(axis=1), 1)
+    whole = sum(machine.pools[place].nodes * machine.pools[place].memory for place in places)
+    return whole, (wanted * share).astype(np.int64), int(wanted[index]), "MB of memory"
 
 
 def _least(explanation: AnyExplanation) -> int:
@@ -186,7 +209,9 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     best = _best(explanation)
     answer = f"{name} started at once under {under}."
     if explanation.wait:
-        answer = f"{name} waited {wait} under {under}: {dict(explanation.texts)['reason']}."
+        log = explanation.recorded_wait
+        real = "" if log is None else f" (the log records {human_time(log)})"
+        answer = f"{name} waited {wait} under {under}{real}: {dict(explanation.texts)['reason']}."
         if best:
             prepositions = {"policy": "under"}
             ways = [f"{sooner_by(explanation, one)} {prepositions.get(one.what, 'with')} {_changed(explanation, one)}" for one in best]
@@ -200,7 +225,8 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
         sections.append(Section("Changes that were tried", [Table(["change", "starts sooner by"], rows), note(remark)]))
     if overtakers:
         sections.append(Section("Jobs that overtook it", list(_overtook(explanation))))
-    words = f"Processors in use while job {explanation.job} waited, by kind of job. It fits where the stack stays below the dashed line."
+    held = _machine_of(explanation, schedule)[3]
+    words = f"The {held} while job {explanation.job} waited, by their users; {_fits(explanation)}."
     picture = None
     if explanation.wait:
         narrow = explanation_figure(explanation, SLIM, FLAT)
@@ -214,7 +240,8 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
         sections,
         facts=workload_facts(w, w.origin.name),
         numbers=[
-            ("wait", wait),
+            ("wait in the simulation", wait),
+            ("recorded wait", human_time(explanation.recorded_wait) if explanation.recorded_wait is not None else "n/a"),
             ("later jobs that overtook it", f"{overtakers:,}"),
             ("largest gain by another request or policy", sooner),
         ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from walltime.explanation.sentences import (
     more,
     overtook_it,
     preempted,
+    recorded,
 )
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
@@ -39,10 +40,11 @@ class Obstacles:
     """The parts of a job's wait, s, by cause.
 
     `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
-    outage. `reservation`: it had room, but on nodes of a reservation for other jobs, or outside of its own. `too_few`: too little was free.
-    `features`, `memory`, `resource`, `nodes`: enough was free in its pools, but no room on single nodes: on those with its features or type
-    of GPUs, next to its memory or the second resource, or as it requests nodes. `others`: enough was free, but reserved for other jobs or
-    held by the queue order, or no scheduler had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
+    outage. `reservation`: it had room, but on nodes of a reservation for other jobs, or outside of its own. `too_few`, `few_second`,
+    `few_both`: too few processors were free, too little of the second resource, or both. `features`, `memory`, `resource`, `nodes`: enough
+    was free in its pools, but no room on single nodes: on those with its features or type of GPUs, next to its memory or the second
+    resource, or as it requests nodes. `others`: enough was free, but reserved for other jobs or held by the queue order, or no scheduler
+    had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
     """
 
     window: int = 0
@@ -50,6 +52,8 @@ class Obstacles:
     outage: int = 0
     reservation: int = 0
     too_few: int = 0
+    few_second: int = 0
+    few_both: int = 0
     features: int = 0
     memory: int = 0
     resource: int = 0
@@ -78,6 +82,16 @@ class MachineExplanation(Explanation):
     held_back: Obstacles
     reservations: tuple[Change, ...]
     overtaken_by: tuple[Overtaker, ...]
+
+    @property
+    def short_of(self) -> str:
+        """The resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`."""
+        placement, held = self.schedule.placement, self.held_back
+        second = placement.machine.second if placement is not None and self.second else "procs"
+        spans: dict[str, int] = {"procs": held.too_few + held.nodes}
+        spans[second] = spans.get(second, 0) + held.few_second + held.few_both + held.resource + (held.features if self.second else 0)
+        spans["mem_mb"] = spans.get("mem_mb", 0) + held.memory
+        return max(spans, key=lambda name: spans[name])
 
 
 def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineExplanation:
@@ -182,7 +196,10 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     rooms = shortages(schedule, job, moments, ~over & fits)
     waits = ~over & fits & ~np.any(list(rooms.values()), axis=0)
     rooms["outage"] |= ~over & ~fits & would_fit
-    spans |= {"too_few": ~over & ~would_fit, **rooms, "others": waits}
+    spans |= {**rooms, "others": waits}
+    short = ~over & ~would_fit
+    procs, second = (without < need).T
+    spans |= {"too_few": short & ~second, "few_second": short & ~procs, "few_both": short & procs & second}
     held = Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
     before = jobs[schedule.start[jobs] < begin]
     at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
@@ -217,6 +234,7 @@ def _texts(why: MachineExplanation) -> Texts:
     second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
     also = f" and {amount_of(why.second, second)}" if why.second else ""
     yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
+    yield from recorded(why)
     if why.wait:
         yield "reason", f"{_obstacles(why)}; {overtook_it(len(why.overtaken_by))}"
     if why.depended:
@@ -241,7 +259,9 @@ def _obstacles(why: MachineExplanation) -> str:
     second = placement.machine.second if placement is not None else ""
     node = ", or no scheduler had run yet" if why.policy.startswith("slurm") else ""
     words = {
-        "too_few": "too few resources were free",
+        "too_few": "too few processors were free",
+        "few_second": f"too few {RESOURCES.get(second, second)} were free" if second != "mem_mb" else "too little memory was free",
+        "few_both": f"too few processors and too {'little' if second == 'mem_mb' else 'few'} {RESOURCES.get(second, second)} were free",
         "features": f"enough resources were free, but not on nodes with {_wanted(why)}",
         "memory": "enough processors were free, but without enough memory on the same nodes",
         "resource": f"enough processors were free, but without enough {RESOURCES.get(second, second)} on the same nodes",
@@ -291,19 +311,20 @@ def _limits(why: MachineExplanation) -> str:
     """Describe the limits that apply to the job."""
     placement = why.schedule.placement
     assert placement is not None
-    limits = []
-    for limit in placement.limits_of[why.index]:
-        if limit >= len(placement.limits) - len(placement.licences):
-            name = placement.licences[limit - len(placement.limits)]
-            limits.append(f"{counted(placement.machine.licences[name], 'licence')} of {sanitize(name)}")
-            continue
-        jobs, procs, second = placement.limits[limit]
-        texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
-        named = [text for text, most in zip(texts, placement.limits[limit], strict=True) if most < NEVER]
-        minutes = placement.run_seconds[limit] // 60 if placement.run_seconds and placement.run_seconds[limit] < NEVER else None
-        named += [] if minutes is None else [f"{minutes:,} processor-minutes until their limits"]
-        limits.append(" and ".join(named))
-    return f"at most {', or '.join(dict.fromkeys(limits))} at a time"
+    return f"at most {', or '.join(dict.fromkeys(limit_words(placement, limit) for limit in placement.limits_of[why.index]))} at a time"
+
+
+def limit_words(placement: Placement, limit: int, used: Sequence[int] = ()) -> str:
+    """Describe a limit by its number, such as "64 processors", and what the running jobs use of it, if given."""
+    if limit >= len(placement.limits) - len(placement.licences):
+        name = placement.licences[limit - len(placement.limits)]
+        return f"{counted(placement.machine.licences[name], 'licence')} of {sanitize(name)}"
+    jobs, procs, second = placement.limits[limit]
+    texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
+    limited = [k for k, most in enumerate(placement.limits[limit]) if most < NEVER]
+    named = [texts[k] + (f" ({used[k]:,} in use)" if used else "") for k in limited]
+    minutes = placement.run_seconds[limit] // 60 if placement.run_seconds and placement.run_seconds[limit] < NEVER else None
+    return " and ".join([*named, *([] if minutes is None else [f"{minutes:,} processor-minutes until their limits"])])
 
 
 def _overtaking(why: MachineExplanation) -> str:

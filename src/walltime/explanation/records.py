@@ -169,6 +169,12 @@ class Explanation:
         return self.start - self.submit
 
     @property
+    def recorded_wait(self) -> int | None:
+        """Return the job's wait in the log, s; None if it is unknown."""
+        waits = self.schedule.workload.recorded_wait
+        return None if waits is None or waits[self.index] < 0 else int(waits[self.index])
+
+    @property
     def sooner(self) -> tuple[Alternative, ...]:
         """Return the alternatives with which the job starts sooner."""
         return tuple(one for one in self.alternatives if one.gain > 0)
@@ -176,7 +182,12 @@ class Explanation:
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation, ready for JSON."""
         values = {one.name: plain(getattr(self, one.name)) for one in fields(self) if one.name not in ("schedule", "texts")}
-        return values | {"sentences": list(self.sentences), "wait": self.wait, "log": self.schedule.workload.origin.name}
+        return values | {
+            "sentences": list(self.sentences),
+            "wait": self.wait,
+            "recorded_wait": self.recorded_wait,
+            "log": self.schedule.workload.origin.name,
+        }
 
     def __str__(self) -> str:
         return "\n".join(self.sentences)

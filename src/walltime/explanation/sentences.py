@@ -24,6 +24,7 @@ Texts = Iterator[tuple[str, str]]
 def texts(why: SinglePoolExplanation) -> Texts:
     """Yield the headline, without a label, then the reason, the course of the wait, the overtaking jobs, and alternatives."""
     yield "", headline(why, f"{why.procs:,} of {counted(why.schedule.workload.machine_procs, 'processor')}")
+    yield from recorded(why)
     if why.wait == 0:
         yield "at submission", "; ".join(filter(None, [_free(why), _reserved(why)]))
         return
@@ -58,6 +59,14 @@ def headline(why: Explanation, size: str) -> str:
     waited = f"waited {human_time(why.wait)}" if why.wait else "started at once"
     when = w.origin.when(why.submit) + (f" to {w.origin.when(why.start)}" if why.wait else "")
     return f"{job}; {waited} under {lower_first(why.schedule.title)} ({when})"
+
+
+def recorded(why: Explanation) -> Texts:
+    """Yield the recorded wait next to the simulated one, which the explanation is about."""
+    log = why.recorded_wait
+    known = "the log does not record its wait" if log is None else f"the log records {human_time(log)}"
+    more = "" if log is None else " (--recorded explains it)"
+    yield "explained wait", f"{human_time(why.wait)} in the simulation; {known}{more}"
 
 
 def eligible(why: Explanation) -> Texts:

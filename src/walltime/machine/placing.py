@@ -171,6 +171,12 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     return placed, placement
 
 
+def over_limits(workload: Workload, placement: Placement) -> Array:
+    """Return which placed jobs exceed a limit of the machine by themselves, bool: a site would never start them under it."""
+    limits_of, limits, run_seconds = _limits(workload, placement.machine, placement.partition)
+    return np.asarray(possible(workload, limits_of, limits, workload.procs, placement.second, run_seconds)[1])
+
+
 def no_job_fits(workload: Workload, machine: Machine, drops: Mapping[str, int]) -> WorkloadError:
     """Return the error for a workload whose jobs are all dropped, this many by each rule."""
     why = " ".join(f"{rule} ({count:,}): {PLACING_REASONS[rule]}" for rule, count in drops.items() if count)

@@ -23,17 +23,22 @@ def wait_causes(jobs: Workload, machine: Machine | None, begin: int, end: int) -
     `jobs`: with recorded waits. `machine`: None for one pool of the log's processors. Logs do not record pools: where a job may use
     several, its use counts in proportion to their sizes. Jobs that the machine cannot run wait for an unknown cause.
     """
-    one_pool = Machine((Pool("all", 1, max(jobs.machine_procs, int(jobs.procs.max()))),), (Partition("all", ("all",)),))
-    placed, placement = place(jobs, machine or one_pool)
+    span = RecordedSpan.of(jobs, machine or one_pool(jobs), begin, end)
+    placed, placement = span.jobs, span.placement
     rows = np.flatnonzero(np.isin(jobs.job_id, placed.job_id)) if len(placed) < len(jobs) else np.arange(len(jobs))
     seconds, partition = np.zeros((len(jobs), len(CAUSES))), np.full(len(jobs), -1)
-    seconds[rows], partition[rows] = _Span(placed, placement, begin, end).seconds(), placement.partition
+    seconds[rows], partition[rows] = span.seconds(), placement.partition
     waited = np.maximum(np.minimum(jobs.submit + jobs.columns["wait"], end) - np.maximum(jobs.submit, begin), 0)
     seconds[:, UNKNOWN] += waited - seconds.sum(axis=1)
     return seconds, partition
 
 
-class _Span:
+def one_pool(jobs: Workload) -> Machine:
+    """Return a machine of one pool with the log's processors."""
+    return Machine((Pool("all", 1, max(jobs.machine_procs, int(jobs.procs.max()))),), (Partition("all", ("all",)),))
+
+
+class RecordedSpan:
     """The recorded schedule of placed jobs between two times, in the intervals between submissions, starts, ends and outages.
 
     `amounts`: each job's second resource, memory and processors; `sets`: the pools that jobs may use, bool, shape (sets, pools);
@@ -41,7 +46,7 @@ class _Span:
     """
 
     def __init__(self, jobs: Workload, placement: Placement, begin: int, end: int):
-        self.placement, self.submit = placement, jobs.submit
+        self.jobs, self.placement, self.submit = jobs, placement, jobs.submit
         nodes = nodes_of(placement.machine, placement, jobs)
         needs = demands_on(nodes, jobs, placement)
         memory = np.where(needs.memory > 0, needs.memory * needs.nodes, needs.task_memory * (jobs.procs // np.maximum(needs.task, 1)))
@@ -60,6 +65,11 @@ class _Span:
         self.waiting = np.flatnonzero((jobs.submit < end) & (start > begin) & (start > jobs.submit))
         self.waits = self._places(jobs.submit), self._places(start)
 
+    @classmethod
+    def of(cls, jobs: Workload, machine: Machine, begin: int, end: int) -> RecordedSpan:
+        """Return the span of the jobs that the machine can run."""
+        return cls(*place(jobs, machine), begin, end)
+
     def _places(self, times: Array) -> Array:
         """Return the intervals that begin at these times, or hold them."""
         return np.clip(np.searchsorted(self.edges, times, "right") - 1, 0, len(self.lengths))
@@ -71,7 +81,7 @@ class _Span:
         change = np.bincount(first[chosen], amounts, count) - np.bincount(last[chosen], amounts, count)
         return np.cumsum(change)[:-1]
 
-    def _free(self) -> Array:
+    def free(self) -> Array:
         """Return the free amounts in each set of pools, shape (sets, resources, intervals); infinite memory where it is not limited."""
         machine = self.placement.machine
         size = np.array([[pool.nodes * pool.second, pool.nodes * pool.memory, pool.nodes * pool.procs] for pool in machine.pools], float)
@@ -94,7 +104,7 @@ class _Span:
 
     def _shapes(self) -> Iterator[tuple[Array, Array]]:
         """Yield the waiting jobs with equal needs, and their cause in each interval, UNKNOWN where nothing lacks."""
-        free, limits_of = self._free(), self.placement.limits_of
+        free, limits_of = self.free(), self.placement.limits_of
         limits = [tuple(limits_of[job]) for job in self.waiting.tolist()]
         numbers = {one: k for k, one in enumerate(dict.fromkeys(limits))}
         of_limits = np.array([numbers[one] for one in limits], np.int64)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
@@ -13,7 +15,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, machine_in
-from walltime.cli.output import Output, caveats, command_line, note, print_json, program, report_on
+from walltime.cli.output import Output, caveats, command_line, lasting_words, note, print_json, program, report_on
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -43,7 +45,10 @@ class Span:
     )
     verbose: o.VerboseOption = False
     timer: bool = o.field(
-        False, "Print a systemd timer and a line for cron that write the report every Monday, and exit.", "--print-timer", advanced=True
+        False,
+        "Print a systemd timer and a line for cron that write the report every Monday with the other options, and exit.",
+        "--print-timer",
+        advanced=True,
     )
 
 
@@ -67,7 +72,7 @@ def report(
     from walltime.weekly_report.page import period_page, period_record, period_tables
 
     if span.timer:
-        print_timer(f"report {'LOG' if trace is None else shlex.quote(str(trace.absolute()))}", output)
+        print_timer([*sys.argv[1:], *(["LOG"] if trace is None else [])], {"--report": page, "--store": span.store}, output)
         return
     if trace is None:
         raise PolicyError("a log is missing; give one, such as jobs.txt.gz from walltime slurm sacct-command")
@@ -105,12 +110,22 @@ def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, spa
     return workload, numbers
 
 
-def print_timer(command: str, output: Output) -> None:
-    """Print the units and the line for cron, or one JSON object of them by the name of each file."""
-    line = f"cd {FOLDER} && {shlex.quote(program())} {command} --week --store weeks --report week.html"
-    percent = "\\%"
+def print_timer(words: Sequence[str], written: Mapping[str, Path | None], output: Output) -> None:
+    """Print the units and the line for cron, or one JSON object of them by the name of each file.
+
+    `words`: of this command line; the timer's command has its options. `written`: what it writes; by default files in `FOLDER`.
+    """
+    kept = lasting_words(words, ("--print-timer", "--json", "--week", "--window="), tuple(written))
+    usual = [word for name, value in (("--store", "weeks"), ("--report", "week.html")) if written[name] is None for word in (name, value)]
+    line = f"cd {FOLDER} && {shlex.join([program(), *kept, '--week', *usual])}"
+    folders = {FOLDER: None} | {str(path.absolute().parent): None for path in written.values() if path is not None}
+    quoted = line
+    for plain, special in (("\\", "\\\\"), ('"', '\\"'), ("%", "%%"), ("$", "$$")):
+        quoted = quoted.replace(plain, special)
     units = (resources.files("walltime.cli") / "report.units").read_text(encoding="utf-8")
-    text = units.format(systemd=line.replace("%", "%%"), cron=line.replace("%", percent))
+    text = units.format(
+        systemd=quoted, cron=line.replace("%", "\\%"), folders=" ".join(f'"{one}"' if " " in one else one for one in folders)
+    )
     if not output.as_json:
         typer.echo(text, nl=False)
         return

@@ -42,7 +42,7 @@ def period_answer(numbers: Period) -> str:
     """Return the answer: waits, use, lost hours, the change since the period before, and an unusual number."""
     n = numbers.numbers
     warning = "".join(f"{one} " for one in numbers.workload.warnings)
-    first = f"{warning}No job of the log {numbers.workload.origin.name} started from {span_of(numbers)}"
+    first = f"{warning}No job on {numbers.site} started from {span_of(numbers)}"
     if n.started:
         half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
         first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, and half of them {half}"
@@ -86,7 +86,7 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
     ]
     return Page(
         f"report on a {_length(n)}",
-        f"{numbers.workload.origin.name}, {span_of(numbers)}",
+        f"{numbers.site}, {span_of(numbers)}",
         [period_answer(numbers)],
         sections,
         caveats=_caveats(numbers),

@@ -20,7 +20,7 @@ from walltime.metrics.machine import utilization
 from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
 from walltime.weekly_report.causes import CAUSES, wait_causes
-from walltime.wording import printable
+from walltime.wording import printable, sanitize
 from walltime.workload import Array, Workload
 from walltime.workload.columns import GROUPED_COLUMNS
 
@@ -96,6 +96,8 @@ class Period:
     """number of jobs with an unknown wait, which are left out"""
     missing: int
     """seconds of the requested period before the first submission of the log, which are left out"""
+    site: str
+    """the name of the machine, as its file has it, or of the log"""
 
 
 def period(workload: Workload, begin: int, end: int, machine: Machine | None = None) -> Period:
@@ -132,6 +134,7 @@ def period(workload: Workload, begin: int, end: int, machine: Machine | None = N
         longest=record.longest(begin, end),
         causes=_causes(jobs, begin, end, machine),
         second="gpus" if machine is None else machine.second,
+        site=sanitize(workload.origin.name if machine is None or machine.name == "machine" else machine.name),
         unknown=len(workload) - len(jobs),
         missing=missing,
     )

@@ -1,10 +1,11 @@
-"""The answer of a what-if: a sentence with the result and its cost, and one on whether it can be trusted."""
+"""The answer of a what-if: the best change by gain against price, and a sentence on whether the differences can be trusted."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from walltime.whatif.effects import Effect
+from walltime.whatif.simulations import ALL_CHANGES
 from walltime.wording import counted, human_difference, human_percent, human_time, listed
 
 WORTH_TELLING = 0.05
@@ -18,19 +19,28 @@ MOST_NAMED, MOST_TOLD = 2, 3
 
 
 def answer_of(effects: Sequence[Effect]) -> str:
-    """Return the effects and costs of all changes together, and whether the differences can be trusted, in sentences.
+    """Return the effect and price of the best change, of all together if asked for, and whether differences can be trusted, in sentences.
 
-    `effects`: of each change alone and, if there are several, of all together as the last.
+    `effects`: of each change alone, by gain against price, and possibly of all together as the last.
     """
-    *each, whole = effects
-    first = f"{_together(each) if each else whole.name}: {_outcome(whole)}{_whose_price(each, whole)}."
-    sentences = [f"{first[0].upper()}{first[1:]}", *([f"If users {_otherwise(whole)}."] if _matters(whole) else [])]
-    return " ".join([*sentences, _trust(effects)])
+    whole = effects[-1] if effects[-1].label == ALL_CHANGES else None
+    each = [effect for effect in effects if effect is not whole]
+    best = each[0]
+    sentences = [f"{best.name}: {_outcome(best)}."]
+    if len(each) > 1:
+        worth = best.worth > 0 and not best.nothing
+        sentences = [f"The best of {len(each)} changes is {best.name}: {_outcome(best)}."]
+        if not worth:
+            sentences = [f"None of the {len(each)} changes gains more than it costs; the first is {best.name}: {_outcome(best)}."]
+    sentences += [f"If users {_otherwise(best)}."] if _matters(best) else []
+    sentences += [] if whole is None else [f"{_together(each)}: {_outcome(whole)}{_whose_price(each, whole)}."]
+    return " ".join([*(f"{one[0].upper()}{one[1:]}" for one in sentences), _trust(effects)])
 
 
 def one_by_one(effects: Sequence[Effect]) -> list[str]:
     """Return a sentence on what each of several changes does alone; none for a single one."""
-    *each, _ = effects
+    each = [effect for effect in effects if effect.label != ALL_CHANGES]
+    each = each if len(each) > 1 else []
     shown = _largest(each) if each else []
     some = "" if len(shown) == len(each) else f" ({len(shown)} of {len(each)})"
     return [f"Mean wait with each change alone{some}: {'; '.join(f'{one.name} {_brief(one)}' for one in shown)}."] if each else []
@@ -39,13 +49,13 @@ def one_by_one(effects: Sequence[Effect]) -> list[str]:
 def _together(alone: Sequence[Effect]) -> str:
     """Return the names of the changes, and whether they work against each other."""
     names = listed([one.name for one in alone]) if len(alone) <= MOST_NAMED else f"the {len(alone)} changes"
-    longer = {_percent(effect) > 0 for effect in alone if not effect.nothing and abs(_percent(effect)) >= LEAST}
+    longer = {effect.percent > 0 for effect in alone if not effect.nothing and abs(effect.percent) >= LEAST}
     return f"{names} together{', with opposite effects' if len(longer) == 2 else ''}"
 
 
 def _brief(effect: Effect) -> str:
     """Describe the change of the mean wait in a few words."""
-    percent = _percent(effect)
+    percent = effect.percent
     return f"{1 + percent / 100:.0f} times as long" if percent >= MANIFOLD else "no change" if effect.nothing else human_difference(percent)
 
 
@@ -61,7 +71,7 @@ def _outcome(effect: Effect) -> str:
     if effect.nothing:
         return "no change"
     said = f"{_waits(effect)} (simulated mean {human_time(one.changed)} instead of {human_time(one.today)})"
-    percent, price = _percent(effect), _harm(effect)
+    percent, price = effect.percent, _harm(effect)
     if price:
         price.append(f"{human_percent(100 * effect.cost.work_lost)} of the work lost")
     elif percent < 0 and effect.gains.longer.jobs >= WORTH_TELLING * effect.jobs:
@@ -71,17 +81,12 @@ def _outcome(effect: Effect) -> str:
 
 def _waits(effect: Effect) -> str:
     """Describe how much shorter or longer the waits are."""
-    percent = _percent(effect)
+    percent = effect.percent
     if effect.nothing or abs(percent) < LEAST:
         return "no change" if effect.nothing else "waits as long as today"
     if percent >= MANIFOLD:
         return f"waits {1 + percent / 100:.0f} times as long"
     return f"{abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'} waits"
-
-
-def _percent(effect: Effect) -> float:
-    one = effect.differences["mean_wait"]
-    return 100 * one.difference / one.today if one.today else 0.0
 
 
 def _harm(effect: Effect) -> list[str]:

@@ -26,6 +26,8 @@ def change_name(change: Change) -> str:
             return f"{_counted(change, key.lower())}{where}"
         case "partition":
             return f"{_of_partition(change, key.lower())}{where}"
+        case "limit" if change.target.lower() == "limit.new.by":
+            return f"a limit by {change.value.replace(',', ', ').replace('=', ' ')}"
         case "limit" if change.value.lower() in NO_LIMIT:
             return f"no limit {name}"
         case "limit":
@@ -40,6 +42,9 @@ def change_name(change: Change) -> str:
             return f"{_counted(change, 'shares')} for {name}"
         case "nodes":
             return _counted(change, "nodes")
+        case "move":
+            count, _, places = change.value.partition(":")
+            return f"{count} nodes moved from {places.replace(':', ' to ', 1)}"
         case "load":
             return f"{_percent(change)} {'less' if float(change.value) < 1 else 'more'} load"
         case "requested":

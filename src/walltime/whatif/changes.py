@@ -12,8 +12,8 @@ from walltime.declared import DeclaredField, Field, keys_of, valid_options
 from walltime.durations import seconds_of
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
-from walltime.machine import Limit, Machine, Share
-from walltime.machine.machine import length_of
+from walltime.machine import Limit, Machine, Partition, Share
+from walltime.machine.machine import LIMIT_COLUMNS, length_of
 from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
@@ -120,7 +120,7 @@ def complete_change(text: str) -> list[str]:
 def targets() -> list[str]:
     """Return what can be changed, for messages; NAME is the name of a row."""
     rows = [f"{table}.{'N' if table == 'limit' else 'NAME'}.{next(iter(of.keys))}" for table, of in TABLES.items()]
-    return [*OF_SETTING, *rows, *SETTINGS]
+    return [*OF_SETTING, *rows, "limit.new.by", *SETTINGS]
 
 
 def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -135,7 +135,10 @@ def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     name, dot, key = rest.rpartition(".")
     if table is None or not dot:
         raise _unknown(change)
-    machine, told = _change_row(change, setting.machine, table, name, key)
+    if rest.lower() == "new.by" and table.rows == "limits":
+        machine, told = _new_limit(change, setting.machine)
+    else:
+        machine, told = _change_row(change, setting.machine, table, name, key)
     return replace(setting, machine=machine), told
 
 
@@ -218,10 +221,85 @@ def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     if len(pools) > 1 and not change.value.endswith("%") and change.sign != "*=":
         names = ", ".join(f"pool.{pool.name}.nodes" for pool in pools)
         raise PolicyError(f"{change.where}: there are several pools; name one, as in {names}, or give a percentage", "ambiguous_pool")
-    changed = [replace(pool, nodes=_count(change, pool.nodes)) for pool in pools]
-    return replace(setting, machine=replace(setting.machine, pools=tuple(changed))), [
-        _became(f"pool {old.name}", "nodes", old.nodes, new.nodes) for old, new in zip(pools, changed, strict=True)
+    before = [pool.nodes for pool in pools]
+    after = _shared(_count(change, sum(before), len(pools)), before)
+    changed = [replace(pool, nodes=nodes) for pool, nodes in zip(pools, after, strict=True)]
+    lines = [_became("the machine", "nodes", sum(before), sum(after))] if len(pools) > 1 else []
+    lines += [
+        _became(f"pool {pool.name}", "nodes", old, new)
+        for pool, old, new in zip(pools, before, after, strict=True)
+        if old != new or len(pools) == 1
     ]
+    return replace(setting, machine=replace(setting.machine, pools=tuple(changed))), lines
+
+
+def _shared(total: int, before: list[int]) -> list[int]:
+    """Share a number of nodes among pools in proportion to their nodes, at least 1 each: largest remainders first, then larger pools.
+
+    >>> _shared(31, [14, 10, 2, 2]), _shared(4, [14, 10, 2, 2])
+    ([16, 11, 2, 2], [1, 1, 1, 1])
+    """
+    exact = [max(1.0, total * nodes / sum(before)) for nodes in before]
+    shares = [math.floor(share) for share in exact]
+    order = sorted(range(len(before)), key=lambda k: (shares[k] - exact[k], -before[k]))
+    step = 1 if sum(shares) < total else -1
+    while sum(shares) != total:
+        for k in order if step > 0 else sorted(order, key=lambda k: -shares[k]):
+            if sum(shares) != total and shares[k] + step >= 1:
+                shares[k] += step
+    return shares
+
+
+def _move(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    """Move nodes from one partition to another: they form a pool of their own, which stays in the other partitions that they were in."""
+    count, _, names = change.value.partition(":")
+    source, _, target = names.partition(":")
+    machine = setting.machine
+    partitions = {one.name: one for one in machine.partitions}
+    if not count.isdecimal() or not int(count) or not target:
+        raise PolicyError(f"{change.where}: write NODES:FROM:TO, such as move=2:cpu:gpu", "wrong_value")
+    for name in (source, target):
+        if name not in partitions:
+            raise PolicyError(f"{change.where}: there is no partition {shown(name)}{valid_options(name, list(partitions))}", "unknown_name")
+    own = [pool for pool in machine.pools if pool.name in partitions[source].pools and pool.name not in partitions[target].pools]
+    large = max(own, key=lambda pool: pool.nodes, default=None)
+    if large is None or large.nodes <= int(count):
+        there = "none" if large is None else f"{large.nodes} in the pool {large.name}, and at least 1 must be left"
+        raise PolicyError(f"{change.where}: nodes of {source} that are not in {target}: {there}", "number_out_of_range")
+    moved = replace(large, name=f"{large.name}-in-{target}", nodes=int(count))
+    pools = [replace(pool, nodes=pool.nodes - moved.nodes) if pool is large else pool for pool in machine.pools]
+
+    def joined(one: Partition) -> Partition:
+        stays = large.name in one.pools and one.name != source
+        return replace(one, pools=(*one.pools, moved.name)) if stays or one.name == target else one
+
+    changed = replace(machine, pools=(*pools, moved), partitions=tuple(map(joined, machine.partitions)))
+    return replace(setting, machine=changed), [f"{count} nodes of the pool {large.name} go from partition {source} to {target}"]
+
+
+OF_LIMIT = {"qos": "queue", "account": "group", "cpus": "procs"}
+"""Slurm's names of columns and keys of limits."""
+
+
+def _new_limit(change: Change, machine: Machine) -> tuple[Machine, list[str]]:
+    """Add a limit: columns by which it counts, then what it limits and the values of columns for which it holds."""
+    _only(change, "=")
+    by: list[str] = []
+    values: dict[str, Any] = {"among": {}}
+    for item in _items(change.value):
+        name, equals, value = item.partition("=")
+        name = OF_LIMIT.get(name.lower(), name.lower())
+        if not equals:
+            by += [name] if name != "none" else []
+        elif name in ("jobs", "procs", "second", machine.second):
+            values["second" if name == machine.second else name] = _count(Change(change.target, "=", value), 0, 1)
+        elif name in LIMIT_COLUMNS:
+            values["among"][name] = (*values["among"].get(name, ()), value)
+        else:
+            known = ["jobs", "procs", machine.second, *LIMIT_COLUMNS]
+            raise PolicyError(f"{change.where}: a limit has no {shown(name)}{valid_options(name, known)}", "unknown_key")
+    added = Limit(tuple(by), **values)
+    return replace(machine, limits=(*machine.limits, added)), [f"limit {len(machine.limits) + 1} is new: {change.value}"]
 
 
 def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -275,7 +353,8 @@ def _listed(change: Change, now: str) -> str:
 
 OF_SETTING: Mapping[str, Target] = {
     "policy": Target(_policy, ("=",), "a scheduler, as in `--policy`", "how the site schedules"),
-    "nodes": Target(_nodes, ALL_SIGNS, "a number, a percentage, with `*=` a factor", "nodes of the pool, or by a percentage of every pool"),
+    "nodes": Target(_nodes, ALL_SIGNS, "a number, a percentage, with `*=` a factor", "nodes of the pool, or by a percentage of all nodes"),
+    "move": Target(_move, ("=",), "NODES:FROM:TO", "nodes go from one partition to another"),
     "load": Target(_scale, ("*=",), describe_value(FACTOR), "how fast the jobs arrive"),
     "requested": Target(_scale, ("*=",), describe_value(FACTOR), "the requested times, at which jobs are killed"),
     "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "what the scheduler plans with"),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from walltime import metrics
+from walltime.machine.placing import over_limits
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import LogWeeks, agreeing_share
@@ -39,22 +40,24 @@ class Cost(Averages):
     """node-hours not used"""
     cut_jobs: int
     """killed earlier than today, at a shorter limit"""
-    cut_hours: float
-    """node-hours that they use until then, lost unless they keep checkpoints"""
-    missing_hours: float
-    """node-hours that they had still used today"""
     cut: Sequence[str]
-    """their users, the most lost node-hours first"""
+    """their users, the most lost work first"""
     lost_jobs: int
     """that no longer fit, and are left out"""
-    lost_hours: float
-    """node-hours that they used today"""
     lost: Sequence[str]
     """their users"""
     rules: Mapping[str, int]
     """number of jobs left out, by rule"""
+    work_lost_hours: float
+    """today's node-hours of the jobs killed earlier or left out: a killed job loses all its work, unless it keeps checkpoints"""
     work_lost: float
-    """share of today's node-hours in jobs killed earlier or left out"""
+    """their share of today's node-hours"""
+    stranded_jobs: int = 0
+    """that exceed a new limit by themselves: the site would never start them; they run here, and the limit does not apply to them"""
+    stranded: float = 0.0
+    """their share of today's node-hours"""
+    users_worse: int = 0
+    """users whose measured jobs wait longer in total, or lose jobs"""
 
     @property
     def rules_text(self) -> str:
@@ -74,6 +77,8 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
     nodes = sum(pool.nodes for pool in changed.placement.machine.pools)
     capacity = nodes * (end - begin) / 3600
     cut = changed.runtime[theirs] < today.runtime[mine]
+    assert today.placement is not None, "it ran on a machine of pools"
+    over = over_limits(changed.workload, changed.placement)[theirs] & ~over_limits(today.workload, today.placement)[mine]
     gone = np.ones(len(today), bool)
     gone[mine] = False
     old, new = today.workload.origin.dropped, changed.workload.origin.dropped
@@ -83,14 +88,15 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
         used=used,
         idle=capacity - used,
         cut_jobs=int(cut.sum()),
-        cut_hours=float(after[theirs[cut]].sum()),
-        missing_hours=float((before[mine[cut]] - after[theirs[cut]]).sum()),
-        cut=_named(today, mine[cut], after[theirs[cut]]),
+        cut=_named(today, mine[cut], before[mine[cut]]),
         lost_jobs=int(gone.sum()),
-        lost_hours=float(before[gone].sum()),
         lost=_named(today, np.flatnonzero(gone), before[gone]),
         rules={rule: count - old.get(rule, 0) for rule, count in new.items() if count > old.get(rule, 0)},
-        work_lost=float((before[mine[cut]].sum() + before[gone].sum()) / max(before.sum(), 1e-9)),
+        work_lost_hours=(hours := float(before[mine[cut]].sum() + before[gone].sum())),
+        work_lost=hours / max(float(before.sum()), 1e-9),
+        stranded_jobs=int(over.sum()),
+        stranded=float(before[mine[over]].sum() / max(before.sum(), 1e-9)),
+        users_worse=_users_worse(today, changed, both, cut, gone),
     )
 
 
@@ -100,6 +106,17 @@ def node_hours(schedule: Schedule) -> Array:
     assert schedule.given is not None, "it ran on a machine of pools"
     procs = np.array([pool.procs for pool in schedule.placement.machine.pools], np.float64)
     return (schedule.given[:, :, 0] / procs).sum(axis=1) * schedule.runtime / 3600
+
+
+def _users_worse(today: Schedule, changed: Schedule, both: Pairs, cut: Array, gone: Array) -> int:
+    """Return the number of users whose jobs wait longer in total, are killed earlier, or are left out; 0 if the log has no users."""
+    user, (mine, theirs) = today.workload.columns.get("user"), both
+    if user is None:
+        return 0
+    known, place = np.unique(user, return_inverse=True)
+    longer = np.bincount(place[mine], changed.wait[theirs] - today.wait[mine], len(known))
+    hurt = np.bincount(np.concatenate([place[mine[cut]], place[gone]]), minlength=len(known))
+    return int((((longer > 0) | (hurt > 0)) & (known >= 0)).sum())
 
 
 def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
@@ -203,6 +220,19 @@ class Effect:
     doubts: Sequence[str]
     other_users: OtherUsers | None = None
     """None if the log lacks the users or ends of jobs"""
+    nodes_added: float = 0.0
+    """share of today's nodes"""
+
+    @property
+    def percent(self) -> float:
+        """The relative change of the mean wait, percent; 0 if no job waits today."""
+        one = self.differences["mean_wait"]
+        return 100 * one.difference / one.today if one.today else 0.0
+
+    @property
+    def worth(self) -> float:
+        """Its gain against its price, percent: the decrease of the mean wait less the work lost or stranded and the nodes added."""
+        return -self.percent - 100 * (self.cost.work_lost + self.cost.stranded) - 100 * max(self.nodes_added, 0.0)
 
     @property
     def turns_round(self) -> bool:
@@ -217,7 +247,9 @@ class Effect:
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON but the setting and the schedule."""
         values: dict[str, Any] = {"change": self.label, "policy": self.schedule.label}
-        values |= {name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts")}
+        values |= {
+            name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts", "percent", "worth", "nodes_added")
+        }
         values |= {name: getattr(self, name) and getattr(self, name).as_dict() for name in ("gains", "cost", "other_users")}
         values["measures"] = {name: one.as_dict() for name, one in self.differences.items()}
         return values | {"groups": [row.as_dict() for row in self.groups]}

@@ -62,7 +62,8 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
         f"What-if: {several} on {sanitize(answer.machine.name)}",
         [answer.answer()],
         [
-            Section("Effect of each change", [*map(Paragraph, one_by_one(answer.effects)), *effects.blocks, curves]),
+            *([Section("Ranking", [ranking_table(answer)])] if len(answer.effects) > 1 else []),
+            Section("Effect of each change", [*map(Paragraph, one_by_one(answer.ranked)), *effects.blocks, curves]),
             *others[:-1],
             _cost_section(answer),
             others[-1],
@@ -77,10 +78,10 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
 
 
 def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
-    """Return the mean wait, the cost, and the smallest trusted difference, of the change or of all together."""
-    effect = answer.effects[-1]
+    """Return the mean wait and the price of the best change, and the smallest trusted difference."""
+    effect = answer.best
     wait, cost = effect.differences["mean_wait"], effect.cost
-    of = f", {effect.name}" if len(answer.effects) > 1 else ""
+    of = f", {effect.name}" if len(answer.ranked) > 1 else ""
     gone = cost.cut_jobs + cost.lost_jobs
     price = f"{counted(gone, 'job')}, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
     return [
@@ -102,11 +103,11 @@ def effect_sections(answer: WhatIf) -> list[Section]:
     became = [f"{effect.name}: {'; '.join(effect.became)}" for effect in answer.alone if effect.became]
     groups: list[Block] = []
     for by in GROUPED_BY:
-        table = groups_table(answer, by, [effect.name for effect in answer.effects])
+        table = groups_table(answer, by, [effect.name for effect in answer.ranked])
         groups += [Heading(f"By {TITLES[by]}"), table] if table else []
     small = f"Mean waits, with the difference from today in small print. {UNTRUSTED}: smaller than the group's calibration error."
     gains: list[Block] = []
-    for effect in answer.effects:
+    for effect in answer.ranked:
         gains.append(Heading(effect.name, change=True))
         gains += [Paragraph("No job starts earlier or later.")] if effect.nothing else gains_blocks(effect.gains, effect.name)
     if answer.calibration is None:
@@ -126,36 +127,65 @@ def effect_sections(answer: WhatIf) -> list[Section]:
 
 def short_table(answer: WhatIf) -> Table:
     """Return the effect of each change and its uncertainty, for the terminal."""
-    waits = [effect.differences["mean_wait"] for effect in answer.effects]
+    waits = [effect.differences["mean_wait"] for effect in answer.ranked]
     show = time_form([time for one in waits for time in (one.changed, one.difference)], short=True)
 
     def change(seconds: float) -> str:
         return f"{'+' if seconds > 0 else ''}{show(seconds)}"
 
     rows: list[Row] = []
-    for effect, one in zip(answer.effects, waits, strict=True):
+    for effect, one in zip(answer.ranked, waits, strict=True):
         weeks = f"{change(one.low)} to {change(one.high)}" if math.isfinite(one.low) else "withheld"
         other = UNDEFINED if effect.other_users is None else change(effect.other_users.difference)
-        longer = human_percent(100 * effect.gains.longer.jobs / effect.jobs)
-        rows.append([effect.name, show(one.changed), change(one.difference) + _mark(answer, effect), weeks, other, longer])
+        rows.append([effect.name, show(one.changed), change(one.difference) + _mark(answer, effect), weeks, other, *price(effect)])
     measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
     title = f"{log}: {counted(measured, 'job')} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
-    head = ["change", "mean wait", "difference", f"{SHOWN_LEVEL} interval (weeks)", f"if users {other_users}", "jobs that wait longer"]
+    head = ["change", "mean wait", "difference", f"{SHOWN_LEVEL} interval (weeks)", f"if users {other_users}", *PRICE]
     return Table(head, rows, title, _meaning(answer))
+
+
+PRICE = ("jobs killed or left out", "work lost", "users worse off")
+
+
+def price(effect: Effect) -> list[str]:
+    """Return the price of a change, under the columns `PRICE`."""
+    cost = effect.cost
+    return [f"{cost.cut_jobs + cost.lost_jobs:,}", human_percent(100 * cost.work_lost), f"{cost.users_worse:,}"]
+
+
+def ranking_table(answer: WhatIf) -> Table:
+    """Return the changes by gain against price, the best first."""
+    rows = [
+        [
+            Cell(one.name, look="change"),
+            Cell(f"{one.percent:+.0f} %", value=one.percent),
+            *price(one),
+            f"{100 * one.nodes_added:+.0f} %" if one.nodes_added else "0",
+            Cell(f"{one.worth:+.0f} %", value=one.worth),
+        ]
+        for one in answer.ranked
+    ]
+    remark = (
+        "Gain against price: the decrease of the mean wait, less the shares of work lost or stranded and of nodes added. Work lost: "
+        "today's node-hours of the jobs killed earlier or left out. Users worse off: their "
+        "jobs wait longer in total, or are killed or left out."
+    )
+    return Table(["change", "mean wait", *PRICE, "nodes added", "gain against price"], rows, "Ranking of the changes", remark)
 
 
 def tables_of(answer: WhatIf) -> list[Table]:
     """Return all tables for the terminal; changes that are columns are numbered."""
-    numbers = [f"({k})" for k in range(1, len(answer.effects) + 1)]
-    names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.effects, strict=True)]
+    numbers = [f"({k})" for k in range(1, len(answer.ranked) + 1)]
+    names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.ranked, strict=True)]
     measured = int(answer.measured.sum())
     title = (
         f"{answer.today.workload.origin.name}: {counted(measured, 'job')} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
     )
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
-    changed = [(name, effect) for name, effect in zip(names, answer.effects, strict=True) if not effect.nothing]
+    changed = [(name, effect) for name, effect in zip(names, answer.ranked, strict=True) if not effect.nothing]
     return [
+        *([ranking_table(answer)] if len(answer.effects) > 1 else []),
         effects_table(answer, names, title).without("jobs"),
         Table(("change", *SURE), sure, "Uncertainty of the difference in mean wait"),
         *(table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))),
@@ -166,13 +196,13 @@ def tables_of(answer: WhatIf) -> list[Table]:
 
 def remarks(answer: WhatIf) -> list[str]:
     """Return the users whose jobs are killed earlier or left out, and the meaning of marks."""
-    doubtful = any(_mark(answer, effect) or not all(row.trusted for row in effect.groups) for effect in answer.effects)
+    doubtful = any(_mark(answer, effect) or not all(row.trusted for row in effect.groups) for effect in answer.ranked)
     return [*_whose(answer), *([f"{UNTRUSTED}: smaller than the calibration error, or not calibrated."] if doubtful else [])]
 
 
 def _whose(answer: WhatIf) -> list[str]:
     """Return the users whose jobs are killed earlier or left out, by change."""
-    fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.effects]
+    fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.ranked]
     return [f"{name}: jobs {fate}: {'; '.join(whose)}." for name, both in fates for fate, whose in both.items() if whose]
 
 
@@ -185,7 +215,7 @@ def short_caveats(answer: WhatIf) -> list[str]:
 def all_caveats(answer: WhatIf) -> list[str]:
     """Return the caveats of the changes, of the simulations and of today's schedule."""
     said = list(answer.caveats)
-    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.effects)]
+    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.ranked)]
     queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
     saturated = [(label, queued, share) for label, queued, share in queues if share >= LONG_QUEUE]
     if saturated:
@@ -208,7 +238,7 @@ def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "Effec
     shows = {name: human_time if name.endswith("wait") else human_number for name in SHOWN}
     today = [Cell(show(answer.measures[name]), value=answer.measures[name]) for name, show in shows.items()]
     rows: list[Row] = [[TODAY, f"{int(answer.measured.sum()):,}", *today, human_percent(100 * answer.utilization)]]
-    for effect, label in zip(answer.effects, names or [effect.name for effect in answer.effects], strict=True):
+    for effect, label in zip(answer.ranked, names or [effect.name for effect in answer.ranked], strict=True):
         spelled = [] if effect.label == effect.name or names else [effect.label]
         row: list[str | Cell] = [Cell(label, spelled, look="change"), f"{effect.jobs:,}"]
         for name, show in shows.items():
@@ -227,7 +257,7 @@ def sure_rows(answer: WhatIf) -> list[list[str]]:
     """Return a row for each effect with the columns `SURE`."""
     rows = []
     trusted = UNDEFINED if answer.calibration is None else threshold(answer)
-    for effect in answer.effects:
+    for effect in answer.ranked:
         one = effect.differences["mean_wait"]
         weeks = f"{signed(one.low)} to {signed(one.high)}" if math.isfinite(one.low) else f"withheld: {one.withheld}"
         agree = human_percent(100 * one.agree)
@@ -240,11 +270,11 @@ def sure_rows(answer: WhatIf) -> list[list[str]]:
 def sure_table(answer: WhatIf) -> Table:
     """Return the uncertainty of each difference in mean wait, and the doubts."""
     rows: list[Row] = []
-    for effect, texts in zip(answer.effects, sure_rows(answer), strict=True):
+    for effect, texts in zip(answer.ranked, sure_rows(answer), strict=True):
         cells = [Cell(text, look="wrap") if text.startswith("withheld") else Cell(text.replace(" to ", " to\n")) for text in texts]
         why = Cell("; ".join(effect.doubts) or "none found", look="wrap")
         rows.append([Cell(effect.name, look="change"), *cells, why])
-    counts = {effect.differences["mean_wait"].others for effect in answer.effects}
+    counts = {effect.differences["mean_wait"].others for effect in answer.ranked}
     simulated = max(counts, default=0)
     linked = "" if answer.feedback else "; a job submitted within 20 min of the end of its user's earlier job follows that end"
     meaning = f": {range_meaning(simulated).replace('runs', 'logs')}" if simulated else ""
@@ -260,7 +290,7 @@ def sure_table(answer: WhatIf) -> Table:
 
 def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | None:
     """Return the mean wait of each group, today and under each change; None with fewer than two groups. `columns`: names of changes."""
-    changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in answer.effects]
+    changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in answer.ranked]
     if len(changed[0]) < 2:
         return None
     rows: list[Row] = []
@@ -277,25 +307,25 @@ def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | Non
     return Table(["group", "jobs", TODAY, *columns], rows, f"Mean wait by {TITLES[by]}", look="months")
 
 
-COSTS = {"nodes": "nodes", "available": "capacity", "used": "used", "idle": "idle", "jobs cut": "cut_jobs"}
-COSTS |= {"lost with them": "cut_hours", "jobs left out": "lost_jobs", "used by them": "lost_hours"}
+COSTS = {"nodes": "nodes", "available": "capacity", "used": "used", "idle": "idle", "jobs killed": "cut_jobs"}
+COSTS |= {"jobs left out": "lost_jobs", "work lost": "work_lost_hours"}
 """The columns of the table of costs, and the fields of `Cost`."""
 
 
 def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
     """Return a row for today and each effect; the columns are the change and `COSTS`."""
-    costs = [answer.cost, *(effect.cost for effect in answer.effects)]
+    costs = [answer.cost, *(effect.cost for effect in answer.ranked)]
     fields = COSTS.values()
     return [[name, *(f"{getattr(one, field):,.0f}" for field in fields)] for name, one in zip([TODAY, *names], costs, strict=True)]
 
 
 def _cost_section(answer: WhatIf) -> Section:
     """Return the node-hours available, used, idle and lost, and their users."""
-    today, *rows = cost_rows(answer, [effect.name for effect in answer.effects])
+    today, *rows = cost_rows(answer, [effect.name for effect in answer.ranked])
     lines: list[Row] = [today, *([Cell(row[0], look="change"), *row[1:]] for row in rows)]
     remark = (
-        "Node-hours from the first submission to the last. Jobs cut: jobs killed earlier than today, at a shorter limit; without "
-        "checkpoints, the node-hours used until then are lost. Jobs left out no longer fit the machine or their partition."
+        "Node-hours from the first submission to the last. Jobs killed: earlier than today, at a shorter limit. Jobs left out no longer "
+        "fit the machine or their partition. Work lost: the node-hours that these jobs use today, without checkpoints."
     )
     whose = _whose(answer)
     table = Table(["change", *COSTS], lines, "Node-hours, one row per change", remark)
@@ -310,15 +340,15 @@ def _mark(answer: WhatIf, effect: Effect) -> str:
 
 def _meaning(answer: WhatIf) -> str:
     """Return the meaning of the mark if a difference has it."""
-    return f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.effects) else ""
+    return f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.ranked) else ""
 
 
 def drawings(answer: WhatIf) -> list[Drawing]:
     """Draw the differences in mean wait with their intervals, for the first screen, and the waits under each change."""
-    values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.effects)
+    values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.ranked)
     caption = f"Difference in mean wait from today, with {SHOWN_LEVEL} intervals. Thick: sampling of weeks; thin: shaken copies of the log."
     caption += "" if answer.calibration is None else " Grey: the calibration error."
-    first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.effects) >= MOST_CURVES else ""
+    first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.ranked) >= MOST_CURVES else ""
     meaning = f"Differences in mean wait from today: {values}."
     curves = f"Curves of the share of jobs that wait less than a given time: {values}."
     return [
@@ -331,10 +361,10 @@ def differences_figure(answer: WhatIf) -> Figure:
     """Draw the difference in mean wait of each change with its intervals, and the calibration error as a band."""
     from walltime.report.figures import BLUE, INK, rows_figure, unit_of
 
-    ones = [effect.differences["mean_wait"] for effect in answer.effects]
+    ones = [effect.differences["mean_wait"] for effect in answer.ranked]
     widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
     divisor, unit = unit_of(widest)
-    names = [effect.name for effect in answer.effects]
+    names = [effect.name for effect in answer.ranked]
     with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0, FIRST) as (figure, axes):
         for k, one in enumerate(ones):
             if math.isfinite(one.scatter):
@@ -361,7 +391,7 @@ def waits_figure(answer: WhatIf) -> Figure:
     from walltime.report.figures import look, share_axes, shortened, style, time_ticks
 
     ids = answer.today.workload.job_id[answer.measured]
-    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.effects)][:MOST_CURVES]
+    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.ranked)][:MOST_CURVES]
     waits = [(label, schedule.wait[np.isin(schedule.workload.job_id, ids)]) for label, schedule in settings]
     longest = max(int(wait.max(initial=1)) for _, wait in waits)
     grid = np.geomspace(1, max(longest + 1, 60), 300)

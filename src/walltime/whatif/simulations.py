@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError, WalltimeError, WorkloadError
-from walltime.machine import Machine
+from walltime.machine import Machine, write_machine
 from walltime.machine.warm_start import carried_over
 from walltime.metrics.weekly_interval import FEWEST_WEEKS, weeks_of
 from walltime.policy import Policy
@@ -30,6 +31,7 @@ Check = Callable[[int], None]
 
 TODAY = "today"
 ALL_CHANGES = "all together"
+MOST_LINES = 20
 LONGEST = 500
 """Longest label, characters."""
 
@@ -133,8 +135,14 @@ def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
         return workload, "the log lacks the users or the ends of jobs"
 
 
-def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Policy | Scheduler | None = None) -> list[NamedSetting]:
-    """Return the settings, today's first. Raises PolicyError."""
+def settings_of(
+    machine: Machine,
+    changes: Sequence[Change],
+    policy: str | Policy | Scheduler | None = None,
+    against: Sequence[Machine] = (),
+    together: bool = False,
+) -> list[NamedSetting]:
+    """Return the settings: today's, each change, each other machine, and, if asked for, all changes together. Raises PolicyError."""
     today = Setting.of(machine, policy)
     texts = [change.label for change in changes]
     twice = next((text for text in texts if texts.count(text) > 1), None)
@@ -145,7 +153,12 @@ def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Polic
         setting, became = change.apply(today)
         label, name, *lines = (sanitize(text, LONGEST) for text in (change.label, change_name(change), *became))
         settings.append(NamedSetting(label, name, setting, lines))
-    if len(changes) > 1:
+    for other in against:
+        name = sanitize(f"machine {other.name}", LONGEST)
+        lines = [sanitize(line, LONGEST) for line in _differing_lines(machine, other)]
+        settings.append(NamedSetting(f"against={name}", name, Setting.of(other, policy or other.policy or today.policy), lines))
+    if together:
+        _reject_one_value_twice(changes)
         setting, lines = today, []
         for change in changes:
             setting, became = _explained(ALL_CHANGES, partial(change.apply, setting))
@@ -154,6 +167,25 @@ def settings_of(machine: Machine, changes: Sequence[Change], policy: str | Polic
     for one in settings:
         _explained(one.label, one.setting.scheduler)
     return settings
+
+
+def _reject_one_value_twice(changes: Sequence[Change]) -> None:
+    """Raise PolicyError if there is only one change, or if two changes set the same value, so that they cannot hold together."""
+    if len(changes) < 2:
+        raise PolicyError("all changes together needs at least two changes; add --change, or leave out --together", "no_change")
+    targets = [change.target.lower() for change in changes if change.sign == "=" and change.target.lower() != "limit.new.by"]
+    both = next(([one.label for one in changes if one.target.lower() == target] for target in targets if targets.count(target) > 1), None)
+    if both is not None:
+        said = " and ".join(map(shown, both))
+        raise PolicyError(f"{said} set one value, so they cannot hold together; leave out --together", "same_setting")
+
+
+def _differing_lines(machine: Machine, other: Machine) -> list[str]:
+    """Return the lines of the other machine's file that differ from today's, at most `MOST_LINES`."""
+    before, after = (write_machine(one).splitlines() for one in (machine, other))
+    differing = [line for line in unified_diff(before, after, n=0, lineterm="") if line[:1] in "+-" and line[1:].strip(" +-")]
+    rest = len(differing) - MOST_LINES
+    return differing[:MOST_LINES] + ([f"and {rest:,} more lines"] if rest > 0 else [])
 
 
 def _explained(label: str, make: Callable[[], Any]) -> Any:

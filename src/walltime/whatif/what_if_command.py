@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -29,6 +29,10 @@ class TrialOptions:
         "SchedulerParameters+=bf_max_job_test=1000, ...",
         group=o.SCHEDULER,
     )
+    against: list[Path] | None = o.field(
+        None, "Compare with this other description of the machine, an alternative like a change.", group=o.SCHEDULER, metavar="FILE"
+    )
+    together: bool = o.field(False, "Simulate all changes together as well.", "--together", group=o.SCHEDULER)
     submissions: Literal["as-recorded", "react"] = o.field(
         "as-recorded",
         "Submit jobs at their recorded times, or let users react: a job submitted within 20 min of the end of its user's earlier job "
@@ -68,27 +72,30 @@ def what_if(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Show the effect of changes to a machine or its settings: each change alone, and all together."""
+    """Rank changes to a machine or its settings by gain against price, each simulated alone."""
     from walltime.whatif import parse_change, read_calibration, runs
     from walltime.whatif import what_if as run
     from walltime.whatif.setting import NEEDED, machine_of
     from walltime.whatif.simulations import settings_of
 
-    if not trial.change:
-        raise PolicyError("there is nothing to change; pass --change, such as --change 'nodes+=10%'")
-    changes = [parse_change(text) for text in trial.change]
+    if not trial.change and not trial.against:
+        raise PolicyError("there is nothing to change; pass --change, such as --change 'nodes+=10%', or --against FILE", "no_change")
+    changes = [parse_change(text) for text in trial.change or ()]
+    against = [replace(machine, name=path.stem) for path in trial.against or () if (machine := machine_in(path)) is not None]
     machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})
     if machine is not None:
-        settings_of(machine, changes, site.policy)  # a misspelling is reported before the log is read
+        settings_of(machine, changes, site.policy, against, trial.together)  # a misspelling is reported before the log is read
     agreement = None if trial.calibration is None else read_calibration(trial.calibration)
     workload, _ = reading.load(trace, machine)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
-    with progress_bar(runs(len(changes), trial.replications), "simulations") as progress:
+    with progress_bar(runs(len(changes) + len(against) + trial.together, trial.replications), "simulations") as progress:
         result = run(
             workload,
             machine,
             changes,
+            against=against,
+            together=trial.together,
             policy=site.policy,
             calibration=agreement,
             replications=trial.replications,

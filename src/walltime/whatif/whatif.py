@@ -1,4 +1,4 @@
-"""Effects of changes of a machine or its settings: each change alone and all together, compared with today's setting."""
+"""Effects of changes of a machine or its settings, which are alternatives: each compared with today's setting, and ranked."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from walltime.whatif.calibration import Calibration, calibrate
 from walltime.whatif.changes import Change, parse_change
 from walltime.whatif.effects import MEASURES, Cost, Effect, cost, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.whatif.setting import SHAKE, machine_of
-from walltime.whatif.simulations import TODAY, NamedSetting, settings_of, simulate_all
-from walltime.wording import sanitize, seed_fault, shown
+from walltime.whatif.simulations import ALL_CHANGES, TODAY, NamedSetting, settings_of, simulate_all
+from walltime.wording import counted, human_percent, sanitize, seed_fault, shown
 from walltime.workload import Array, Workload, check_workload
 
 AS_RECORDED, REACT = "as-recorded", "react"
@@ -35,7 +35,7 @@ NO_WAITS = "The log records no waits, so the simulation cannot be compared with 
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """Today's schedule, and the effect of each change; with several changes the last effect is of all together.
+    """Today's schedule, and the effect of each change; the last effect is of all together if that was asked for.
 
     `measured`: the measured jobs, bool, the same for every setting. `calibration`: None if the log records no waits.
     """
@@ -62,7 +62,17 @@ class WhatIf:
     @property
     def alone(self) -> Sequence[Effect]:
         """The effects of single changes, without the one of all together."""
-        return self.effects[: len(self.changes)]
+        return [effect for effect in self.effects if effect.label != ALL_CHANGES]
+
+    @property
+    def ranked(self) -> Sequence[Effect]:
+        """The effects of single changes by gain against price (`Effect.worth`), the best first, and then the one of all together."""
+        return [*sorted(self.alone, key=lambda one: -one.worth), *(one for one in self.effects if one.label == ALL_CHANGES)]
+
+    @property
+    def best(self) -> Effect:
+        """The change with the best gain against its price."""
+        return self.ranked[0]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return a row for today and each effect: measures, differences with intervals, losses, doubts."""
@@ -112,6 +122,12 @@ class WhatIf:
                 "Users of jobs that are killed earlier than today would split or shorten them. In the simulation, the rest of this work is "
                 "lost, which makes the other waits too short."
             )
+        said += [
+            f"Under {one.name}, {counted(one.cost.stranded_jobs, 'job')} with {human_percent(100 * one.cost.stranded)} of the work exceed "
+            "the limit by themselves: the site would never start them; here they run, and the limit does not apply to them."
+            for one in self.effects
+            if one.cost.stranded_jobs
+        ]
         said.append(self.users())
         if self.replications < 2:
             said.append("The effect of small shifts of the submissions was not measured; this takes at least 2 replications.")
@@ -138,7 +154,7 @@ class WhatIf:
         """Return a sentence on the result and its cost, and one on whether it can be trusted."""
         warning = "".join(f"{one} " for one in self.today.workload.warnings)
         known = "Waits count from eligible times known only in hindsight. " if hindsight_note(self.today.workload) else ""
-        return f"{warning}{known}{answer_of(self.effects)}"
+        return f"{warning}{known}{answer_of(self.ranked)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -158,6 +174,8 @@ class WhatIf:
             "of": {"scatter": KINDS["shaken.copy"].of, "low, high": KINDS["weeks"].of, "other_low, other_high": KINDS["weeks.logs"].of},
             "today": {"jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization, "cost": self.cost.as_dict()},
             "effects": [effect.as_dict() for effect in self.effects],
+            "best": self.best.label,
+            "ranking": [effect.label for effect in self.ranked if effect.label != ALL_CHANGES],
             "calibration": None if self.calibration is None else self.calibration.as_dict(),
             "caveats": self.caveats,
             "version": version(),
@@ -169,8 +187,10 @@ class WhatIf:
 def what_if(
     workload: Workload,
     machine: Machine | None,
-    changes: Sequence[str | Change],
+    changes: Sequence[str | Change] = (),
     *,
+    against: Sequence[Machine] = (),
+    together: bool = False,
     policy: str | Policy | Scheduler | None = None,
     calibration: Calibration | None = None,
     replications: int = REPLICATIONS,
@@ -181,10 +201,12 @@ def what_if(
     hindsight: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> WhatIf:
-    """Simulate today's setting, each change alone, and all of them together.
+    """Simulate today's setting, and each change alone.
 
     `machine`: None for one pool of the log's processors under EASY.
-    `changes`: as on the command line, such as `nodes+=10%`.
+    `changes`: as on the command line, such as `nodes+=10%`; they are alternatives, and ranked by gain against price.
+    `against`: other descriptions of the machine, which are alternatives as well; without a policy they have today's.
+    `together`: also simulate all changes together, unless two of them set one value.
     `policy`: today's, by default that of the machine.
     `calibration`: of this log, machine and policy; by default it is made, if the log records waits.
     `replications`: number of copies of the log with each submission moved by up to 30 s, and of logs resampled from its weeks, in which
@@ -192,13 +214,13 @@ def what_if(
     `submissions`: "as-recorded", or "react": a job submitted within 20 min of the end of an earlier job of its user follows that end. The
         result under the other assumption is also given.
     `trim`: which jobs are measured, by today's schedule.
-    `progress`: called with the number of finished simulations, of `runs(changes, replications)`.
+    `progress`: called with the number of finished simulations, of `runs(alternatives, replications)`.
 
     Raises PolicyError for an invalid change, WorkloadError for the calibration of another log, machine or policy, and for "react" with a
     log that lacks the users or ends of jobs, and the errors of `simulate`.
     """
     check_workload(workload)
-    listed = [change if isinstance(change, Change) else parse_change(change) for change in _listed(changes)]
+    listed = [change if isinstance(change, Change) else parse_change(change) for change in _listed(changes, against)]
     if fault := seed_fault(seed):
         raise PolicyError(fault, "number_out_of_range")
     if isinstance(replications, bool) or not isinstance(replications, int) or replications < 0:
@@ -207,7 +229,7 @@ def what_if(
     machine = machine_of(workload, machine)
     if submissions not in SUBMISSIONS:
         raise PolicyError(f"submissions must be {' or '.join(SUBMISSIONS)}, not {shown(submissions)}")
-    settings = settings_of(machine, listed, policy)
+    settings = settings_of(machine, listed, policy, against, together)
     if calibration is not None:
         calibration.check(workload, machine, settings[0].setting.scheduler().label)
 
@@ -235,6 +257,7 @@ def what_if(
             cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool))),
             doubts=doubts(by_measure["mean_wait"], calibration, other_users),
             other_users=other_users,
+            nodes_added=_nodes(named.setting.machine) / _nodes(machine) - 1,
         )
 
     everyone = np.arange(len(today))
@@ -257,19 +280,23 @@ def what_if(
     )
 
 
-def runs(changes: int, replications: int) -> int:
-    """Return the number of simulations of a what-if.
+def runs(alternatives: int, replications: int) -> int:
+    """Return the number of simulations of a what-if; all changes together count as one alternative.
 
     >>> runs(2, 5), runs(1, 0)
-    (48, 4)
+    (36, 4)
     """
-    return (1 + changes + (changes > 1)) * (2 + 2 * replications)
+    return (1 + alternatives) * (2 + 2 * replications)
 
 
-def _listed(changes: object) -> list[Any]:
+def _nodes(machine: Machine) -> int:
+    return sum(pool.nodes for pool in machine.pools)
+
+
+def _listed(changes: object, against: Sequence[Machine]) -> list[Any]:
     if isinstance(changes, str | Change):
         return [changes]
-    if not isinstance(changes, Sequence) or not changes:
+    if not isinstance(changes, Sequence) or not (changes or against):
         raise PolicyError("there is nothing to change; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']", "no_change")
     return list(changes)
 
@@ -284,5 +311,5 @@ def _utilization(schedule: Schedule) -> float:
 
 def _costs(cost: Cost) -> dict[str, Any]:
     names = {f"node_hours_{name}": name for name in ("capacity", "used", "idle")}
-    names |= {name: name for name in ("nodes", "cut_jobs", "cut_hours", "lost_jobs", "lost_hours")}
+    names |= {name: name for name in ("nodes", "cut_jobs", "lost_jobs", "work_lost_hours", "work_lost", "users_worse", "stranded_jobs")}
     return {column: getattr(cost, name) for column, name in names.items()}

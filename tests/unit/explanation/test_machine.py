@@ -7,7 +7,10 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
-from walltime.explanation import Obstacles
+from tests.errors import raises
+from walltime.errors import WorkloadError
+from walltime.explanation import Obstacles, explain_recorded
+from walltime.explanation.page import explanation_figure, explanation_page
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
 from walltime.workload import Origin
 
@@ -142,3 +145,108 @@ def test_nodes__with_room_were_reserved_for_others():
     held, reason = on_nodes((Pool("a", 2, 8),), [(0, 50, 8), (1, 50, 16), (2, 100, 1)], 3)
     assert held == Obstacles(others=48, too_few=50)
     assert "reserved for other jobs" in reason
+
+
+CARDS = (Pool("a", 2, 8, 4, memory=100),)
+
+
+@pytest.mark.parametrize(
+    ("policy", "rows", "columns", "resource", "word"),
+    [
+        ("easy", [(0, 50, 2), (1, 9, 2)], {"gpus": [8, 2]}, "gpus", "GPUs"),
+        (
+            "slurm:bf_interval=1,bf_resolution=1",
+            [(0, 50, 2), (1, 9, 2)],
+            {"gpus": [8, 2], "gpus_per_node": [4, 2], "nodes": [2, 1]},
+            "gpus",
+            "GPUs",
+        ),
+        (
+            "slurm:bf_interval=1,bf_resolution=1",
+            [(0, 50, 2), (1, 9, 2)],
+            {"gpus": [2, 4], "nodes": [2, 1], "gpus_per_node": [1, 4]},
+            "gpus",
+            "GPUs",
+        ),
+        ("easy", [(0, 50, 14), (1, 9, 4)], {"gpus": [1, 1]}, "procs", "processors"),
+        ("easy", [(0, 50, 14), (1, 9, 4)], {"gpus": [8, 1]}, "gpus", "GPUs"),
+        (
+            "slurm:bf_interval=1,bf_resolution=1",
+            [(0, 50, 1), (0, 50, 1), (1, 5, 1)],
+            {"mem_mb": [60, 60, 50], "mem_mb_per_node": [60, 60, 50]},
+            "mem_mb",
+            "memory",
+        ),
+    ],
+)
+def test_causes__headline_reason_and_chart_name_one_resource(policy, rows, columns, resource, word):
+    submit, length, procs = map(list, zip(*rows, strict=True))
+    machine = Machine(CARDS, (Partition("main", ("a",)),))
+    jobs = wt.Workload.from_arrays(
+        submit=submit, runtime=length, requested=length, procs=procs, machine_procs=16,
+        columns={name: np.array(values) for name, values in columns.items()},
+    )  # fmt: skip
+    told = wt.explain(wt.simulate(jobs, policy, machine=machine), len(rows), sooner=False)
+    assert told.short_of == resource
+    page = explanation_page(told, [])
+    assert word in page.answer[0]
+    assert word in page.picture.caption
+    axes = explanation_figure(told).axes[0]
+    assert word in axes.get_ylabel()
+    top = max(path.vertices[:, 1].max() for drawn in axes.collections for path in drawn.get_paths())
+    [line] = [one for one in axes.lines if one.get_linestyle() == "--"][:1]
+    spread = told.held_back.resource + told.held_back.memory
+    assert bool(spread) == ("not on nodes" in page.picture.caption)
+    assert spread or top > line.get_ydata()[0], "the stack is over the line while the job waits"
+    if resource == "gpus":
+        assert "GPU" in told.texts[0][1]
+
+
+def test_recorded__is_beside_the_simulated_wait():
+    told = explanation([(0, 10, 3, 1), (1, 10, 2, 1)], 2, wait=[0, 777])
+    assert (told.wait, told.recorded_wait) == (9, 777)
+    assert told.as_dict()["recorded_wait"] == 777
+    assert dict(told.texts)["explained wait"].startswith("9 s in the simulation; the log records 12 min 57 s")
+    assert explanation([(0, 10, 3, 1), (1, 10, 2, 1)], 2).recorded_wait is None
+
+
+def recorded_jobs():
+    """Job 3 waits for GPUs from 10 to 100 s, in the log; job 4 overtakes it; job 5 is in the other partition."""
+    return wt.Workload.from_arrays(
+        submit=[0, 5, 10, 20, 30], runtime=[90, 95, 50, 5, 5], requested=[100] * 5, procs=[1, 1, 2, 1, 4], machine_procs=24,
+        columns={"wait": np.array([0, 0, 90, 5, 0]), "gpus": np.array([6, 1, 4, 0, 0]), "partition": np.array([2, 2, 2, 2, 1])},
+        origin=Origin("log", names={"partition": ("cpu", "gpu")}),
+    )  # fmt: skip
+
+
+RECORDED = Machine((Pool("c", 1, 8), Pool("g", 2, 8, 4)), (Partition("cpu", ("c",)), Partition("gpu", ("g",))), policy="easy")
+
+
+def test_explain_recorded__goes_by_the_log():
+    told = explain_recorded(recorded_jobs(), 3, RECORDED)
+    assert (told.wait, told.partition, told.second, told.ahead) == (90, "gpu", 4, 0)
+    assert told.causes["second"] == 80, "until job 1 ends at 90 s"
+    assert told.causes["unknown"] == 10
+    assert [(one.job, one.after) for one in told.overtaken_by] == [(4, 15)]
+    assert [one.job for one in told.running] == [1, 2]
+    assert [(one.after, one.procs, one.second) for one in told.instants] == [(0, 14, 1), (15, 13, 1), (20, 14, 1), (80, 15, 7)]
+    assert "GPUs" in told.reason
+    assert explain_recorded(recorded_jobs(), 5, RECORDED).facts.rows
+    with raises(WorkloadError, "unknown_job", "9"):
+        explain_recorded(recorded_jobs(), 9, RECORDED)
+    with raises(WorkloadError, "no_waits"):
+        explain_recorded(workload([(0, 10, 3, 1)]), 1)
+
+
+def test_command__recorded(capsys, tmp_path):
+    log, cluster = tmp_path / "log.swf", tmp_path / "machine.toml"
+    rows = [f"{k} {k} {5 * (k % 3)} 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 20)]
+    log.write_text("\n".join(["; MaxProcs: 6", *rows]) + "\n")
+    cluster.write_text(write_machine(Machine(POOLS, PARTITIONS, policy="conservative")))
+    given = ("explain", log, "--machine", cluster, "--job", 8, "--recorded")
+    status, out, err = call(capsys, *given, "--report", tmp_path / "p.html")
+    assert (status, err) == (0, "")
+    assert "in the log" in out
+    assert (tmp_path / "p.html").read_text().count("processors free") >= 1
+    assert json.loads(call(capsys, *given, "--json")[1])["wait"] == 10
+    assert call(capsys, *given, "--policy", "easy")[0] == 2

@@ -1,6 +1,9 @@
 """A stretch of a recorded schedule in numbers, the store of such numbers, and what is unusual."""
 
 import json
+import re
+import shlex
+import sys
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -11,8 +14,9 @@ import walltime as wt
 from tests.cli import call
 from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
-from walltime.machine import Limit, Machine, Outage, Partition, Pool
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
 from walltime.weekly_report.causes import CAUSES, wait_causes
+from walltime.weekly_report.command import FOLDER
 from walltime.weekly_report.page import causes_sentence, period_answer, period_page
 from walltime.weekly_report.period import last_week, period, read_trend, unusual, write_trend
 
@@ -200,7 +204,7 @@ def test_period__refuses_what_has_no_answer():
 
 
 @pytest.mark.slow
-def test_cli__page_store_and_timer(golden, capsys, tmp_path):
+def test_cli__page_store_and_timer(golden, capsys, monkeypatch, tmp_path):
     lines = ["; MaxProcs: 4", "; UnixStartTime: 1772409600", "; TimeZoneString: UTC"]
     lines += [f"{k + 1} {k * HOUR} {60 * (k % 5)} 600 2 -1 -1 2 1200 -1 {k % 2} {k % 3 + 1} -1 -1 1 -1 -1 -1" for k in range(30 * 24)]
     log = tmp_path / "log.swf"
@@ -214,6 +218,7 @@ def test_cli__page_store_and_timer(golden, capsys, tmp_path):
     status, out, _ = call(capsys, "report", log, "--window", "7d:14d", "--json")
     assert status == 0
     assert '"mean_wait": 120' in out
+    monkeypatch.setattr(sys, "argv", ["walltime", "report", "--print-timer"])
     status, out, _ = call(capsys, "report", "--print-timer")
     assert "OnCalendar=Mon" in out
     assert "30 6 * * 1  cd /var/lib/walltime-report" in out
@@ -224,3 +229,37 @@ def test_cli__page_store_and_timer(golden, capsys, tmp_path):
     assert units["cron"].startswith("30 6 * * 1  cd /var/lib/walltime-report")
     assert call(capsys, "report")[0] == 2
     assert call(capsys, "report", log, "--week", "--window", "0d:1d")[0] == 2
+
+
+def test_timer__prints_commands_that_run_with_the_given_options(capsys, monkeypatch, tmp_path):
+    folder = tmp_path / "it's a 100 % $HOME"
+    folder.mkdir()
+    lines = ["; MaxProcs: 4", "; UnixStartTime: 1767571200"]
+    lines += [f"{k + 1} {k * HOUR} {60 * (k % 5)} 600 2 -1 -1 2 1200 -1 {k % 2} {k % 3 + 1} -1 -1 1 -1 -1 -1" for k in range(15 * 24)]
+    (folder / "log.swf").write_text("\n".join(lines) + "\n")
+    (folder / "machine.toml").write_text(write_machine(Machine((Pool("a", 8, 1),), (Partition("1", ("a",)),))))
+    monkeypatch.chdir(folder)
+    words = ["report", "log.swf", "--cluster=machine.toml", "--report", "page.html", "--procs", "8", "--week", "--print-timer"]
+    monkeypatch.setattr(sys, "argv", ["walltime", *words])
+    assert "log.swf" in call(capsys, *words)[1]
+    monkeypatch.setattr(sys, "argv", ["walltime", *words, "--json"])
+    units = json.loads(call(capsys, *words, "--json")[1])
+    monkeypatch.chdir(tmp_path)
+    started = next(line for line in units["walltime-report.service"].splitlines() if line.startswith("ExecStart="))
+    systemd = re.sub(r"\\(.)", r"\1", started.partition(' -c "')[2].removesuffix('"').replace("%%", "%").replace("$$", "$"))
+    cron = units["cron"].partition("  ")[2].replace("\\%", "%")
+    assert systemd == cron
+    assert f'"{folder}"' in units["walltime-report.service"]
+    shell = cron.replace(FOLDER, shlex.quote(str(tmp_path)))
+    command = shlex.split(shell.partition(" && ")[2])
+    assert command[1:3] == ["report", str(folder / "log.swf")]
+    status, _, err = call(capsys, *command[1:])
+    assert (status, err) == (0, "")
+    assert (folder / "page.html").exists()
+    assert list((tmp_path / "weeks").iterdir())
+
+
+def test_page__names_the_cluster_as_its_file_does():
+    machine = Machine((Pool("a", 4, 1),), (Partition("1", ("a",)),), name="talos")
+    assert period_page(period(day(), 0, 24 * HOUR, machine)).title.startswith("talos, ")
+    assert period_page(period(day(), 0, 24 * HOUR)).title.startswith("site, ")

@@ -30,7 +30,7 @@ def told(text: str) -> list[str]:
 
 def test_nodes__by_percent_are_rounded_up_and_told():
     assert [pool.nodes for pool in changed("nodes+=10%").pools] == [71, 9]
-    assert told("nodes+=10%") == ["pool thin: nodes 64 → 71", "pool fat: nodes 8 → 9"]
+    assert told("nodes+=10%") == ["the machine: nodes 72 → 80", "pool thin: nodes 64 → 71", "pool fat: nodes 8 → 9"]
     assert [pool.nodes for pool in changed("nodes -= 25%").pools] == [48, 6]
     assert [pool.nodes for pool in changed("nodes*=1.5").pools] == [96, 12]
     assert [pool.nodes for pool in changed("nodes+=0%").pools] == [64, 8]
@@ -90,6 +90,40 @@ def test_limit__is_changed_by_its_number_and_can_go(golden):
     golden("what-if", told("limit.1.procs=none"))
 
 
+@pytest.mark.parametrize(
+    ("text", "limit"),
+    [
+        ("limit.new.by=user,gpus=8", Limit(("user",), second=8)),
+        ("limit.new.by=user,qos=high,cpus=64", Limit(("user",), procs=64, among={"queue": ("high",)})),
+        ("limit.new.by=none,partition=gpu.long,jobs=3", Limit((), jobs=3, among={"partition": ("gpu.long",)})),
+        ("limit.new.by=user,user=ann,user=bob,procs=9", Limit(("user",), procs=9, among={"user": ("ann", "bob")})),
+    ],
+)
+def test_limit__new_for_users_qualities_of_service_and_partitions(text, limit):
+    assert changed(text).limits == (*MACHINE.limits, limit)
+
+
+@pytest.mark.parametrize(
+    "text", ["limit.new.by=user,cores=8", "limit.new.by=user", "limit.new.by=colour,jobs=3", "limit.new.by=user,jobs=0"]
+)
+def test_limit__new_without_sense_is_an_error(text):
+    with pytest.raises(PolicyError):
+        changed(text)
+
+
+def test_move__nodes_go_from_one_partition_to_another():
+    machine = changed("move=4:main:gpu.long")
+    assert [(pool.name, pool.nodes, pool.procs) for pool in machine.pools] == [
+        ("thin", 60, 32),
+        ("fat", 8, 64),
+        ("thin-in-gpu.long", 4, 32),
+    ]
+    assert [one.pools for one in machine.partitions] == [("thin", "fat"), ("fat", "thin-in-gpu.long")]
+    for text in ("move=64:main:gpu.long", "move=1:gpu.long:main", "move=1:main:none", "move=main:gpu.long", "move=0:main:gpu.long"):
+        with pytest.raises(PolicyError):
+            changed(text)
+
+
 def test_qos_and_shares():
     assert changed("qos.high.Priority=20").qos[0].priority == 20
     assert changed("share.physics.shares=1").shares[0].shares == 1
@@ -113,7 +147,7 @@ def test_policy_load_and_requests():
         ("nodes+=4", "pool.thin.nodes, pool.fat.nodes"),
         ("nodes+=ten", "there are several pools"),
         ("nodes+=ten%", "not a valid number"),
-        ("nodes-=100%", "at least 1 must be left"),
+        ("nodes-=100%", "must be left"),
         ("nodes+=-5%", "not a valid number"),
         ("nodes=50%", "+= or -="),
         ("pool.thin.nodes*=10%", "*= with a factor"),

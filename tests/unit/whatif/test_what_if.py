@@ -19,7 +19,7 @@ from walltime.report.html import render
 from walltime.whatif import Difference, calibrate, runs, what_if
 from walltime.whatif.answer import answer_of, one_by_one
 from walltime.whatif.effects import OtherUsers, doubts, node_hours
-from walltime.whatif.page import all_caveats, tables_of, what_if_page
+from walltime.whatif.page import all_caveats, ranking_table, tables_of, what_if_page
 
 CHANGES = ["nodes+=50%", "policy=fcfs", "partition.main.MaxTime=1h"]
 
@@ -31,7 +31,7 @@ def jobs():
 
 @pytest.fixture(scope="module")
 def found(jobs):
-    return wt.what_if(jobs, MACHINE, CHANGES, replications=3, trim="none")
+    return wt.what_if(jobs, MACHINE, CHANGES, replications=3, trim="none", together=True)
 
 
 def test_what_if__is_what_simulations_of_the_changed_machine_give(jobs, found):
@@ -67,7 +67,7 @@ def test_what_if__counts_cut_jobs_and_node_hours(jobs, found):
     main = jobs.columns["partition"] == 1
     cut = main & (jobs.runtime > 3600) & (jobs.requested > 3600)
     assert effect.cost.cut_jobs == int(cut.sum()) > 0
-    assert effect.cost.cut_hours == pytest.approx((jobs.procs[cut] / 8).sum())
+    assert effect.cost.work_lost_hours == pytest.approx(node_hours(found.today)[cut].sum())
     assert effect.cost.cut
     assert effect.cost.cut[0].startswith("user ")
     span = (jobs.submit[-1] - jobs.submit[0]) / 3600
@@ -130,7 +130,7 @@ def test_what_if__takes_a_calibration_that_is_there(jobs):
 
 def test_what_if__of_loads_and_requests(jobs):
     found = what_if(jobs, MACHINE, ["load*=1.3", "requested*=0.5"], replications=0, trim="none")
-    load, requested, _ = found.effects
+    load, requested = found.effects
     assert load.schedule.workload.offered_load == pytest.approx(1.3 * jobs.offered_load, rel=0.01)
     assert load.differences["mean_wait"].difference > 0
     halved = np.maximum(np.ceil(jobs.requested / 2), 1)
@@ -147,7 +147,7 @@ def test_what_if__of_loads_and_requests(jobs):
         (["nodes+=50%"], {"replications": -1}, ("number_out_of_range", "replications")),
         (["nodes+=50%"], {"replications": True}, ("number_out_of_range", "replications")),
         (["nodes+=50%"], {"seed": -1}, ("number_out_of_range", "seed")),
-        (["partition.big.pools=fat", "partition.big.pools-=thin"], {}, ("unknown_name",)),
+        (["partition.big.pools=fat", "partition.big.pools-=thin"], {"together": True}, ("unknown_name",)),
         (["policy=easy:extra=literal"], {"replications": 0}, ("unsupported_policy", "'policy=easy:extra=literal'")),
     ],
 )
@@ -167,7 +167,7 @@ def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, re
 def test_what_if__progress_counts_every_simulation(jobs):
     seen = []
     what_if(jobs.take(slice(0, 200), ""), MACHINE, ["nodes+=50%", "policy=fcfs"], replications=2, progress=seen.append)
-    assert seen[-1] == runs(2, 2) == 24
+    assert seen[-1] == runs(2, 2) == 18
     assert seen == sorted(seen)
 
 
@@ -236,7 +236,7 @@ def test_answer__says_the_price_in_plain_words(golden, found):
     answer = found.answer()
     cost = found.effects[2].cost
     golden("what-if", answer)
-    assert len(answer.split()) <= 70
+    assert len(answer.split()) <= 110
     assert "MaxTime" not in answer
     before = node_hours(found.today)
     killed = found.effects[2].schedule.runtime < found.today.runtime
@@ -249,35 +249,86 @@ def effect_of(name, percent, killed=0, lost=0):
     wait = Difference("mean_wait", 100.0, 100.0 + percent, percent)
     gains = SimpleNamespace(longer=SimpleNamespace(jobs=0))
     return SimpleNamespace(
-        name=name, differences={"mean_wait": wait}, cost=cost, gains=gains, jobs=50, nothing=not percent, doubts=[], other_users=None
+        name=name,
+        label=name,
+        differences={"mean_wait": wait},
+        cost=cost,
+        gains=gains,
+        jobs=50,
+        nothing=not percent,
+        doubts=[],
+        other_users=None,
+        percent=percent,
+        worth=-percent - 40 * bool(killed or lost),
     )
 
 
-@pytest.mark.parametrize(
-    ("effects", "wanted"),
-    [
-        (
-            [effect_of("more nodes", -40), effect_of("shorter limit", -30, killed=7), effect_of("all together", -60, killed=7)],
-            "More nodes and shorter limit together: 60 % shorter waits (simulated mean 40 s instead of 1 min 40 s), but 7 jobs killed at "
-            "their limit and 40 % of the work lost (by shorter limit). Mean wait with each change alone: more nodes -40 %; shorter limit "
-            "-30 %. ",
-        ),
-        (
-            [effect_of("more nodes", -40), effect_of("fewer nodes", 50, lost=1), effect_of("all together", 10)],
-            "More nodes and fewer nodes together, with opposite effects: 10 % longer waits (simulated mean 1 min 50 s instead of 1 min "
-            "40 s). Mean wait with each change alone: more nodes -40 %; fewer nodes +50 %. ",
-        ),
-        (
-            [effect_of(name, -size, killed=size) for name, size in (("a", 4), ("b", 1), ("c", 3), ("d", 2), ("all together", 10))],
-            "The 4 changes together: 10 % shorter waits (simulated mean 1 min 30 s instead of 1 min 40 s), but 10 jobs killed at their "
-            "limit and 40 % of the work lost. Mean wait with each change alone (3 of 4): a -4.0 %; c -3.0 %; d -2.0 %. ",
-        ),
-    ],
-)
-def test_answer__says_what_several_changes_do_together_and_alone(effects, wanted):
-    together, mean, alone = wanted.partition(" Mean wait with")
-    assert answer_of(effects).startswith(f"{together} No check")
-    assert one_by_one(effects) == [f"{mean}{alone}".strip()]
+def test_answer__is_the_best_change_with_its_price():
+    more, shorter = effect_of("more nodes", -40), effect_of("shorter limit", -60, killed=7)
+    said = answer_of([more, shorter])
+    assert said.startswith("The best of 2 changes is more nodes: 40 % shorter waits")
+    assert "together" not in said
+    assert "7 jobs killed" in answer_of([shorter, more])
+    assert one_by_one([more, shorter]) == ["Mean wait with each change alone: more nodes -40 %; shorter limit -60 %."]
+
+
+def test_answer__without_a_change_worth_its_price():
+    assert answer_of([effect_of("fewer nodes", 5), effect_of("fcfs", 50)]).startswith("None of the 2 changes gains more than it costs")
+
+
+def test_answer__of_all_together_only_as_a_second_sentence():
+    effects = [effect_of("more nodes", -40), effect_of("fewer nodes", 50, lost=1), effect_of("all together", 10)]
+    said = answer_of(effects)
+    assert said.startswith("The best of 2 changes is more nodes")
+    assert "More nodes and fewer nodes together, with opposite effects: 10 % longer waits" in said
+
+
+def test_ranking__is_by_gain_against_price(found):
+    worths = [effect.worth for effect in found.ranked[:-1]]
+    assert worths == sorted(worths, reverse=True)
+    assert found.ranked[-1].label == "all together"
+    for effect in found.alone:
+        lost, added = effect.cost.work_lost, max(effect.nodes_added, 0)
+        assert effect.worth == pytest.approx(-effect.percent - 100 * (lost + added))
+    assert found.effects[0].nodes_added == 0.5
+    table = tables_of(found)[0]
+    assert [row[0].text for row in table.cells] == [effect.name for effect in found.ranked]
+
+
+def test_ranking__has_one_definition_of_lost_work(found):
+    effect = found.effects[2]
+    share = f"{100 * effect.cost.work_lost:.0f}"
+    assert effect.cost.work_lost == pytest.approx(effect.cost.work_lost_hours / node_hours(found.today).sum())
+    assert share in ranking_table(found).column(3)[[one.label for one in found.ranked].index(effect.label)]
+    assert not hasattr(effect.cost, "cut_hours")
+
+
+def test_together__only_when_asked_and_never_for_one_value(jobs):
+    asked = ["policy=fcfs", "policy=conservative"]
+    assert [one.label for one in what_if(jobs, MACHINE, asked, replications=0, trim="none").effects] == asked
+    with raises(PolicyError, "same_setting", "policy=fcfs"):
+        what_if(jobs, MACHINE, asked, replications=0, together=True)
+    with raises(PolicyError, "no_change"):
+        what_if(jobs, MACHINE, asked[:1], replications=0, together=True)
+
+
+def test_against__another_machine_is_an_alternative(jobs):
+    other = replace(MACHINE, name="larger", pools=(Pool("thin", 18, 8), Pool("fat", 3, 16)), policy=None)
+    found = what_if(jobs, MACHINE, against=[other], replications=0, trim="none")
+    same = what_if(jobs, MACHINE, ["nodes+=50%"], replications=0, trim="none")
+    assert np.array_equal(found.effects[0].schedule.start, same.effects[0].schedule.start)
+    assert found.effects[0].nodes_added == 0.5
+    assert "+nodes = 18" in found.effects[0].became
+
+
+def test_limit__that_strands_jobs_is_reported(jobs):
+    found = what_if(jobs, MACHINE, ["limit.new.by=user,procs=32"], replications=0, trim="none")
+    [effect] = found.effects
+    wide = jobs.procs > 32
+    assert effect.cost.stranded_jobs == int(wide.sum()) > 0
+    assert effect.cost.stranded == pytest.approx((node_hours(found.today)[wide]).sum() / node_hours(found.today).sum())
+    assert any("would never start them" in one for one in found.caveats)
+    assert what_if(jobs, MACHINE, ["limit.new.by=user,procs=96"], replications=0).effects[0].cost.stranded_jobs == 0
 
 
 def test_answer__much_longer_waits_are_so_many_times_as_long(golden):
@@ -295,7 +346,7 @@ def test_what_if__tables_and_json(golden, found):
     assert [effect["change"] for effect in value["effects"]] == [*CHANGES, "all together"]
     assert value["calibration"]["verdict"]
     titles = [table.title for table in tables_of(found)]
-    golden("what-if", titles[1])
+    golden("what-if", titles[2])
     for table in tables_of(found):
         assert all(len(row) == len(table.columns) for row in table.rows)
 

@@ -15,7 +15,7 @@ import typer
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
-from walltime.cli.output import PageOutput, caveats, command_line, program
+from walltime.cli.output import PageOutput, caveats, command_line, lasting_words, program
 from walltime.errors import PolicyError
 from walltime.slurm.commands.starts import history_option, unix_time
 from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
@@ -347,15 +347,8 @@ def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
 
 
 def _command_line() -> list[str]:
-    words = [program(), *(word for word in sys.argv[1:] if word != "--print-unit")]
     paths = ("--settings", *(f"--{field.name.replace('_', '-')}" for field in fields(Places)))
-    for place, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name in paths and equals:
-            words[place] = f"{name}={Path(value).absolute()}"
-        elif words[place - 1] in paths:
-            words[place] = str(Path(word).absolute())
-    return words
+    return [program(), *lasting_words(sys.argv[1:], ("--print-unit",), paths)]
 
 
 TIMES = "(UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the whole ledger."

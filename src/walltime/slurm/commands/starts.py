@@ -17,7 +17,7 @@ from walltime.errors import PolicyError
 from walltime.wording import counted, printable
 
 if TYPE_CHECKING:
-    from walltime.slurm import Draws, Snapshot
+    from walltime.slurm import Draws, Snapshot, SnapshotJob
     from walltime.workload import Workload
 
 MOST_ROWS = 40
@@ -145,6 +145,7 @@ class JobOptions:
         group=o.JOBS,
         metavar="JOB",
     )
+    user: str | None = o.field(None, "Show only the jobs of this user.", "--user", group=o.JOBS, metavar="USER")
     tries: list[str] | None = o.field(
         None, "Predict the start of a job that would be submitted now, as in procs=64,limit=4h.", "--try", group=o.JOBS, metavar="JOB"
     )
@@ -152,10 +153,15 @@ class JobOptions:
         None, "Record the predictions in this folder, for walltime slurm score.", metavar="FOLDER", callback=o.written
     )
 
+    def shows(self, job: SnapshotJob) -> bool:
+        """Return whether a job is shown."""
+        return self.job in (None, job.label) and self.user in (None, job.user)
+
 
 @manual(
     "guides/start-times",
     ("Predict the starts of all waiting jobs.", "slurm start-times now.json --history jobs.txt.gz"),
+    ("Answer a user's question why the jobs wait.", "slurm start-times now.json --history jobs.txt.gz --user alice"),
     (
         "Compare two sizes for a job that is not submitted yet.",
         "slurm start-times now.json --history jobs.txt.gz --try partition=main,procs=16,limit=2h --try partition=main,procs=64,limit=1h",
@@ -173,7 +179,7 @@ def start_times(
     metrics: o.MetricsOption = None,
     output: PageOutput,
 ) -> None:
-    """Predict when the waiting jobs of a snapshot start: likely times and intervals, next to Slurm's own estimates.
+    """Predict when the waiting jobs of a snapshot start, next to Slurm's own estimates, and explain why each is pending.
 
     Each simulation draws runtimes from those of similar jobs, and future jobs from the past weeks, and schedules them by the site's rules
     until all jobs of the snapshot have started. The same is done at moments of the history, whose outcomes correct the predictions.
@@ -186,24 +192,29 @@ def start_times(
     from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
     from walltime.slurm import start_times as run
     from walltime.slurm.starts import page as pages
+    from walltime.slurm.starts.pending import apart_reasons
     from walltime.slurm.starts.start_times import missing_reason
 
     queue, draws = read_snapshot(snapshot), Draws(drawn.samples, drawn.arrivals, drawn.seed)
     if asked.tries:
-        others = {"job": asked.job, "predictions": asked.predictions, "report": output.report, "metrics": metrics}
+        others = {"job": asked.job, "user": asked.user, "predictions": asked.predictions, "report": output.report, "metrics": metrics}
         if named := [name for name, value in others.items() if value is not None]:
             raise PolicyError(f"--try is for jobs that are not submitted yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return
-    never = [one for one in queue.never if asked.job in (None, one.label)]
-    if never and (asked.job is not None or not queue.waiting):
+    apart = [(one, why) for one, why in apart_reasons(queue) if asked.shows(one)]
+    mine = [one for one in queue.waiting if asked.shows(one)]
+    if apart and not mine:
         head = {"machine": queue.machine.name, "time": queue.time, "totals": queue.totals(), "jobs": []}
-        told = [{"job": one.label, "rule": one.left_out, "reason": one.never} for one in never]
-        output.show(head | {"never": told, "version": version()}, [pages.never_table(never)])
+        output.show(head | {**pages.apart_record(apart), "version": version()}, [pages.apart_table(apart[:MOST_ROWS])])
         return
-    if asked.job is not None and asked.job not in [one.label for one in queue.waiting]:
-        raise PolicyError(missing_reason(queue, asked.job))
+    if not mine and asked.job is not None:
+        raise PolicyError(missing_reason(queue, asked.job), "unknown_job")
+    if not mine and asked.user is not None:
+        raise PolicyError(
+            f"no job of the user {printable(asked.user)} waits in the snapshot; --user takes the name in squeue", "unknown_user"
+        )
     kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
     with progress_bar(drawn.samples, "simulations") as progress:
@@ -219,13 +230,14 @@ def start_times(
     if metrics is not None:
         with whole_file(metrics) as file:
             file.write(pages.prometheus(result).encode())
-    chosen = result.jobs if asked.job is None else [result.of(asked.job)]
-    record = result.as_dict() | {"jobs": [one.as_dict() for one in chosen], "report": output.report, "metrics": metrics}
+    chosen = [one for one in result.jobs if asked.shows(one.job)]
+    record = result.as_dict() | pages.apart_record(apart) | {"report": output.report, "metrics": metrics}
+    record |= {"jobs": [one.as_dict() for one in chosen]}
     record |= {} if reasons is None else {"reasons": reasons.as_dict()}
     blocks: list[Any] = [f"{result.snapshot.machine.name} at {clock(queue.time)}, {drawn.samples:,} simulations under {result.policy}"]
-    blocks += [pages.answer(result)] if asked.job is None else []
+    blocks += [pages.answer(result)] if asked.job is None and asked.user is None else []
     blocks += [pages.start_times_table(chosen[:MOST_ROWS], queue.time)]
-    blocks += [pages.never_table(never[:MOST_ROWS])] if never else []
+    blocks += [pages.apart_table(apart[:MOST_ROWS])] if apart else []
     if len(chosen) > MOST_ROWS:
         blocks.append(f"and {len(chosen) - MOST_ROWS:,} more, which start later; --json and --report have all")
     blocks += [*(reasons.sentences if reasons is not None else ()), *caveats(result.caveats)]

@@ -108,13 +108,16 @@ class Projection:
         start[chosen[mine]] = np.where(started < 0, np.inf, started)
         return start
 
-    def schedule(self, runtime: Array) -> Schedule:
+    def schedule(self, runtime: Array, without: Sequence[int] = ()) -> Schedule:
         """Return the schedule of the snapshot's jobs alone, with these runtimes (int64 s). Raises EngineError if some never start.
+
+        `without`: places of jobs that are left out.
 
         Jobs are numbered from FIRST_NUMBER, in their order here, because an array and its tasks may share a number.
         """
         state = self.state
         chosen = np.argsort(state.submit, kind="stable")
+        chosen = chosen[~np.isin(chosen, list(without))]
         submit, runtime = state.submit[chosen], runtime[chosen]
         problem, placement = self.problem(chosen, submit, runtime), state.placement
         engine = new_engine(problem, "kernel")

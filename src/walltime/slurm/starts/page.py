@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section
 from walltime.slurm.snapshot_jobs import SnapshotJob
+from walltime.slurm.starts.pending import Pending
 from walltime.slurm.starts.scores import Score
 from walltime.slurm.starts.start_times import StartTime, StartTimes
 from walltime.slurm.starts.trials import StartTrial
@@ -46,11 +47,12 @@ def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
             *(sanitize(one.job.user, 20), sanitize(one.job.partition, 20)),
             f"{one.job.cpus:,}",
             *(ahead(time, now) for time in (one.median, one.early, one.late)),
-            *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now)),
+            ahead(one.slurm, now, UNKNOWN),
+            Cell(one.pending.text, look="wrap"),
         ]
         for one in jobs
     ]
-    head = ["job", "user", "partition", "processors", "starts in", "at the earliest", "at the latest", "Slurm says", "by limits"]
+    head = ["job", "user", "partition", "processors", "starts in", "earliest", "latest", "Slurm says", "why it waits"]
     return Table(head, rows)
 
 
@@ -61,10 +63,17 @@ def trials_table(trials: Sequence[StartTrial], now: int) -> Table:
     return Table(["if submitted now", "starts in", "at the earliest", "at the latest", "by limits"], rows, note=remark)
 
 
-def never_table(never: Sequence[SnapshotJob]) -> Table:
-    """Return the table of the waiting jobs that never start, with the reasons."""
-    rows = [[one.label, sanitize(one.user, 20), sanitize(one.partition, 20), one.never] for one in never]
-    return Table(["job", "user", "partition", "reason"], rows, "Jobs that can never start", texts=-1)
+def apart_table(apart: Sequence[tuple[SnapshotJob, Pending]]) -> Table:
+    """Return the table of the waiting jobs without a predicted start, with the reasons."""
+    rows = [[one.label, sanitize(one.user, 20), sanitize(one.partition, 20), why.kind, Cell(why.text, look="wrap")] for one, why in apart]
+    return Table(["job", "user", "partition", "kind", "why it waits"], rows, "Waiting jobs without a predicted start", texts=-1)
+
+
+def apart_record(apart: Sequence[tuple[SnapshotJob, Pending]]) -> dict[str, Any]:
+    """Return the waiting jobs without a predicted start for JSON, and those among them that never start."""
+    jobs = [one.as_dict() | {"job": one.label, "pending": why.as_dict()} for one, why in apart]
+    never = [{"job": one.label, "rule": one.left_out, "reason": one.never} for one, _ in apart if one.never]
+    return {"never": never, "apart": jobs}
 
 
 def scores_table(scores: Sequence[Score]) -> Table:
@@ -109,7 +118,7 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
             *(Cell(sanitize(value, 40), look="word") for value in (one.job.user, one.job.name, one.job.partition)),
             f"{one.job.cpus:,}",
             *(clock(one.median), ahead(one.median, now), ahead(one.early, now), ahead(one.late, now)),
-            *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now)),
+            *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now), Cell(one.pending.text, look="wrap")),
         ]
         for one in times.jobs
     ]
@@ -126,8 +135,10 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
         [answer(times)],
         [
             Section("The next jobs", [drawing]),
-            Section("All waiting jobs", [Table([*heads, "Slurm's estimate, in", "by limits, in"], rows, "Start times", texts=4)]),
-            *([Section("Jobs that never start", [never_table(times.snapshot.never)])] if times.snapshot.never else []),
+            Section(
+                "All waiting jobs", [Table([*heads, "Slurm's estimate, in", "by limits, in", "why it waits"], rows, "Start times", texts=4)]
+            ),
+            *([Section("Waiting jobs without a predicted start", [apart_table(times.apart)])] if times.apart else []),
         ],
         [
             ("taken at", f"{clock(now)} UTC"),
@@ -146,7 +157,8 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
 
 MEANING = (
     "A start time is a prediction, not a promise. It assumes that jobs run as long as similar jobs did, and that jobs arrive as in past "
-    "weeks; with a history of starts, it also learns from earlier waits. Node failures, cancellations and changed priorities are unknown."
+    "weeks; with a history of starts, it also learns from earlier waits. Node failures, cancellations and changed priorities are unknown. "
+    "The reasons of waits are from one plan, in which every job runs as long as similar jobs did at the median, and no job arrives."
 )
 
 

@@ -18,6 +18,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.starts.forecast import FIRST_NUMBER, USUAL, Draws, Forecast
+from walltime.slurm.starts.pending import Pending, apart_reasons, pending_reasons
 from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.sampling import LEVELS
 from walltime.wording import sanitize
@@ -35,6 +36,7 @@ class StartTime:
     `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, if there is one. `by_limits`: the
     start if every job runs to its limit and none arrives. `alike`: the columns by which the similar jobs were chosen from whose runtimes
     its own was drawn; None if there were too few, so that it runs to its limit; `prediction` alone if it was drawn around a prediction.
+    `pending`: why it waits.
     """
 
     job: SnapshotJob
@@ -44,12 +46,19 @@ class StartTime:
     slurm: int | None
     by_limits: int | None
     alike: tuple[str, ...] | None
+    pending: Pending
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values for JSON."""
         own = {name: getattr(self.job, name) for name in ("user", "account", "partition", "qos", "name", "cpus", "nodes", "gpus", "limit")}
         times = {name: getattr(self, name) for name in ("early", "median", "late", "slurm", "by_limits")}
-        return {"job": self.job.label, **own, **times, "alike": None if self.alike is None else list(self.alike)}
+        return {
+            "job": self.job.label,
+            **own,
+            **times,
+            "alike": None if self.alike is None else list(self.alike),
+            "pending": self.pending.as_dict(),
+        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +82,11 @@ class StartTimes:
     learned_from: int | None = None
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
 
+    @property
+    def apart(self) -> list[tuple[SnapshotJob, Pending]]:
+        """The waiting jobs that are not simulated, and why they wait."""
+        return apart_reasons(self.snapshot)
+
     def of(self, label: str) -> StartTime:
         """Return the start time of a job, by its number in Slurm's form such as `27_3`; raises PolicyError."""
         for one in self.jobs:
@@ -91,6 +105,7 @@ class StartTimes:
             "totals": self.snapshot.totals(),
             "jobs": [one.as_dict() for one in self.jobs],
             "never": [one.as_dict() | {"job": one.label, "rule": one.left_out, "reason": one.never} for one in self.snapshot.never],
+            "apart": [one.as_dict() | {"job": one.label, "pending": why.as_dict()} for one, why in self.apart],
             "caveats": list(self.caveats),
         }
 
@@ -136,13 +151,13 @@ def start_times(
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
     simulated = start_quantiles(starts)
     order = np.argsort(simulated[1], kind="stable")
-    jobs = []
+    jobs, pending = [], pending_reasons(forecast)
     for k in order.tolist():
         job, level = state.jobs[waits[k]], int(runtimes.level[waits[k]])
         early, median, late = (to_unix(float(time), snapshot.time) for time in simulated[:, k])
         by_limits = to_unix(float(to_limits[k]), snapshot.time)
         alike = ("prediction",) if runtimes.predicted[waits[k]] else LEVELS[level] if level < len(LEVELS) else None
-        jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike))
+        jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike, pending[job.label]))
     scheduler, caveats = forecast.scheduler, forecast.caveats()
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append(OVERHEAD_NOTE)
@@ -200,7 +215,8 @@ def explain_wait(
         return re.sub(r"\b1[0-9]{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
     condition = "This holds if jobs run for the median runtime of similar jobs, and none arrive; waits count from the snapshot on."
-    return Reasons(label, explanation.held_back, (*map(named, explanation.sentences), condition))
+    told = [one for one in explanation.sentences if not one.startswith("Explained wait")]  # it waits still, so none is recorded
+    return Reasons(label, explanation.held_back, (*map(named, told), condition))
 
 
 def to_unix(ahead: float, time: int) -> int | None:
