@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -150,10 +151,11 @@ class _Audit:
             self.assumed.append(f"times of decisions are {own.start} s before starts, and processors are free {own.end} s after ends")
             start, end = decision_times(start, placement), release_times(own, end)
         windows = SiteWindows(w, placement, effective_times(jobs, self.overrun)[1], int(start.max()))
-        runs = {"lost": rows.lost, "cut": rows.cut} if not missing else {}
+        runs: dict[str, Any] = {} if missing else {"lost": rows.lost, "cut": rows.cut}
         schedule = MachineSchedule(jobs, seen, start, end, windows, self.overrun, slots=slots, **runs, **columns)
         self.skipped.update(skipped_rules(schedule, policy, self.prediction))
         self.decided, notes = decided_share(schedule, policy, self.prediction)
+        self.decided = 0.0 if missing and self.policy is not None else self.decided
         self.assumed += notes
         for rule, message, job, moment in broken_rules(schedule, policy, self.prediction):
             yield Violation(rule, message, (int(w.job_id[job]),), moment)

@@ -234,7 +234,7 @@ def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _shared(total: int, before: list[int]) -> list[int]:
-    """Share a number of nodes among pools in proportion to their nodes, at least 1 each: largest remainders first, then larger pools.
+    """Distribute a number of nodes among pools in proportion to their nodes, at least 1 each: largest remainders first, then larger pools.
 
     >>> _shared(31, [14, 10, 2, 2]), _shared(4, [14, 10, 2, 2])
     ([16, 11, 2, 2], [1, 1, 1, 1])
