@@ -97,7 +97,7 @@ def _misfits(nodes: Nodes, demands: NodeDemands, chosen: Array, second: str) -> 
     The rule names the first of processors, second resource and memory that is too much by itself on the nodes that the job may use.
     """
     nothing: Any = np.zeros_like(demands.asked)
-    no_second, no_memory = ({name: nothing for name in names} for names in (SECOND, MEMORY))
+    no_second, no_memory = (dict.fromkeys(names, nothing) for names in (SECOND, MEMORY))
     large = nodes._replace(procs=np.full_like(nodes.procs, UNLIMITED))
     open_demands = demands._replace(most=np.full_like(demands.most, UNLIMITED))
     alone = (
