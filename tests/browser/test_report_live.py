@@ -247,7 +247,7 @@ def test_frame__of_the_schedules_shows_nothing_else(browser, page, tmp_path):
 def test_find__unknown_jobs_and_addresses(tabs, page, schedules):
     tab = tabs().open(page, address="#job=1501")
     assert tab.locator("#live-explanation h3").inner_text().startswith("Job 1501 of user")
-    answers = {"2": "There is no job 2; numbers go from 1 to 2999.", "x": "There is no job x", "": "Enter the number of a job."}
+    answers = {"2": "There is no job 2; job numbers range from 1 to 2999.", "x": "There is no job x", "": "Enter the number of a job."}
     for typed, said in answers.items():
         tab.fill("#live-job", typed)
         tab.get_by_role("button", name="Find").click()

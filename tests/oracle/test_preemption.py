@@ -32,7 +32,16 @@ def preempting(draw: random.Random, machine: Machine, workload: Workload, policy
         return replace(machine, partitions=tuple(partitions)), workload, policy
     lists = {"1": (("2",), ("3",), ("2", "3")), "2": ((), ("3",), ("3",)), "3": ((),)}
     qos = [
-        Qos(name, draw.randint(0, 3), draw.choice(lists[name]), draw.choice(MODES), draw.choice((0, 0, 3)), draw.choice((None, None, 0, 7)))
+        Qos(
+            name,
+            draw.randint(0, 3),
+            draw.choice((1.0, 1.0, 0.5)),
+            draw.random() < 0.2,
+            draw.choice(lists[name]),
+            draw.choice(MODES),
+            draw.choice((0, 0, 3)),
+            draw.choice((None, None, 0, 7)),
+        )
         for name in ("1", "2", "3")
     ]
     queue = np.array([draw.choice((-1, 1, 2, 3)) for _ in range(len(workload))])

@@ -88,7 +88,7 @@ class Letters:
         metavar="PERCENT",
     )
     template: Path | None = o.field(
-        None, "Write letters from this text of the site, with placeholders such as $user.", advanced=True, metavar="FILE"
+        None, "Use this text of the site for letters, with placeholders such as $user.", advanced=True, metavar="FILE"
     )
 
 
@@ -375,7 +375,7 @@ def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:
         return
     for by, rows in simulated.groups.items():
         if len(rows) > 1 or (rows and by == "user"):
-            yield accuracy.use_table(rows, f"by {by}", "")
+            yield accuracy.use_table(rows, f"By {by}", "")
     yield accuracy.MEANING
     if simulated.adjusted is not None:
         yield accuracy.adjusted_table(simulated.adjusted)

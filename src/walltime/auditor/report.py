@@ -70,7 +70,7 @@ class AuditReport:
 
     `violations`: all violations, the earliest first. `skipped`: rules that apply but could not be checked, and the reason. `assumed`:
     assumptions of the audit, such as what it took from the schedule itself. `decided`: the share of the events at which the policy's
-    decisions were checked, 0 to 1; None without a policy.
+    decisions were checked, 0 to 1; None without a policy that the auditor has rules for.
     """
 
     violations: tuple[Violation, ...]
@@ -82,7 +82,7 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Return whether all checked rules hold, and the policy's decisions, if one was given, are among them."""
+        """Return whether all checked rules hold; False if the auditor has rules for the policy's decisions and could not check them."""
         return not self.violations and self.decided != 0
 
     @property

@@ -161,11 +161,12 @@ class SlurmWalk(SlurmReference, Walk):
         requested, shorter = int(self.schedule.workload.requested[k]), job.limit < job.believed
         recorded = requested if self.schedule.limit is None else int(self.schedule.limit[k])
         due = min(job.limit, requested) if shorter else requested
-        if self.schedule.limit is not None and recorded != due:
+        is_last = not self.later.get(k)
+        if is_last and self.schedule.limit is not None and recorded != due:  # the schedule has the limit of the last run
             self._note("limit_shortened", job, f"starts under a limit of {recorded} s; Slurm gives it {due} s")
         elif (shorter or job.time_min > 0) and self.end[k] != job.end and not self._is_cut(k):
             self._note("end_differs", job, f"ends at {self.end[k]}; under its limit of {due} s it ends at {job.end}")
-        if self.recorded is not None and not self.later.get(k):
+        if self.recorded is not None and is_last:
             order, actual = np.argsort(job.given.nodes), self.recorded[k]
             chosen = Given(job.given.nodes[order], job.given.amounts[:, order])
             if not all(map(np.array_equal, chosen, actual)):

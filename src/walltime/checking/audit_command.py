@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from walltime.cli import options as o
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 @manual(
     "guides/audit",
     ("Check a schedule against the rules of all schedules.", "audit log.swf.gz schedule.csv"),
-    ("Check the recorded starts of one's own Slurm.", "audit sacct.txt --machine machine.toml"),
     ("Check that a schedule keeps what EASY backfilling promises.", "audit log.swf.gz schedule.csv --policy easy"),
 )
 def audit(
@@ -114,6 +112,8 @@ def recorded_jobs(workload: Workload) -> tuple[Workload, list[str]]:
 
 def allow_kill_wait(workload: Workload) -> tuple[Workload, list[str]]:
     """Return placed jobs with limits up to `KILL_WAIT` longer where they ran so long, and a sentence on them."""
+    import numpy as np
+
     over = workload.runtime - workload.requested
     slack = (over > 0) & (over <= KILL_WAIT)
     if not slack.any():

@@ -42,7 +42,6 @@ class JobOptions:
 @manual(
     "guides/explain",
     ("List the ten longest waits under EASY.", "explain KTH-SP2 --longest 10"),
-    ("Explain a job's real wait by its log.", "explain jobs.txt.gz --machine machine.toml --job 14708 --recorded"),
     ("Explain one job on a page with its picture.", "explain KTH-SP2 --job 14708 --report why.html"),
 )
 def explain(

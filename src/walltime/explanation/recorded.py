@@ -124,7 +124,7 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
     """
     recorded, name = workload.recorded_wait, workload.origin.name
     if recorded is None:
-        raise WorkloadError(f"{name} records no waits; leave --recorded out to explain the simulated wait", "no_waits")
+        raise WorkloadError(f"{name} records no waits; explain the simulated wait instead", "no_waits")
     workload = workload.take(recorded >= 0, "no_start")
     span_of = RecordedSpan.of(workload, machine or one_pool(workload), 0, 1)
     placed, placement = span_of.jobs, span_of.placement

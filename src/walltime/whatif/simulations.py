@@ -172,7 +172,7 @@ def settings_of(
 def _reject_one_value_twice(changes: Sequence[Change]) -> None:
     """Raise PolicyError if there is only one change, or if two changes set the same value, so that they cannot hold together."""
     if len(changes) < 2:
-        raise PolicyError("all changes together needs at least two changes; add --change, or leave out --together", "no_change")
+        raise PolicyError("together=True needs at least two changes, as it simulates them at once; add a change", "no_change")
     targets = [change.target.lower() for change in changes if change.sign == "=" and change.target.lower() != "limit.new.by"]
     both = next(([one.label for one in changes if one.target.lower() == target] for target in targets if targets.count(target) > 1), None)
     if both is not None:

@@ -175,7 +175,8 @@ def test_caveats__none_where_all_is_well(tmp_path):
     ],
 )
 def test_caveats__one_for_each_reason(tmp_path, text, word):
-    assert caveats_of(tmp_path, text) == [word]
+    (found,) = caveats_of(tmp_path, text)
+    assert found.startswith(word)
 
 
 def test_caveats__near_saturation(golden):

@@ -107,7 +107,7 @@ def test_simulate__counts_what_was_dropped_and_changed(golden, capsys, log):
 def test_simulate__says_at_the_end_what_is_left_out_and_first_if_it_is_much(capsys, log, tmp_path):
     log.write_text(GOOD + record(5, 4, 10, 9, 10))
     status, out, err = call(capsys, "simulate", log, "--report", tmp_path / "page.html")
-    first, last = out.splitlines()[0], [line for line in out.splitlines() if line.startswith("Left out: ")]
+    first, last = out.splitlines()[0], [line for line in out.splitlines() if line.startswith("* Left out: ")]
     assert (status, err, len(last)) == (0, "", 1)
     assert first.endswith(" are left out, so the results cover only the others. Left out: too wide.")
     page = (tmp_path / "page.html").read_text().replace("&nbsp;", " ")

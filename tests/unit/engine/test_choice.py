@@ -158,7 +158,7 @@ def test_pages__have_both_tables():
     assert "<!-- generated: supported machines -->" in page
     assert "<!-- generated: supported features -->" in page
     text = tables.supported("machines")
-    assert "| `double` | compiled | plain Python (" in text
+    assert "| `double` | compiled | plain Python |" in text
     assert "| has none |" in tables.supported("features")
 
 

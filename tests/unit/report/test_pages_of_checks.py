@@ -32,7 +32,7 @@ def test_explanation__says_why_and_what_would_have_helped(golden):
     w = Workload.from_arrays(submit=[0, 1, 2], runtime=[100, 10, 50], requested=[100, 10, 200], procs=[3, 4, 1], machine_procs=4)
     page = explanation_page(explain(simulate(w, Easy()), 3), ["walltime"])
     golden("explain", page.answer[0])
-    assert [value for _, value in page.numbers] == ["1 min 48 s", "0", "1 min 48 s"]
+    assert [value for _, value in page.numbers] == ["1 min 48 s", "n/a", "0", "1 min 48 s"]
     html = render(page)
     golden("explain", outline(html))
     assert "Jobs that overtook it" not in html

@@ -178,7 +178,7 @@ def test_page__links_to_its_sections():
     for name, title in links:
         assert f'<h2 id="{name}">{title}</h2>' in page
     assert '<li class="only-live"><a href="#live-title">' in page
-    assert '<li class="only-static"><a href="#section-a-stretch-of-the-schedules">' in page
+    assert '<li class="only-static"><a href="#section-excerpt-of-the-schedules">' in page
 
 
 @pytest.mark.nightly

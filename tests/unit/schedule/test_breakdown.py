@@ -204,7 +204,7 @@ def log(tmp_path):
 def test_simulate__by(capsys, log):
     status, out, _ = call(capsys, "simulate", log, "--by", "users", "--by", "size:2")
     assert status == 0
-    assert "by users" in out
+    assert "By users" in out
     assert "user 2" in out
     assert "over 2" in out
     found = json.loads(call(capsys, "simulate", log, "--by", "users", "--json")[1])["breakdowns"]

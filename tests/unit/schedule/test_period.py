@@ -69,7 +69,7 @@ def test_causes__of_memory_gpus_limits_and_jobs_ahead():
     assert (found.longest[0]["job"], found.longest[0]["cause"], found.longest[0]["cause_share"]) == (3, "memory", 1)
     assert found.numbers.second_utilization == pytest.approx((2 * 4 + 1) / (2 * 40))
     assert "% of the processors and 11 % of the GPUs were used" in period_answer(found)
-    assert causes_sentence(found).startswith("Jobs waited 27 h in all: 41 % for memory, ")
+    assert causes_sentence(found).startswith("Jobs waited 27 h in total: 41 % for memory, ")
 
 
 def test_causes__use_counts_for_the_pools_of_its_partition():
@@ -117,7 +117,7 @@ def test_answer__of_a_machine_that_is_too_small_says_so():
     found = period(recorded([0, 0], [0, 1], [HOUR, HOUR], [4, 4], requested=[9 * HOUR] * 2, status=[0, 1]), 0, HOUR + 2)
     assert found.numbers.utilization == pytest.approx(2, rel=0.01)
     assert found.numbers.lost_hours / found.numbers.used_hours == 0.5
-    assert "the size of the machine is wrong" in period_answer(found)
+    assert "the machine's size is wrong" in period_answer(found)
     assert any("--procs" in caveat for caveat in period_page(found).caveats)
 
 

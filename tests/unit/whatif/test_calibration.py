@@ -95,7 +95,7 @@ def test_calibration__hints_that_the_machine_is_larger_or_smaller_than_its_file(
         MACHINE, pools=(Pool("thin", 12, 8), Pool("fat", 2, 16)), partitions=(Partition("main", ("thin",)), Partition("big", ("fat",)))
     )
     narrow = jobs.take(jobs.procs <= 32, "")
-    assert any("too few processors there" in hint for hint in calibrate(narrow, small).evidence.hints)
+    assert any("too few processors" in hint for hint in calibrate(narrow, small).evidence.hints)
     large = replace(MACHINE, pools=(Pool("thin", 120, 8), Pool("fat", 2, 16)))
     assert any("too many" in hint for hint in calibrate(jobs, large).evidence.hints)
 

@@ -157,9 +157,9 @@ def test_what_if__wrong_arguments_are_refused(jobs, changes, options, said):
 
 
 def test_what_if__settings_of_slurm_that_are_not_modelled_are_told_once(jobs, recwarn):
-    machine = replace(MACHINE, policy="slurm", slurm={"SchedulerParameters": "bf_interval=60,preempt_youngest_first"})
+    machine = replace(MACHINE, policy="slurm", slurm={"SchedulerParameters": "bf_interval=60,bf_licenses"})
     found = what_if(jobs.take(slice(0, 200), ""), machine, ["SchedulerParameters+=bf_max_job_test=9"], replications=0)
-    assert [caveat for caveat in found.caveats if "preempt_youngest_first" in caveat] == found.not_modelled
+    assert [caveat for caveat in found.caveats if "bf_licenses" in caveat] == found.not_modelled
     assert len(found.not_modelled) == 1
     assert not [one for one in recwarn if "not modelled" in str(one.message)]
 

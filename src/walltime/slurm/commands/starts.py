@@ -161,7 +161,6 @@ class JobOptions:
 @manual(
     "guides/start-times",
     ("Predict the starts of all waiting jobs.", "slurm start-times now.json --history jobs.txt.gz"),
-    ("Answer a user's question why the jobs wait.", "slurm start-times now.json --history jobs.txt.gz --user alice"),
     (
         "Compare two sizes for a job that is not submitted yet.",
         "slurm start-times now.json --history jobs.txt.gz --try partition=main,procs=16,limit=2h --try partition=main,procs=64,limit=1h",
