@@ -108,7 +108,7 @@ def gpu_types_of(text: str) -> str:
     ('a100', 'a100:1+v100:2', '')
     """
     counts: dict[str, int] = {}
-    for match in re.finditer(r"gpu:([^:=,()]+)[:=]([0-9]+)|gpu:([^:=,()]*[^0-9:=,()][^:=,()]*)", text):
+    for match in re.finditer(r"gpu:([^:=,()]+)[:=]([0-9]{1,9})(?![0-9])|gpu:([^:=,()]*[^0-9:=,()][^:=,()]*)", text):
         name = match[1] or match[3]
         counts[name] = counts.get(name, 0) + int(match[2] or 1)
     return next(iter(counts), "") if len(counts) < 2 else "+".join(f"{name}:{count}" for name, count in sorted(counts.items()))

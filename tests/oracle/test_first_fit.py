@@ -173,6 +173,27 @@ def test_worked_example__easy():
     assert simulate(shorter, "easy", machine=machine).start.tolist() == [0, 1, 21, 3, 4, 10, 10]
 
 
+@pytest.mark.parametrize(("policy", "starts"), [("easy", [0, 10, 4, 2, 4]), ("easy:backfill-order=sjf", [0, 10, 2, 2, 4])])
+def test_a_job_that_a_head_keeps_out__starts_once_other_jobs_have_the_nodes_that_the_head_needs(policy, starts):
+    """Node 0 has 2 processors, node 1 has 5.
+
+    * Job 1 has 3 processors of node 1 until 10 s. Job 2, whose tasks have 2 processors each, needs all of node 0 and 4 of node 1 then.
+    * Job 3 would get node 0 for 20 s, so it waits, until job 4 has node 0 from 2 to 7 s: then it gets node 1, of which 4 are left at 10 s.
+    * In arrival order, it is considered before job 4 at 2 s, and next when job 5 arrives at 4 s; it starts at once.
+    """
+    machine = Machine((Pool("a", 1, 2), Pool("b", 1, 5)), (Partition("all", ("a", "b")),), by_node=True)
+    jobs = Workload.from_arrays(
+        submit=[0, 1, 1, 2, 4],
+        runtime=[10, 5, 20, 5, 1],
+        requested=[10, 5, 20, 5, 1],
+        procs=[3, 6, 1, 2, 1],
+        machine_procs=7,
+        columns={"cpus_per_task": np.array([3, 2, 1, 1, 1])},
+    )
+    for engine in ("kernel", "reference"):
+        assert simulate(jobs, policy, machine=machine, engine=engine).start.tolist() == starts
+
+
 def test_worked_example__fcfs_and_pools():
     """Under FCFS, all jobs behind job 3 wait for it, and job 6 for the memory of job 5; on pools, job 3 gets GPUs of any type at once."""
     machine, jobs = example()

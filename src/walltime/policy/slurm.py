@@ -66,7 +66,7 @@ def _read(parameter: Parameter, text: str) -> Value:
     elif parameter.unit == "time":
         with suppress(ValueError):
             value = seconds_of(text)
-    elif re.fullmatch(r"-?[0-9]+", text):
+    elif re.fullmatch(r"-?[0-9]{1,18}", text):
         value = int(text)
     if value is None or (not isinstance(value, str) and not is_within(value, parameter)):
         raise PolicyError(f"must be {parameter.label}, not {shown(text)}", "wrong_value")
@@ -299,7 +299,7 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
             notes.append(f"{name}={value}")
     if "LLN" in by_name.get("selecttypeparameters", "").upper():
         notes.append(f"SelectTypeParameters={by_name['selecttypeparameters']}")
-    version = re.match(r"([0-9]+)\.([0-9]+)\.?([0-9]+)?", by_name.get("slurm_version", ""))
+    version = re.match(r"([0-9]{1,4})\.([0-9]{1,4})\.?([0-9]{1,4})?", by_name.get("slurm_version", ""))
     if version is not None and tuple(int(part or 0) for part in version.groups()) < (25, 5, 4):
         values["soft_limit_running"] = "limit"
     return values, notes

@@ -463,7 +463,7 @@ def _length(record: Record, name: str) -> int:
 def _grace(record: Record, name: str = "GraceTime") -> int:
     """Return a time of preemption, s: a number of seconds, or a length as Slurm prints it."""
     text = record.get(name, "")
-    return 0 if text in NOTHING else int(text) if text.isdecimal() else _length(record, name)
+    return 0 if text in NOTHING else int(text) if text.isdecimal() and len(text) < 16 else _length(record, name)
 
 
 def _moment(record: Record, name: str) -> datetime:

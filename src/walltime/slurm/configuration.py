@@ -63,7 +63,7 @@ class Configuration:
     def version(self) -> tuple[int, ...]:
         """Slurm's version, such as (24, 11); (0,) if it is unknown."""
         parts = self.settings.get("SLURM_VERSION", "").split(".")[:2]
-        return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else (0,)
+        return tuple(int(part) for part in parts) if all(part.isdecimal() and len(part) < 5 for part in parts) else (0,)
 
     @property
     def has_backfill(self) -> bool:

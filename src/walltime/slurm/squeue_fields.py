@@ -143,5 +143,5 @@ def _keys(text: str, tasks: int) -> Sequence[str]:
 
 def _count(text: str) -> int:
     """Return a number of nodes or processors; the first number of a range such as `2-4`."""
-    match = re.match(r"[0-9]+", text)
+    match = re.match(r"[0-9]{1,9}(?![0-9])", text)
     return max(int(match[0]), 1) if match else 1

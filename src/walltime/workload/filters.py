@@ -220,9 +220,9 @@ def parse_span(text: str) -> tuple[int, int]:
     >>> parse_span("30d:60d")
     (2592000, 5184000)
     """
-    match = re.fullmatch(r"([0-9]+)([smhdw]?):([0-9]+)([smhdw]?)", text.strip())
+    match = re.fullmatch(r"([0-9]{1,12})([smhdw]?):([0-9]{1,12})([smhdw]?)", text.strip())
     if match is None:
-        raise PolicyError(f"the window {text!r} must have the form BEGIN:END, such as 86400:172800, 30d:60d or 1997-05-01:1997-08-01")
+        raise PolicyError(f"the window {shown(text)} must have the form BEGIN:END, such as 86400:172800, 30d:60d or 1997-05-01:1997-08-01")
     return int(match[1]) * UNITS[match[2]], int(match[3]) * UNITS[match[4]]
 
 

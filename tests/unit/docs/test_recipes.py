@@ -72,9 +72,8 @@ def test_tutorial__runs_and_finds_what_its_text_says(recipes, capsys, tmp_path, 
     assert all(Path(name).stat().st_size > 1000 for name in recipes.KEPT[recipes.TUTORIAL])
     assert "start at once in the simulation" in printed
     difference = dict(zip(*(pl.read_csv("changes.csv")[name].to_list() for name in ("change", "mean_wait_difference")), strict=True))
-    setting, shorter, nodes, together = list(difference.values())[1:]
+    setting, _, nodes = list(difference.values())[1:]
     assert setting < nodes < 0, "a setting that costs nothing does more than a new node"
-    assert together > setting + shorter + nodes, "the changes together do less than the sum"
     assert "not every resampled log shows it" in Path("changes.html").read_text(), "the shorter limit"
     assert "does not resemble" not in printed
 

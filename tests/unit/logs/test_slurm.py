@@ -436,6 +436,17 @@ def test_json__bad_record_is_one_line(golden, written, change):
     assert (log.records, len(log.bad_lines)) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "form", ["{}", "cpu=4,gres/gpu:a100={}", "gres/gpu:{}", "mem={}M", "{}-00:00:00", "2026-03-02T10:00:{}", "[1-{}]", "x={}"]
+)
+@pytest.mark.slow
+@pytest.mark.parametrize("field", ["JobID", "NNodes", "Timelimit", "ReqTRES", "AllocTRES", "SubmitLine"])
+def test_number_of_thousands_of_digits__is_a_bad_line_or_harmless(written, field, form):
+    rows = [changed(ROWS[0], **{field: form.format("9" * 5000)}), *ROWS[1:]]
+    log = read_log(written("\n".join([HEADING, *rows])), skip_bad_lines=True)
+    assert log.records + sum(log.dropped.values()) + len(log.bad_lines) == len(ROWS)
+
+
 @pytest.mark.parametrize("text", ['{"jobs": "slurm"}', '{"jobs": [], "slurm": 1', '{"slurm": ' + "9" * 5000 + "}", "[" * 100_000, "\xff{"])
 def test_json__that_is_none_is_one_line(written, text):
     assert "jobs.json" in error_of(written(text, "jobs.json"))

@@ -51,9 +51,9 @@ EASY_RULES = record_dtype(
 """The parameters of a policy: `backfill`, whether jobs are backfilled; `depth`, whether heads have reservations; its orders, as in
 memory.RULES. All others are Slurm's, and 0."""
 
-EASY_STATE = record_dtype(" ".join(["arranged heads candidates passes versions", *(SLURM_STATE.names or ())]))
+EASY_STATE = record_dtype(" ".join(["arranged heads candidates passes versions kept_out", *(SLURM_STATE.names or ())]))
 """The state of a simulation, as in memory.SLURM_STATE. `arranged`: jobs that are in their places in the queue; `heads`, `candidates`:
-entries in use. `passes`: passes so far; `versions`: passes and starts so far."""
+entries in use. `passes`: passes so far; `versions`: passes and starts so far. `kept_out`: whether a job could start but for a head."""
 
 HEAD = record_dtype("job begin")
 """A job with a reservation, and its shadow time."""
@@ -200,10 +200,11 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line):
     """Consider the waiting jobs in order, then those that may be backfilled in another order.
 
     Where nothing but arrivals has happened since the last pass, which has started no job that counts to a limit, and these are last in the
-    queue, only they are considered.
+    queue, only they are considered. A job that is kept out by a head is considered again after each start, which may take the first nodes
+    that it would have got.
     """
     queue, parts, at_once, first = traffic.queue, site.partitions, rules.own_backfill_order == 0, state.arranged
-    if _arrange(state, rules, jobs, queue, line.ranks) < first or state.gone:
+    if _arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or (state.kept_out and not at_once):
         first = _begin_pass(state, site)
     for i in range(first, state.waiting):
         index = queue[i]
@@ -237,7 +238,7 @@ def _begin_pass(state, site):
     """Begin a pass over all waiting jobs; return its first place."""
     state.passes += 1
     state.versions += 1
-    state.heads = state.gone = state.closed = FIRST
+    state.heads = state.gone = state.closed = state.kept_out = FIRST
     site.sets[CLOSED] = 0
     for p in range(len(site.partitions)):
         site.partitions[p].closed = site.partitions[p].tried = site.partitions[p].reserved = 0
@@ -307,6 +308,7 @@ def _fits(state, jobs, site, use, plan, line, index):
     for k in range(state.heads):
         if state.now + length_of(job) > line.heads[k].begin and not _leaves_room(state, jobs, site, use, plan, line, line.heads[k]):
             _note_failed(beside, state.versions, job)
+            state.kept_out = 1
             return False
     return True
 
@@ -379,5 +381,5 @@ def _start(state, jobs, site, use, plan, traffic, index, is_behind):
     job.kind = BACKFILLED if is_behind else IMMEDIATE if job.submit == state.now else RESERVED
     _run(state, jobs, site, use, plan, traffic, index)
     state.versions += 1
-    if len(list_of(traffic.limits_of, index)) > 0:  # jobs ahead of it that were blocked may be over this limit now
+    if state.kept_out or len(list_of(traffic.limits_of, index)) > 0:  # jobs ahead of it may get other nodes, or be over this limit, now
         state.gone = 1
