@@ -9,6 +9,7 @@ last two load the compiler, so they are imported where needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ import numpy as np
 
 from walltime.auditor.report import ALWAYS, POLICY_RULES, AuditReport, Violation
 from walltime.auditor.rows import Rows
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Placement
 from walltime.policy import Dialect, Policy
@@ -138,10 +139,13 @@ class _Audit:
         if missing := len(w) - len(rows.job):
             self.skipped.update(dict.fromkeys(DECISIONS, "some jobs are not in the schedule"))
             self.assumed.append(f"the {missing:,} jobs that are not in the schedule used nothing")
-            w, placement = place(w.take(np.isin(np.arange(len(w)), rows.job), ""), placement.machine)
-            policy = slots = None
-            if len(w) < len(order):
-                self.skipped.update(dict.fromkeys(MACHINE_CHECKS, "jobs depend on jobs that are not in the schedule"))
+            policy, slots, placed = None, None, 0
+            with suppress(WorkloadError):  # raised if none of the remaining jobs can run
+                w, placement = place(w.take(np.isin(np.arange(len(w)), rows.job), ""), placement.machine)
+                placed = len(w)
+            if placed < len(order) or placed == 0:
+                reason = "jobs depend on jobs that are not in the schedule" if len(order) else "no job is in the schedule"
+                self.skipped.update(dict.fromkeys(MACHINE_CHECKS, reason))
                 return
         start, end = rows.start[order], rows.end[order]
         columns = {name: self.file[name][rows.row][order] for name in ("given", "limit") if name in self.file}

@@ -116,13 +116,8 @@ def _fields(line: str) -> dict[str, Any]:
 def _limit(fields: dict[str, Any]) -> int:
     """Return the run limit, else the estimated runtime, s; -1 if they are not logged or not certain."""
     limits, limit = fields.get("submitEXT", {}).get(_LIMITS, "").split(), fields.get("runLimit", MISSING)
-    limit = (
-        int(limits[_RUN])
-        if len(limits) > _RUN and limits[_RUN].isdecimal() and len(limits[_RUN]) < 16
-        else limit
-        if limit % 60 == 0
-        else MISSING
-    )
+    is_written = len(limits) > _RUN and re.fullmatch("[0-9]{1,15}", limits[_RUN])
+    limit = int(limits[_RUN]) if is_written else limit if limit % 60 == 0 else MISSING
     return next((one for one in (limit, fields.get("runtimeEstimation", MISSING)) if one > 0), MISSING)
 
 
