@@ -12,6 +12,27 @@ from walltime.metrics.intervals import KINDS, LEVEL, SCOPES, SHOWN_LEVEL, Interv
 
 Numbers = dict[str, Any]
 FILE = Path(__file__).with_name("coverage.json")
+NAMES = {
+    "replications.mean": "mean over runs",
+    "replications.difference": "difference, paired by seed",
+    "replications.band": "range of single runs",
+    "shaken.range": "range of shaken copies",
+    "runs.percentiles": "percentiles of the runs",
+    "shaken.copy": "one more shaken copy",
+    "weeks": "mean over weeks",
+    "weeks.logs": "range of resampled logs",
+    "start-times": "start time",
+    "suggestion.risk": "risk of being killed",
+    "bootstrap": "bootstrap over users",
+    "batch-means": "batch means",
+    "batch-means.published": "batch means of mualem01",
+    "benchmark.total": "total of a suite",
+    "benchmark.behind": "distance from the best",
+    "tuning.change": "change by a fitted order",
+    "learn.windows": "change by an agent",
+    "learn.seeds": "change by one more agent",
+}
+"""What the documentation calls each kind of interval; results of the experiments have a further word after a colon."""
 
 
 def coverage(what: str, file: Path = FILE) -> str:
@@ -23,7 +44,7 @@ def coverage(what: str, file: Path = FILE) -> str:
 def _rows(stored: Numbers, *, meant: bool) -> str:
     """The cases that an interval claims, or those that it might be taken for."""
     rows = [
-        (f"`{name}`", found["of_what"], found["command"], case["case"], *_shares(case))
+        (NAMES[name.partition(":")[0]], found["of_what"], found["command"], case["case"], *_shares(case))
         for name, found in stored.items()
         for case in found["cases"]
         if case["meant"] == meant
@@ -46,7 +67,7 @@ def kinds(_: str = "") -> str:
     """Every declared kind of interval."""
     rows = []
     for name, kind in KINDS.items():
-        rows.append((f"`{name}`", kind.of, _level(kind), kind.method))
+        rows.append((NAMES[name], kind.of, _level(kind), kind.method))
     return table(("interval", "scope", "level", "method"), rows)
 
 
@@ -61,7 +82,7 @@ def by_command(_: str = "") -> str:
     rows = []
     for command in commands:
         several = [(name, kind) for name, kind in KINDS.items() if command in kind.commands]
-        rows += [(f"`{command}`" if k == 0 else "", kind.of, _level(kind), f"`{name}`") for k, (name, kind) in enumerate(several)]
+        rows += [(f"`{command}`" if k == 0 else "", kind.of, _level(kind), NAMES[name]) for k, (name, kind) in enumerate(several)]
     return table(("command", "scope", "level", "interval"), rows)
 
 

@@ -48,7 +48,7 @@ def _cell(found: Support, notes: dict[str, int]) -> str:
 def _machines(notes: dict[str, int]) -> list[tuple[str, ...]]:
     rows = []
     for policy in policies():
-        name = "of one's own, in plain Python" if isinstance(policy, PlainPolicy) else f"`{policy.label}`"
+        name = "your own, in plain Python" if isinstance(policy, PlainPolicy) else f"`{policy.label}`"
         rows.append((name, *(_cell(support(policy, machine), notes) for machine in MACHINES)))
     return rows
 

@@ -143,7 +143,7 @@ def promises() -> str:
     for policy in dict.fromkeys(map(parse_policy, [*POLICIES.variants, *SHOWN])):
         if policy.promises:
             rows = [(f"`{rule}`", what) for rule, what in policy.promises.items()]
-            parts.append(f"### `{policy.label}`\n\n{table(('rule', 'what it means here'), rows)}")
+            parts.append(f"### `{policy.label}`\n\n{table(('rule', 'requirement'), rows)}")
     return "\n\n".join(parts)
 
 
@@ -174,9 +174,9 @@ def slurm() -> str:
 
 def errors() -> str:
     """The exceptions, with their built-in base classes."""
-    rows = []
+    rows, ordinary = [], (Exception, BaseException, object)
     for error in WalltimeError.__subclasses__():
-        builtin = next(base for base in error.__mro__ if base.__module__ == "builtins" and base is not Exception)
+        builtin = next((base for base in error.__mro__ if base.__module__ == "builtins" and base not in ordinary), Exception)
         rows.append((f"`{error.__name__}`", f"`{builtin.__name__}`", error.__doc__))
     return table(("class", "is also a", "meaning"), rows)
 
@@ -226,7 +226,7 @@ def dimensions() -> str:
     kinds = {str: "text", int: "whole number", float: "number", bool: "true or false"}
     default = {None: "", True: "true", False: "false"}
     rows = [(f"`{d.name}`", kinds[d.kind], default.get(d.default, d.default), d.meaning) for d in DIMENSIONS.values()]
-    return table(("word", "value", "default", "meaning"), rows)
+    return table(("key", "value", "default", "meaning"), rows)
 
 
 def groupings() -> str:

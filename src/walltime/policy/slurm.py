@@ -237,7 +237,7 @@ class Slurm(Policy):
     preempt_youngest_first: Annotated[bool | None, _parameter(False, "flag", "youngest")] = None
     """the latest starts are preempted first, instead of the lowest priorities and fewest nodes"""
     preempt_reorder_count: Annotated[int | None, _parameter(1, "number", "reorders")] = None
-    """how often the jobs to be preempted are put in another order, so that fewer are enough"""
+    """how often the jobs to be preempted are reordered, so that fewer of them are needed"""
     preempt_strict_order: Annotated[bool | None, _parameter(False, "flag", "strict")] = None
     """that order only moves the last of them to the front"""
 

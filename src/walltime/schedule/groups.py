@@ -48,7 +48,7 @@ GROUPINGS: Mapping[str, str] = {
     "hour": "hour of the day of the submission, local time of the site",
     "weekday": "day of the week of the submission, local time of the site",
     "hour-of-week": "hour and day of the submission together",
-    **{column: f"{column.replace('_', ' ')} of the log" for column in GROUPING_COLUMNS},
+    **{column: f"{column.replace('_', ' ').replace('gpu', 'GPU')} in the log" for column in GROUPING_COLUMNS},
 }
 TITLES: Mapping[str, str] = {
     "class": "short and long (over 1 h), narrow and wide (over 8 processors) jobs",
