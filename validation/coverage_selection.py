@@ -59,7 +59,7 @@ def streams(sizes: Sizes) -> list[Trials]:
     """Autoregressive streams, whose mean is 0."""
     found = []
     for share, count, batch in sizes.some(((0.5, 4000, 40), (0.9, 6000, 60), (0.99, 20_000, 200), (0.999, 20_000, 500))):
-        trials = Trials(f"autoregressive, neighbours correlate by {share:g}, {count:,} values")
+        trials = Trials(f"autoregressive, correlation of neighbours {share:g}, {count:,} values")
         for seed in range(sizes.many(600, 60)):
             add(trials, batch_means(autoregressive(share, count, seed), batch=batch), 0.0)
         found.append(trials)
@@ -82,7 +82,7 @@ def published(sizes: Sizes) -> list[Trials]:
     """The rules of the paper, for comparison: batches are taken for independent."""
     found = []
     for share, count, batch in sizes.some(((0.5, 4000, 40), (0.9, 6000, 60), (0.99, 20_000, 200), (0.999, 20_000, 500))):
-        trials = Trials(f"autoregressive, neighbours correlate by {share:g}, {count:,} values", meant=False)
+        trials = Trials(f"autoregressive, correlation of neighbours {share:g}, {count:,} values", meant=False)
         for seed in range(sizes.many(300, 60)):
             interval = published_batch_means(1000 + autoregressive(share, count, seed), batch=batch, precision=0).interval
             trials.add(interval.low, interval.high, 1000.0)
@@ -149,11 +149,11 @@ def behind(sizes: Sizes) -> list[Trials]:
     for name, subjects in SHAPES:
         for what, truth in (
             ("12 equal schedulers", np.zeros(12)),
-            ("2 equal", np.zeros(2)),
-            ("40 equal", np.zeros(40)),
-            ("12 that differ", apart),
+            ("2 equal schedulers", np.zeros(2)),
+            ("40 equal schedulers", np.zeros(40)),
+            ("12 different schedulers", apart),
         ):
-            trials = Trials(f"{what}, {name}, all at once")
+            trials = Trials(f"{what}, {name}, simultaneously")
             for seed in range(sizes.many(300 if len(truth) < 40 else 60, 20)):
                 low, high = behind_best(suite(seed, truth, subjects, 0.3), subjects.tolist())
                 # the interval that misses by most decides; all others hold where this one does
@@ -192,8 +192,8 @@ def consecutive(sizes: Sizes) -> list[Trials]:
     """
     found = []
     for name in sizes.some(tuple(LOGS)):
-        alike = Trials(f"{name}, {STRETCH[name]} consecutive windows, where the halves of the log are alike")
-        other = Trials(f"{name}, {STRETCH[name]} consecutive windows, where the caveat says that the halves differ", meant=False)
+        alike = Trials(f"{name}, {STRETCH[name]} consecutive windows, with similar halves of the log")
+        other = Trials(f"{name}, {STRETCH[name]} consecutive windows, with the caveat that the halves of the log differ", meant=False)
         for number, (gain, some) in enumerate(stretches(name)):
             trials = other if halves_differ(gain) else alike
             for begin, values in enumerate(some):
@@ -208,7 +208,7 @@ def windows_of_streams(sizes: Sizes) -> list[Trials]:
     """Autoregressive windows, which have a mean."""
     found = []
     for share in (0.0, 0.3, 0.6, 0.8):
-        trials = Trials(f"63 windows, neighbours correlate by {share:g}")
+        trials = Trials(f"63 windows, correlation of neighbours {share:g}")
         for seed in range(sizes.many(1000, 100)):
             interval = series_interval(autoregressive(share, 63, seed))
             trials.add(interval.low, interval.high, 0.0)
@@ -221,7 +221,7 @@ def months_of_streams(sizes: Sizes) -> list[Trials]:
     """A dozen held-out months and a year of weeks."""
     found = []
     for what, count, share in (("6 months", 6, 0.2), ("12 months", 12, 0.2), ("52 weeks", 52, 0.5)):
-        trials = Trials(f"{what}, neighbours correlate by {share:g}")
+        trials = Trials(f"{what}, correlation of neighbours {share:g}")
         for seed in range(sizes.many(1000, 100)):
             interval = series_interval(autoregressive(share, count, seed))
             trials.add(interval.low, interval.high, 0.0)

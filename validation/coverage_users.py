@@ -39,7 +39,7 @@ def risk(sizes: Sizes) -> list[Trials]:
     """The risk that a job like the earlier ones runs longer than the walltime that is suggested from these: their distribution is known."""
     found = []
     for jobs, risk, spread in sizes.some([(jobs, risk, spread) for jobs in (20, 50, 200) for risk in (1, 5, 25) for spread in (0.05, 2.0)]):
-        trials = Trials(f"{jobs} earlier jobs, risk {risk} %, log-normal, sigma {spread:g}", nominal=0.95)
+        trials = Trials(f"{jobs} earlier jobs, risk {risk} %, log-normal runtimes, sigma {spread:g}", nominal=0.95)
         random = np.random.default_rng([jobs, risk])
         for _ in range(sizes.many(20_000 if spread > 1 else 2000)):
             logs = random.normal(size=jobs) * spread
@@ -64,7 +64,7 @@ def advised(sizes: Sizes) -> list[Trials]:
     """The same of the request that a letter advises: the one of several that earlier jobs, advised in turn, would have kept."""
     found = []
     for jobs, spread in sizes.some([(jobs, spread) for jobs in (20, 50, 200) for spread in (0.3, 1.0)]):
-        trials = Trials(f"{jobs} earlier jobs, log-normal, sigma {spread:g}", nominal=0.95)
+        trials = Trials(f"{jobs} earlier jobs, log-normal runtimes, sigma {spread:g}", nominal=0.95)
         random = np.random.default_rng(jobs)
         for _ in range(sizes.many(2000)):
             runtime = np.ceil(3600 * np.exp(random.normal(size=jobs) * spread)).astype(np.int64)

@@ -84,7 +84,7 @@ def autoregressive(sizes: Sizes) -> list[Trials]:
     found = []
     for correlation in sizes.some((0.0, 0.2, 0.5, 0.8)):
         for weeks in (20, 52, 104):
-            trials = Trials(f"AR(1) weeks, correlation {correlation}, {weeks} weeks")
+            trials = Trials(f"autoregressive weeks, correlation of neighbours {correlation}, {weeks} weeks")
             random = np.random.default_rng(weeks)
             for _ in range(sizes.many(1000, 300)):
                 values = np.empty(weeks)
@@ -123,7 +123,8 @@ def logs_of_its_weeks(sizes: Sizes) -> list[Trials]:
     """The difference in mean wait in one further log made of the same weeks, and the model's own difference."""
     count, weeks = 5, 20
     further, own = (
-        Trials(f"load 0.7, {count} logs: {what}", (count - 1) / (count + 1)) for what in ("one more such log", "the model's own")
+        Trials(f"load 0.7, {count} logs: {what}", (count - 1) / (count + 1))
+        for what in ("one more resampled log", "another log of the model")
     )
     own.meant = False
     runs = [runs_of(0.7, seed, weeks) for seed in range(sizes.many(40, 20))]

@@ -32,7 +32,7 @@ NAMES = {
     "learn.windows": "change by an agent",
     "learn.seeds": "change by one more agent",
 }
-"""What the documentation calls each kind of interval; results of the experiments have a further word after a colon."""
+"""The names of the kinds of intervals in the documentation; names of experiments have a further word after a colon."""
 
 
 def coverage(what: str, file: Path = FILE) -> str:

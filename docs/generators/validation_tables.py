@@ -50,9 +50,10 @@ def theory(result: Numbers) -> str:
     beyond = [f"{100 * sum(value > limit for value in off) / len(off):.0f} %" for limit in (1, 2, 3)]
     return (
         f"{passed} of {len(lines)} values are within {result['limit']} standard errors of theory, each from {result['seeds']} "
-        f"independent replications of {result['jobs']:,} jobs. {beyond[0]}, {beyond[1]} and {beyond[2]} of the values differ by more than "
-        f"1, 2 and 3 standard errors (expected by chance: 32 %, 5 % and 0.5 %). The largest deviation is {worst['queue']} at load {worst['load']}, "
-        f"{worst['what']}: {worst['deviation']:+.1f}. Among this many values, a correct engine would exceed {bonferroni:.1f} in at most "
+        f"independent replications of {result['jobs']:,} jobs. The deviation exceeds 1, 2 and 3 standard errors for {beyond[0]}, "
+        f"{beyond[1]} and {beyond[2]} of the values (expected by chance: 32 %, 5 % and 0.5 %). The largest deviation is "
+        f"{worst['queue']} at load {worst['load']}, {worst['what']}: {worst['deviation']:+.1f}. "
+        f"Among this many values, a correct engine would exceed {bonferroni:.1f} in at most "
         "5 % of such tables (Bonferroni, Student's t); the limit here is stricter. The seeds are fixed, so a repetition gives the same "
         "numbers."
     )

@@ -101,7 +101,7 @@ def gantt(
 ) -> Axes:
     """Draw jobs as rectangles of processors and time, shaded by how they started.
 
-    `begin`, `end`: seconds from the start of the log; without them a stretch of a hundred jobs or so in which backfilling shows. The
+    `begin`, `end`: seconds from the start of the log; without them, a period of about a hundred jobs with backfilling. The
     simulation counts processors only: the places drawn are chosen so that jobs stay in one piece where they can.
     """
     check_schedules([schedule])
@@ -214,7 +214,7 @@ def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None 
 
 
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
-    """Return a new figure with axes in the style of these ones, to draw several on: the figure, and the axes from `Figure.subplots`.
+    """Return a new figure with axes in the style of these figures, to draw several on: the figure, and the axes from `Figure.subplots`.
 
     `height`: inches, without it as usual for the width of a panel. `options` go to `Figure.subplots`.
     """

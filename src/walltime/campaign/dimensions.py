@@ -85,7 +85,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("estimates", str, "user", "estimates used by the scheduler", parse_estimates),
         Dimension("predictor", str, None, "predictor of runtimes, from jobs that have ended", parse_predictor),
         Dimension("believe", str, "regular", "where predictions are used", parse_belief),
-        Dimension("correction", str, "tsafrir07", "new expected runtime of a job that outlives its prediction", parse_correction),
+        Dimension("correction", str, "tsafrir07", "new expected runtime of a job that exceeds its prediction", parse_correction),
         Dimension("history", str, "simulation", "source of the predictor's history", values=Field(known=tuple(HISTORIES))),
         Dimension("machine", str, None, "a machine of several pools: a file like machine.toml, relative to the plan's folder"),
         Dimension("overrun", str, "kill", "treatment of jobs that run longer than requested", values=Field(known=OVERRUN)),

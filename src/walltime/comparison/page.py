@@ -42,10 +42,10 @@ def write_comparison_page(
 
     The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all. `live`: with
     scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and in browsers without
-    scripts, the page is smaller, and its figures stand still. `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences
+    scripts, the page is smaller, and its figures are static. `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences
     to add under "Caveats". `settings`: further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as
     `command` the command line, a string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page marks
-    the differences that shaking the log can undo. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and
+    the differences that shaking the log may reverse. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and
     machine, PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
     _check(schedules)

@@ -37,7 +37,7 @@ class Mualem01(EstimateModel):
     under_factor: Annotated[float, Field(above=0, most=1)] = 0.99
     """factor of the runtime of such a job"""
     short: Annotated[int, Field(least=0)] = 90
-    """jobs below this many seconds are short"""
+    """jobs with a runtime below this, s, are short"""
     short_factor: Annotated[float, Field(least=1, most=1_000_000)] = 10.0
     """factor of the estimates of short jobs"""
     cap: Annotated[int, Field(least=1)] = 24 * 3600

@@ -83,7 +83,7 @@ class Overtaker:
     """A job that arrived later and started earlier.
 
     `how`: one of `HOW`. `head`: the job at the head of the queue then. `delay`: seconds by which this moved back the head's real shadow
-    time, at which it would have started if no other job did and all running jobs ended at their real ends (Tsafrir & Feitelson 2006,
+    time, at which it would have started if no other job had, and all running jobs had ended at their real ends (Tsafrir & Feitelson 2006,
     section V).
     """
 

@@ -24,9 +24,9 @@ from walltime.wording import counted, sanitize
 class InferredRule:
     """An accepted rule: its text, the evidence, and its gain in agreement on held-out folds.
 
-    `gain`: F1 of prompt starts in the held-out folds with the rule minus without, at its turn (for overheads: starts within 30 s). `error`:
-    its standard error, a jackknife over weeks. `better`, `worse`: the number of held-out weeks with a gain or a loss. `since`, `until`: the
-    times of the log between which it applies, s, None for always.
+    `gain`: F1 of prompt starts in the held-out folds with the rule minus without, when it was tried (for overheads: starts within 30 s).
+    `error`: its standard error, a jackknife over weeks. `better`, `worse`: the number of held-out weeks with a gain or a loss. `since`,
+    `until`: the times of the log between which it applies, s, None for always.
     """
 
     kind: str
@@ -82,9 +82,9 @@ class Inference:
     """The rules of a site, inferred from its log.
 
     `machine`: the machine with all rules. `before`, `after`: held-out scores under the plain policy and with all rules; `hindsight`: also
-    with the times at which jobs became eligible, known only from the record. `free`: free simulations: on the plain machine; with the
-    rules; with the rules against themselves with submissions shaken by 30 s, the best that any simulation can reach; and with the rules and
-    those times. `delay`: s from a proposal to the recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`: the
+    with the times at which jobs became eligible, known only from the record. `free`: complete simulations: on the plain machine; with
+    the rules; with the rules against its own shaken copy (30 s), the best that any simulation can reach; and with the rules and those
+    times. `delay`: s from a proposal to the recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`: the
     step at which the search was interrupted. `held`: seconds from submission to eligibility, by number, of the jobs that in hindsight were
     not eligible at submission. `groups`: held-out agreement with the rules by class, user and month. `order`: how well orders predict which
     of the possible jobs starts, None with too few choices. The outages are those in the log, known in hindsight.

@@ -83,7 +83,7 @@ class Pool:
     procs: Annotated[int, Field(least=1)]
     """processors of each node"""
     second: Annotated[int, Field("{second}", least=0)] = 0
-    """units of the second resource of each node, under its name"""
+    """units of the second resource on each node, under the name of the resource"""
     memory: Count = 0
     """memory of each node (MB) where the second resource is another one; 0 for no limit"""
     weight: Count = 1
@@ -91,7 +91,7 @@ class Pool:
     features: tuple[str, ...] = ()
     """the features of each node, which jobs request as constraints (column `constraints`)"""
     gpu_type: str = ""
-    """the type of its GPUs, which jobs request (column `requested_gpu_type`)"""
+    """the type of each node's GPUs, which jobs request (column `requested_gpu_type`)"""
 
     def __post_init__(self) -> None:
         _check(self, f"pool {self.name!r}")
@@ -113,15 +113,15 @@ class Partition:
     job_factor: int = 1
     """the partition's part of a job's priority, as Slurm's PriorityJobFactor"""
     widest: Annotated[int | None, Field(least=1)] = None
-    """the most processors of a job without a partition in the log; it goes to the first partition that accepts it"""
+    """maximum number of processors of jobs without a partition in the log; such jobs go to the first partition that accepts them"""
     longest: Annotated[int | None, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = None
-    """the longest request of such a job (s)"""
+    """the longest request of jobs without a partition (s)"""
     least_loaded: bool = False
     """whether Slurm's scheduling takes the nodes with the largest share of free processors first, as with LLN=YES"""
     since: Time | None = None
-    """the earliest submission of such a job"""
+    """the earliest submission of jobs without a partition"""
     until: Time | None = None
-    """the latest submission of such a job"""
+    """the latest submission of jobs without a partition"""
     preempt: PreemptMode = "off"
     """under Slurm's scheduling, whether jobs of partitions with a higher tier may preempt its jobs: `off`, `cancel` or `requeue`"""
     grace: Length = 0
@@ -134,12 +134,12 @@ class Share:
 
     account: Name
     user: Name | None = None
-    """none for the account itself"""
+    """a user of the account; without it, the account itself"""
     parent: Name | None = None
-    """the account that it belongs to, none for the top"""
+    """the account to which this account belongs; without it, the top"""
     shares: Count = 1
     priority: Count | None = None
-    """its part of a job's priority, as Slurm's Priority of associations; without it, that of the account, or of the parent"""
+    """its part of a job's priority, as Slurm's Priority of associations; without it, the priority of the account, or of the parent"""
 
     def __post_init__(self) -> None:
         _check(self, f"share of {self.user or self.account!r}")
@@ -153,7 +153,7 @@ class Qos:
     priority: int = 0
     """its part of a job's priority"""
     usage_factor: Annotated[float, Field(least=0)] = 1.0
-    """the factor of its jobs' use in the past use of their users and accounts, as Slurm's UsageFactor"""
+    """factor by which its jobs count in the past use of their users and accounts, as Slurm's UsageFactor"""
     no_reserve: bool = False
     """whether Slurm's backfill reserves no nodes for its jobs, as with the flag NoReserve"""
     preempts: tuple[str, ...] = ()
@@ -233,7 +233,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Limit:
-    """The most that may run at once for each user, group, queue, partition, job array, size or request, or combination of these."""
+    """A maximum of running jobs or resources for each user, group, queue, partition, job array, size, request or combination of these."""
 
     by: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=_names)] = ("user",)
     """the columns whose values are counted separately: user, group, queue, partition, array_job, procs, requested, or none, `[]`"""
@@ -244,7 +244,7 @@ class Limit:
     procs: int | None = None
     """maximum number of processors of running jobs"""
     second: Annotated[int | None, Field("{second}")] = None
-    """maximum number of units of the second resource, under its name"""
+    """maximum number of units of the second resource, under the name of the resource"""
     only: tuple[str, ...] = ()
     """only these values of the first column in `by`, such as some users, by their names or numbers in the log; without it, all"""
     among: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
@@ -279,14 +279,14 @@ class Limit:
 
 @dataclass(frozen=True)
 class Note:
-    """A feature that this description of a machine leaves out, or an approximation."""
+    """A feature that this file leaves out or approximates."""
 
     text: Name
     """a sentence, or what shows the feature"""
     feature: str = ""
     """a feature of the site's scheduler that is not modelled; answers name it, with the share of the work that requests it"""
     above: Mapping[str, int] = field(default_factory=dict, hash=False)
-    """only jobs of these partitions that request more per processor (MB of memory, or 0) request the feature; without it, all jobs"""
+    """by partition, the memory per processor (MB, or 0) above which a job requests the feature; without it, all jobs request it"""
 
     def __str__(self) -> str:
         """Return the note as a sentence."""

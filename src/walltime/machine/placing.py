@@ -56,15 +56,23 @@ REPEATED_FOR = 4 * PERIODS["WEEKLY"]
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The needs of a workload's jobs on a machine besides their processors, one entry per job in order of arrival.
+    """The needs of a workload's jobs on a machine, other than processors.
 
-    `partition`: its number; `second`: units of the second resource; `since`: the start of a job that runs at the beginning, NEVER for
-    others (int64). `after`: the jobs that must end before, by index; `limits_of`: the limits to which the job counts. `limits`: the most
-    jobs, processors and second resource of each; `outages`: pool, processors, second resource, begin, end, known from (s). `windows`:
-    hours in which jobs do not start; `windows_of`: those of each job. `reservation`: the number of each job's reservation from 1 on, by
-    the order of names in the machine; 0 for none. `reservations`: the number of each of the machine's tables, its begin, end and known
-    from, s, once for each time. `licences`: the names of those that the last limits are of. `run_seconds`: of each limit, the most
-    processor-seconds that its running jobs may have until their limits; empty without such limits.
+    Fields with one entry per job, in order of arrival:
+
+    * `partition`: the number of its partition, int64; `second`: its units of the second resource, int64
+    * `since`: the start (int64 s) of a job that is already running at the beginning, NEVER for other jobs
+    * `after`: the indices of the jobs that must end first; `limits_of`, `windows_of`: the limits and windows that apply to it
+    * `reservation`: the number of the reservation that it requests, from 1 on in the machine's order of names; 0 for none
+
+    Fields of the machine:
+
+    * `limits`: of each, the maximum number of jobs, of processors, and of units of the second resource
+    * `licences`: names of the licences that the last of these limits represent
+    * `run_seconds`: of each limit, the maximum of processor-seconds that its running jobs have left; empty without such limits
+    * `outages`: of each, its pool, processors, second resource, begin, end, and the time from which it is known (s)
+    * `windows`: hours in which jobs do not start
+    * `reservations`: of each period of each table, the table's number, begin, end, and the time from which it is known (s)
     """
 
     machine: Machine
@@ -95,10 +103,10 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
     `extends`: whether jobs that run longer than requested are planned for their runtime.
 
-    Columns of the workload that are read, besides the second resource's: `partition` (by the log's names, else by the number as a name),
-    `depends_on` and `depends_on_success` (job numbers); `singleton` (1: after all earlier jobs of the same user and executable). Also
-    `array_job` and `array_limit` (the most tasks of the array that run), and `running_since` (s; the job runs at the beginning). Dropped
-    and changed jobs are counted in `origin`, by PLACING_RULES.
+    The function reads the column of the second resource, `partition` (by the log's names, else by the number as a name), `depends_on`
+    and `depends_on_success` (job numbers), and `singleton` (1: after all earlier jobs of the same user and executable). It also reads
+    `array_job`, `array_limit` (the maximum of running tasks), and `running_since` (s; the job runs at the beginning). Dropped and changed
+    jobs are counted in `origin`, by PLACING_RULES.
     """
     workload = apply_eligible_times(workload, machine)
     partition, known = _partitions(workload, machine)

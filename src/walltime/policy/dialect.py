@@ -31,7 +31,7 @@ class Dialect(Specification):
     coincident: Coincident = "batch"
     """simultaneous events: one pass after all of them, or one after each"""
     expiry: Expiry = "pass"
-    """when a running job outlives its prediction: an immediate pass, or none until the next event"""
+    """when a running job exceeds its prediction: an immediate pass, or none until the next event"""
     arrivals: Literal["all", "fitting"] = "all"
     """EASY with predictions and backfilling in queue order: a pass at all arrivals, or only if the job fits"""
     decisions: Literal["revised", "committed"] = "revised"

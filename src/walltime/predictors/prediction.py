@@ -69,7 +69,7 @@ parse_belief = BELIEFS.parse
 
 @dataclass(frozen=True)
 class Correction(Specification):
-    """The new expected runtime of a running job that has outlived its prediction.
+    """The new expected runtime of a running job that has exceeded its prediction.
 
     `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
     of `increments`; after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
@@ -149,7 +149,7 @@ class Prediction(Specification):
     believe: Belief = REGULAR
     """the uses of predictions; other uses take user estimates"""
     correction: Correction = BY_INCREMENTS
-    """the new expected runtime of a job that outlives its prediction; each correction is an event, followed by a pass"""
+    """the new expected runtime of a job that exceeds its prediction; each correction is an event, followed by a pass"""
     history: Literal["simulation", "log"] = "simulation"
     """source of the job ends from which the predictor learns; the `log` must have wait times"""
 

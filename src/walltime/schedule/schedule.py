@@ -58,16 +58,21 @@ class Schedule:
 
     If the jobs were given in another order, `schedule.workload.in_given_order` restores it for an array.
 
-    `start, end`: int64 seconds. `runtime`: int64 seconds, the effective runtime (killed at its limit under `kill`). `kind`: uint8, a
-    `Kind`. `reserved_start`: int64 seconds, the start of the job's first reservation, -1 without one. `submitted`: int64 seconds, the
-    submit times if they depend on the schedule (feedback), else None. `seconds`: duration of the stages of the run. `dynamics`: the effects
-    of backfilling, None unless requested. `predictions`: None without a predictor. `engine`: `kernel` or `reference`; `simulated_on`: the
-    simulated kind of machine, `number`, `pools` or `nodes`; pools that are only a number of processors for these jobs are simulated as one.
-    `dialect`: the interpretations of the papers. On a machine with several pools, `placement`: the jobs' needs; `given`: processors and
-    units of the second resource that each job had in each pool, int64, shape (jobs, pools, 2). Under Slurm's scheduling, `slots`: the jobs'
-    shares of nodes, four int64 arrays: the job's index, the node, processors, units of the second resource; `limit`: the jobs' limits,
-    int64 s, None if these are the requests. Also `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued
-    job has the times of its last run, and waits until then.
+    The fields, with one entry per job in arrays; times are int64 seconds:
+
+    * `start`, `end`; `runtime`: the effective runtime, at most the kill limit with `overrun="kill"`; `kind`: uint8, a `Kind`
+    * `reserved_start`: the start of the job's first reservation, -1 without one
+    * `submitted`: the submit times if they depend on the schedule (feedback), else None
+    * `dialect`: the interpretations of the papers; `dynamics`: the effects of backfilling, None unless requested
+    * `predictions`: None without a predictor; `seconds`: the duration of each stage of the run; `engine`: `kernel` or `reference`
+    * `simulated_on`: the simulated kind of machine, `number` (of processors), `pools` or `nodes`; pools that act as a single one for these
+      jobs are simulated as `number`
+    * `placement`: the jobs' needs on a machine with several pools; `given`: the processors and units of the second resource that each job
+      has in each pool, int64, shape (jobs, pools, 2)
+    * `slots`: the jobs' shares of nodes under Slurm's scheduling, four int64 arrays: the job's index, the node, processors, and units of
+      the second resource; `limit`: the jobs' limits, None if they equal the requests
+    * `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued job has the times of its last run, and its
+      wait ends at the start of that run.
     """
 
     workload: Workload
@@ -222,7 +227,7 @@ class Schedule:
         return None if recorded is None else metrics.recorded_waits(recorded[mask], self.wait[mask])
 
     def recorded_by(self, by: str, trim: str = "none") -> list[dict[str, Any]]:
-        """Return the same for groups of jobs (see `breakdown`; months by submission): rows of `group`, `jobs` and averages.
+        """Return `recorded` for groups of jobs (see `breakdown`; months by submission): rows of `group`, `jobs` and averages.
 
         Empty if the log records no waits, or describes the group of no job.
         """
@@ -316,7 +321,7 @@ class Schedule:
         return table_of_jobs(self.workload, self.columns())
 
     def to_pandas(self) -> Any:
-        """Return the same as a pandas table; needs pandas (`pip install walltime[pandas]`)."""
+        """Return `table` as a pandas data frame; needs pandas (`pip install walltime[pandas]`)."""
         import pandas as pd
 
         return pd.DataFrame({column.name: column.to_numpy() for column in self.table()})

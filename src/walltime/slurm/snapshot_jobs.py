@@ -44,11 +44,11 @@ class SnapshotJob:
     """A running or waiting job. Times are Unix times, lengths are in s, and unknown values are None.
 
     `job`: its number; the array's number for a task that has not been split off. `array`, `task`: the array and the task's number.
-    `reservation`: the one that it requests. `limit`: None for no limit. `nodes`: the fewest. `start`: when a running job started.
-    `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the nodes are open;
-    `cpu_memory_mb`: for each processor, 0 for a request in total. `gpu_type`: of its GPUs; `constraints`: on the features of nodes, as in
-    Slurm. `array_limit`: the most tasks of the array that run at a time, 0 for any number. `left_out`: why the job is not simulated, a name
-    of SNAPSHOT_RULES; empty if it is.
+    `reservation`: the one that it requests. `limit`: None for no limit. `nodes`: the minimum number. `start`: when a running job started.
+    `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if any nodes will do;
+    `cpu_memory_mb`: for each processor, 0 for a request in total. `gpu_type`: type of its GPUs; `constraints`: on the features of nodes,
+    as in Slurm. `array_limit`: maximum number of running tasks of the array, 0 for no maximum. `left_out`: why the job is not simulated,
+    a name of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int

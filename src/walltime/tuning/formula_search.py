@@ -201,11 +201,11 @@ def search_orders(
     """Search for a queue order that is good on all of these logs, without a longer maximum wait than EASY's.
 
     The search minimises `objectives.merit`, the mean over the logs, from all `STARTS` at once: each step tries all `neighbours` of a
-    formula, with weights by CMA-ES. A larger formula must gain more than the 90 % interval over the parts, or this climb ends; a smaller
-    one is accepted without a loss. The result is the step, with a limit, of the lowest mean bounded slowdown on the later jobs without a
-    longer maximum wait than EASY's. `options`: the fields of `SearchSettings`. `store`: a folder for evaluations, from which an
-    interrupted search resumes. `progress` is called with the number of evaluations and the best formula, or `CHOOSING`. Raises
-    PolicyError for invalid settings, and WorkloadError without a log, or for one of under 50 jobs.
+    formula, with weights by CMA-ES. A larger formula must gain more than the 90 % interval over the parts, or the search
+    from this start ends; a smaller one is accepted without a loss. The result is the step with a limit that has the lowest mean bounded
+    slowdown on the later jobs, without a longer maximum wait than EASY's. `options`: the fields of `SearchSettings`. `store`: a folder for
+    evaluations, from which an interrupted search resumes. `progress` is called with the number of evaluations and the best formula, or
+    `CHOOSING`. Raises PolicyError for invalid settings, and WorkloadError without a log, or for one of under 50 jobs.
     """
     settings = SearchSettings(**options)
     if settings.optimiser == "cma":

@@ -39,23 +39,23 @@ class Cost(Averages):
     idle: float
     """node-hours not used"""
     cut_jobs: int
-    """killed earlier than today, at a shorter limit"""
+    """number of jobs that are killed earlier than today, at a shorter limit"""
     cut: Sequence[str]
-    """their users, the most lost work first"""
+    """users of these jobs, the most lost work first"""
     lost_jobs: int
-    """that no longer fit, and are left out"""
+    """number of jobs that no longer fit and are left out"""
     lost: Sequence[str]
-    """their users"""
+    """users of these jobs"""
     rules: Mapping[str, int]
     """number of jobs left out, by rule"""
     work_lost_hours: float
     """today's node-hours of the jobs killed earlier or left out: a killed job loses all its work, unless it keeps checkpoints"""
     work_lost: float
-    """their share of today's node-hours"""
+    """share of today's node-hours of the jobs killed earlier or left out"""
     stranded_jobs: int = 0
-    """that exceed a new limit by themselves: the site would never start them; they run here, and the limit does not apply to them"""
+    """number of jobs that exceed a new limit by themselves: a site would never start them; here they run, exempt from the limit"""
     stranded: float = 0.0
-    """their share of today's node-hours"""
+    """share of today's node-hours of the stranded jobs"""
     users_worse: int = 0
     """users whose measured jobs wait longer in total, or lose jobs"""
 

@@ -35,7 +35,7 @@ NO_WAITS = "The log records no waits, so the simulation cannot be compared with 
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """Today's schedule, and the effect of each change; the last effect is of all together if that was asked for.
+    """Today's schedule, and the effect of each change; with `together`, the last effect covers all changes at once.
 
     `measured`: the measured jobs, bool, the same for every setting. `calibration`: None if the log records no waits.
     """

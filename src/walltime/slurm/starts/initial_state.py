@@ -34,12 +34,14 @@ LATEST_WEEKS = 10
 
 @dataclass(frozen=True, eq=False)
 class InitialState:
-    """The simulated jobs of a snapshot, the history's jobs from which others are drawn, and the machine.
+    """The simulated jobs of a snapshot, the past jobs from which arrivals and runtimes are drawn, and the machine.
 
-    Times are s from `zero`, a Unix time. `jobs`: the snapshot's jobs, first the running ones, then the waiting ones by priority.
-    `workload`: these and then the jobs of the recent past, placed on the machine, all submitted at `now`; `placement`, `demands`: what they
-    need; `nodes`: the machine's, None except under Slurm's scheduling, as `demands`. `submit`: of the snapshot's jobs, s; `recent`: of the
-    others, s, ascending. `history`: all jobs that had ended, and `ended`: when, s. `lost`: the snapshot's jobs that do not fit the machine.
+    Times are s after `zero`, a Unix time; `now` is the time of the snapshot.
+
+    * `jobs`: the snapshot's jobs, first the running ones, then the waiting ones by priority; `submit`: their submissions
+    * `workload`: these jobs, then those of the recent past (submissions: `recent`, ascending), all submitted at `now`; `placement`: needs
+    * `demands`, `nodes`: requests on nodes, and the machine's nodes; None except under Slurm's scheduling
+    * `history`: all jobs that had ended, at the times `ended`; `lost`: the jobs of the snapshot that do not fit the machine
     """
 
     zero: int

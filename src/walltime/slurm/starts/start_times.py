@@ -34,9 +34,9 @@ class StartTime:
     """The predicted start of a waiting job. Unix times; None for never.
 
     `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, if there is one. `by_limits`: the
-    start if every job runs to its limit and none arrives. `alike`: the columns by which the similar jobs were chosen from whose runtimes
-    its own was drawn; None if there were too few, so that it runs to its limit; `prediction` alone if it was drawn around a prediction.
-    `pending`: why it waits.
+    start if every job runs to its limit and none arrives. `alike`: the columns that define the
+    similar past jobs from which its runtime is drawn; None if there are too few, so that it runs to its limit. It is `prediction` alone if
+    the runtime is drawn around a prediction. `pending`: why it waits.
     """
 
     job: SnapshotJob
@@ -180,7 +180,7 @@ def start_quantiles(starts: Array) -> Array:
 class Reasons:
     """The reasons of a job's wait: sentences, and for how long (s from the snapshot on) each obstacle held it back.
 
-    They hold if all jobs run for the median runtime of similar jobs, and none arrive.
+    They assume that every job runs for the median runtime of similar jobs, and that no job arrives.
     """
 
     job: str
