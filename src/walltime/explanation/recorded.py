@@ -46,7 +46,7 @@ class RecordedExplanation:
 
     `ahead`: jobs for the same pools that had been submitted earlier and waited when it was submitted. `overtaken_by`: jobs for the same
     pools that were submitted later and started earlier. `running`: jobs there that ran at its submission, the largest first. `instants`:
-    what was free while it waited.
+    what was free while it waited. `partition`: empty if the machine has only one.
     """
 
     job: int
@@ -73,11 +73,16 @@ class RecordedExplanation:
         free = counted(first.procs, "processor") + (
             f" and {amount_of(first.second, self.resource)}" if self.second and first.second is not None else ""
         )
-        texts.append(("at submission", f"{free} free in its partition; {counted(self.ahead, 'job')} ahead of it"))
+        texts.append(("at submission", f"{free} free{self._where}; {counted(self.ahead, 'job')} ahead of it"))
         for label, jobs, after in (("running then", self.running, False), ("overtaken by", self.overtaken_by, True)):
             if jobs:
                 texts.append((label, f"{counted(len(jobs), 'job')}: {self._listed(jobs, after)}"))
-        return Facts(f"Job {self.job}: {size} in the partition {self.partition}; {waited} in the log ({self.when})", texts)
+        where = f" in the partition {self.partition}" if self.partition else ""
+        return Facts(f"Job {self.job}: {size}{where}; {waited} in the log ({self.when})", texts)
+
+    @property
+    def _where(self) -> str:
+        return " in its partition" if self.partition else ""
 
     @property
     def reason(self) -> str:
@@ -109,7 +114,7 @@ class RecordedExplanation:
         ]
         columns = ["after", "processors free", *([f"{'GPUs' if self.resource == 'gpus' else self.resource} free"] if second else [])]
         rest = len(self.instants) - MOST_ROWS
-        return Table(columns, rows, "Free in its partition, as recorded", f"{rest:,} more rows with --json." if rest > 0 else "")
+        return Table(columns, rows, f"Free{self._where}, as recorded", f"{rest:,} more rows with --json." if rest > 0 else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation, ready for JSON."""
@@ -148,13 +153,13 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
         return tuple(RecordedJob(*map(int, value)) for value in values)
 
     changes = [i for i in range(free.shape[1]) if i == 0 or (free[:, i] != free[:, i - 1]).any()]
-    partition = placement.machine.partitions[int(placement.partition[k])].name
+    partitions = placement.machine.partitions
     return RecordedExplanation(
         job=job,
         wait=wait,
         procs=int(placed.procs[k]),
         second=int(placement.second[k]),
-        partition=partition,
+        partition=partitions[int(placement.partition[k])].name if len(partitions) > 1 else "",
         causes={cause: round(value) for cause, value in zip(CAUSES, seconds.tolist(), strict=True)},
         ahead=int((sharing & earlier & (start > begin)).sum()),
         running=others(ran[np.argsort(-placement.second[ran] * 10**9 - placed.procs[ran], kind="stable")]),

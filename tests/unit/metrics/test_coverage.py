@@ -202,7 +202,7 @@ def test_tables__say_what_was_stored(monkeypatch, tmp_path):
     assert "| never | 90 |  | 0 | 100 %: a lasting queue |" in measured
     assert "another log" not in measured
     assert "| another log | 90 | 50 ± 16 | 10 |  |" in apart
-    assert all(f"| `{name}` |" in tables.kinds() for name in KINDS)
+    assert all(f"| {tables.NAMES[name]} |" in tables.kinds() for name in KINDS)
     assert all(f"| **{of}** |" in tables.scopes() for of in SCOPES)
 
 
