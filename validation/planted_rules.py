@@ -29,7 +29,7 @@ from walltime.estimates import parse_estimates
 from walltime.inference import infer
 from walltime.inference.inference import Inference
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window
-from walltime.machine.machine import DAYS
+from walltime.machine.tables import DAYS
 from walltime.workload import Workload
 from walltime.workload.models import MODELS
 from walltime.workload.users import with_users

@@ -11,8 +11,8 @@ from walltime.engine.problem import CHARGE, NodeDemands, Nodes, OarSettings, Pre
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
-from walltime.machine.machine import Pool, Share, numbers_of
 from walltime.machine.placing import NEVER, qos_factors, qos_values
+from walltime.machine.tables import Pool, Share, numbers_of
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
 from walltime.policy.slurm import RESOURCES, SlurmSettings, weights_of

@@ -14,7 +14,7 @@ from tests.strategies import by_the_clock
 from walltime.engine.interface import agenda
 from walltime.errors import EngineError
 from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, Window, read_machine, windows
-from walltime.machine.machine import DAYS
+from walltime.machine.tables import DAYS
 from walltime.workload import Origin, Workload
 
 HOUR, DAY = 3600, 86_400

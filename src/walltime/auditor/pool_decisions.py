@@ -13,8 +13,8 @@ import numpy as np
 from walltime.auditor.pool_passes import NEVER, POOL_JOB, POOL_STATE, PoolLists, PoolPlan, Pools, make_new_plan, update_plan
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.estimates import effective_times
-from walltime.machine.machine import next_tick
 from walltime.machine.placing import NEVER as NO_TIME
+from walltime.machine.tables import next_tick
 from walltime.policy import FCFS, Order, Policy
 from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction

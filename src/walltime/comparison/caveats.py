@@ -11,8 +11,8 @@ from walltime import metrics
 from walltime.comparison.answers import CLOSE, distinct
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
 from walltime.machine import HINDSIGHT, hindsight_note, omission_sentences, placing_notes
-from walltime.machine.machine import PERIODS
 from walltime.machine.placing import REPEATED_FOR
+from walltime.machine.tables import PERIODS
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark

@@ -114,9 +114,9 @@ def compare_dialects(
     """Simulate the schedulers under `papers`, under each interpretation alone, and under each dialect.
 
     `dialects`: only these, in addition to `papers`. `copies`: number of shaken copies of the log, simulated under `papers` to show how much
-    of a difference is chance; 0 for none. Interpretations that the compiled engine lacks run on the reference engine, which takes
-    seconds for 30,000 jobs. `progress` is called with the number of simulations done, of `dialect_runs` in all. Raises PolicyError for an
-    unknown dialect or scheduler, WorkloadError for an invalid workload.
+    of a difference is chance; 0 for none. `progress` is called with the number of simulations done, of `dialect_runs` in all. Some
+    interpretations run only on the reference engine, which takes seconds for 30,000 jobs. Raises PolicyError for an unknown dialect or
+    scheduler, WorkloadError for an invalid workload.
     """
     tasks = _tasks(schedulers, dialects)
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.machine.machine import DAY, DAYS, Window
+from walltime.machine.tables import DAY, DAYS, Window
 from walltime.metrics import busy_processors
 from walltime.workload import Array, Workload
 

@@ -32,7 +32,7 @@ from walltime.inference.queue_order import inferred_policy
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.inference.step_agreement import agreement_by
 from walltime.machine import Machine, Window
-from walltime.machine.machine import DAY
+from walltime.machine.tables import DAY
 from walltime.wording import counted, human_time
 from walltime.workload import Workload, check_workload
 

@@ -24,7 +24,7 @@ from walltime.inference.inference import InferredRule
 from walltime.inference.one_step import OneStep, SiteRules, one_step, prompt_within
 from walltime.inference.order_choice import OrderChoice
 from walltime.machine import NO_OVERHEAD, Limit, Machine, Outage, Overhead, Partition, Pool, Window
-from walltime.machine.machine import DAY
+from walltime.machine.tables import DAY
 from walltime.machine.windows import Hours, hours_of
 from walltime.metrics.recorded import rank_correlation
 from walltime.policy import Easy, Policy

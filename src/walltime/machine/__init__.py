@@ -10,18 +10,7 @@ if TYPE_CHECKING:
     from walltime.machine.held import reject_hindsight as reject_hindsight
     from walltime.machine.held import with_hindsight as with_hindsight
     from walltime.machine.held import write_held as write_held
-    from walltime.machine.machine import NO_OVERHEAD as NO_OVERHEAD
-    from walltime.machine.machine import Limit as Limit
     from walltime.machine.machine import Machine as Machine
-    from walltime.machine.machine import Note as Note
-    from walltime.machine.machine import Outage as Outage
-    from walltime.machine.machine import Overhead as Overhead
-    from walltime.machine.machine import Partition as Partition
-    from walltime.machine.machine import Pool as Pool
-    from walltime.machine.machine import Qos as Qos
-    from walltime.machine.machine import Reservation as Reservation
-    from walltime.machine.machine import Share as Share
-    from walltime.machine.machine import Window as Window
     from walltime.machine.machine import read_machine as read_machine
     from walltime.machine.machine import write_machine as write_machine
     from walltime.machine.omissions import omission_sentences as omission_sentences
@@ -30,5 +19,16 @@ if TYPE_CHECKING:
     from walltime.machine.placing import place as place
     from walltime.machine.placing import placing_notes as placing_notes
     from walltime.machine.placing import with_omissions as with_omissions
+    from walltime.machine.tables import NO_OVERHEAD as NO_OVERHEAD
+    from walltime.machine.tables import Limit as Limit
+    from walltime.machine.tables import Note as Note
+    from walltime.machine.tables import Outage as Outage
+    from walltime.machine.tables import Overhead as Overhead
+    from walltime.machine.tables import Partition as Partition
+    from walltime.machine.tables import Pool as Pool
+    from walltime.machine.tables import Qos as Qos
+    from walltime.machine.tables import Reservation as Reservation
+    from walltime.machine.tables import Share as Share
+    from walltime.machine.tables import Window as Window
 
 __getattr__, __dir__, __all__ = lazy(__name__)

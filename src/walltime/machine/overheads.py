@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from walltime.machine.machine import NO_OVERHEAD, Overhead, next_tick
 from walltime.machine.placing import NEVER, Placement
+from walltime.machine.tables import NO_OVERHEAD, Overhead, next_tick
 from walltime.workload import Array, Workload
 
 Time = TypeVar("Time", int, Array)

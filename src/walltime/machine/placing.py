@@ -12,8 +12,9 @@ import numpy as np
 from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
 from walltime.machine.held import apply_eligible_times
-from walltime.machine.machine import PERIODS, Limit, Machine, Outage, Partition, Qos, Reservation, numbers_of
+from walltime.machine.machine import Machine
 from walltime.machine.omissions import omissions, with_settings
+from walltime.machine.tables import PERIODS, Limit, Outage, Partition, Qos, Reservation, numbers_of
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.wording import human_percent

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.machine.machine import DAY, DAYS, Machine, Window, next_tick
+from walltime.machine.machine import Machine
+from walltime.machine.tables import DAY, DAYS, Window, next_tick
 from walltime.ragged import Ragged
 from walltime.workload import Array, Workload
 

@@ -13,7 +13,8 @@ from types import MappingProxyType
 
 from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
-from walltime.machine.machine import PREEMPT_MODES, Limit, Machine, Note, Outage, Partition, Pool, Qos, Reservation, Share, write_machine
+from walltime.machine.machine import Machine, write_machine
+from walltime.machine.tables import PREEMPT_MODES, Limit, Note, Outage, Partition, Pool, Qos, Reservation, Share
 from walltime.slurm.cluster_limits import LIMIT_FIELDS, LimitReader
 from walltime.slurm.features import NOTHING, Treatment, find_features
 from walltime.slurm.json_records import Record

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from walltime.machine.machine import Limit
+from walltime.machine.tables import Limit
 from walltime.slurm.features import NOTHING
 from walltime.slurm.json_records import Record
 from walltime.slurm.records import ClusterRecords, with_parents

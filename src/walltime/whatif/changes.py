@@ -13,7 +13,7 @@ from walltime.durations import seconds_of
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.machine import Limit, Machine, Partition, Share
-from walltime.machine.machine import LIMIT_COLUMNS, length_of
+from walltime.machine.tables import LIMIT_COLUMNS, length_of
 from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction

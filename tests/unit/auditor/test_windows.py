@@ -11,8 +11,8 @@ import walltime as wt
 from tests.strategies import examples
 from walltime.auditor.windows import SiteWindows
 from walltime.machine import Machine, Overhead, Partition, Pool, Window, place
-from walltime.machine.machine import DAYS
 from walltime.machine.overheads import scheduler_view
+from walltime.machine.tables import DAYS
 
 DAY = 86_400
 ZONES = (

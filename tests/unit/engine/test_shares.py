@@ -5,7 +5,7 @@ import pytest
 import walltime as wt
 from walltime.engine.reference.shares import FairShares
 from walltime.machine import Machine, Partition, Pool
-from walltime.machine.machine import Share
+from walltime.machine.tables import Share
 from walltime.node_demands import nodes_of, with_priorities
 from walltime.simulation.nodes import place_on_nodes
 
