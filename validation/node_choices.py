@@ -30,7 +30,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import walltime as wt
 from walltime.auditor.slurm_decisions import problem_of
-from walltime.engine.reference.nodes import NOTHING, Block, Given, SlurmJob, SlurmReference
+from walltime.engine.reference.nodes import NOTHING, Block, Given, SlurmJob
+from walltime.engine.reference.slurm import SlurmReference
 from walltime.policy import Slurm
 from walltime.simulation.nodes import place_on_nodes
 from walltime.slurm.cluster import read_cluster

@@ -10,7 +10,8 @@ import numpy as np
 
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.engine.problem import Problem
-from walltime.engine.reference.nodes import Free, Given, SlurmJob, SlurmReference
+from walltime.engine.reference.nodes import Free, Given, SlurmJob
+from walltime.engine.reference.slurm import SlurmReference
 from walltime.estimates import effective_times
 from walltime.machine.placing import NEVER
 from walltime.node_demands import problem_fields

@@ -9,7 +9,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.durations import seconds_of
-from walltime.engine.reference.nodes import SlurmReference
+from walltime.engine.reference.slurm import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, write_machine
 from walltime.node_demands import job_size, with_priorities

@@ -12,10 +12,10 @@ import numpy as np
 from walltime.engine.interface.choice import kind_of
 from walltime.engine.problem import Nodes, OarSettings, Observation, Outcome, Pools, Problem, State
 from walltime.engine.reference.first_fit import NodesReference
-from walltime.engine.reference.nodes import SlurmReference
 from walltime.engine.reference.number import Reference
 from walltime.engine.reference.oar import OarReference
 from walltime.engine.reference.pools import ClusterReference
+from walltime.engine.reference.slurm import SlurmReference
 
 Array = np.ndarray
 

@@ -17,6 +17,15 @@ def push(heap, size, rank, tie, job):
 
 
 @kernel
+def hasten(heap, job, rank):
+    """Move a job of a heap forward to a lower rank."""
+    i = 0
+    while heap[i].job != job:
+        i += 1
+    push(heap, i, rank, heap[i].tie, job)
+
+
+@kernel
 def pop(heap, size):
     """Remove the first job from a heap of `size` jobs, and return it."""
     first, last = heap[0].job, heap[size - 1]

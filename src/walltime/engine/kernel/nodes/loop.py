@@ -1,6 +1,6 @@
 """The event loop for Slurm's scheduling: a main scheduler at events, and a backfill scheduler in cycles, on single nodes.
 
-The rules, which reference/nodes.py states in plain Python:
+The rules, which reference/slurm.py and reference/nodes.py state in plain Python:
 
 * The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over.
 * The main scheduler runs when a job has come or ended, over the first `depth` jobs, and at every multiple of `interval` over all, if
@@ -41,12 +41,11 @@ from walltime.engine.kernel.nodes.plan import (
     refresh_earliest_starts,
     room_until,
 )
-from walltime.engine.kernel.nodes.preemption import free_candidates, is_any_exempt, may_preempt, preempt, restore_candidates
+from walltime.engine.kernel.nodes.preemption import free_candidates, is_any_exempt, lose_run, may_preempt, preempt, restore_candidates
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
 from walltime.engine.kernel.pools.memory import list_of
-from walltime.engine.problem import REQUEUE_DELAY
 
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
@@ -159,26 +158,8 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
     use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, traffic.tree, index)
-    if rules.preempts == 0 or not _lose(state, jobs, site, use, traffic, index):
+    if rules.preempts == 0 or not lose_run(state, jobs, site, use, traffic, index):
         submit_followers(state, jobs, traffic, index)
-
-
-@kernel
-def _lose(state, jobs, site, use, traffic, index):
-    """Record the run of a job that has ended, if it was preempted; return whether the job returns to the queue."""
-    job, own = jobs[index], site.classes[jobs[index].preemption]
-    state.preemptable -= own.preempted
-    if job.due != state.now:
-        return False
-    run = use.lost[state.lost]
-    run.job, run.start, run.end, run.requeued, run.kind = index, job.start, state.now, own.requeue, job.kind
-    state.lost += 1
-    if own.requeue > 0:
-        job.submit, job.runtime, job.start, job.due = state.now + REQUEUE_DELAY, job.whole_runtime, -1, NEVER
-        push(traffic.arrivals, state.arriving, job.submit, index, index)
-        state.arriving += 1
-        state.again += 1
-    return own.requeue > 0
 
 
 @kernel

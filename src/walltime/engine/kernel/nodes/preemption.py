@@ -1,14 +1,16 @@
-"""Preemption: running jobs that end early for a waiting job, their choice, and their lost runs; reference/nodes.py states the rules."""
+"""Preemption: running jobs that end early for a waiting job, their choice, and their lost runs; reference/slurm.py states the rules."""
 
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import count_between, mark
-from walltime.engine.kernel.heap import pop, push
+from walltime.engine.kernel.heap import hasten, pop, push
+from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.memory import CLOSED, USABLE
 from walltime.engine.kernel.nodes.plan import FIRST, NOT_MADE
 from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, shorten_use
+from walltime.engine.problem import REQUEUE_DELAY
 
 LAST = np.int64(1) << 40
 """More than the nodes of any job: the last job that must be preempted comes first when the others are put in order of their nodes."""
@@ -82,7 +84,7 @@ def _end_victims(state, jobs, index, site, use, plan, traffic, count):
             shorten_use(state, jobs, victims[k], use, plan, end)
             if other.start + other.runtime > end:
                 other.runtime, other.due = end - other.start, end
-                _hasten(traffic.ends, state.events, victims[k], end)
+                hasten(traffic.ends, victims[k], end)
             jobs[index].awaits = max(jobs[index].awaits, other.start + other.runtime)
             state.news = 1
 
@@ -155,16 +157,18 @@ def _free_candidate(state, jobs, use, place, end, sign):
 
 
 @kernel
-def _hasten(heap, size, job, rank):
-    """Move a job of a heap of `size` jobs forward to a lower rank."""
-    i = 0
-    while heap[i].job != job:
-        i += 1
-    tie = heap[i].tie
-    while i > 0:
-        parent = heap[(i - 1) // 2]
-        if parent.rank < rank or (parent.rank == rank and parent.tie <= tie):
-            break
-        heap[i].rank, heap[i].tie, heap[i].job = parent.rank, parent.tie, parent.job
-        i = (i - 1) // 2
-    heap[i].rank, heap[i].tie, heap[i].job = rank, tie, job
+def lose_run(state, jobs, site, use, traffic, index):
+    """Record the run of a job that has ended, if it was preempted; return whether the job returns to the queue."""
+    job, own = jobs[index], site.classes[jobs[index].preemption]
+    state.preemptable -= own.preempted
+    if job.due != state.now:
+        return False
+    run = use.lost[state.lost]
+    run.job, run.start, run.end, run.requeued, run.kind = index, job.start, state.now, own.requeue, job.kind
+    state.lost += 1
+    if own.requeue > 0:
+        job.submit, job.runtime, job.start, job.due = state.now + REQUEUE_DELAY, job.whole_runtime, -1, NEVER
+        push(traffic.arrivals, state.arriving, job.submit, index, index)
+        state.arriving += 1
+        state.again += 1
+    return own.requeue > 0
