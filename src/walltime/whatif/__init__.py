@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from walltime.whatif.calibration import calibrate as calibrate
     from walltime.whatif.calibration import machine_digest as machine_digest
     from walltime.whatif.calibration import read_calibration as read_calibration
-    from walltime.whatif.changes import Change as Change
-    from walltime.whatif.changes import parse_change as parse_change
+    from walltime.whatif.change import Change as Change
+    from walltime.whatif.change import parse_change as parse_change
     from walltime.whatif.effects import Cost as Cost
     from walltime.whatif.effects import Difference as Difference
     from walltime.whatif.effects import Effect as Effect

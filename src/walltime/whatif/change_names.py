@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from walltime.schedule.groups import round_time
-from walltime.whatif.changes import NO_LIMIT, Change, is_exclusive, length_in, max_time_of
+from walltime.whatif.change import NO_LIMIT, Change, is_exclusive, length_in, max_time_of
 
 
 def change_name(change: Change) -> str:
     """Return the name of the change in sentences.
 
-    >>> from walltime.whatif.changes import parse_change
+    >>> from walltime.whatif.change import parse_change
     >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8"):
     ...     print(change_name(parse_change(text)))
     10 % more nodes

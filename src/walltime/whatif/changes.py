@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from walltime.declared import DeclaredField, Field, keys_of, valid_options
-from walltime.durations import seconds_of
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.machine import Limit, Machine, Partition, Share
@@ -18,51 +17,30 @@ from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
 from walltime.predictors.registry import PREDICTORS
-from walltime.schedule.groups import round_time
 from walltime.simulation.specification import parse_scheduler
-from walltime.specification import Family, Specification, complete, describe_value, read_value
+from walltime.specification import Family, complete, describe_value, read_value
 from walltime.whatif.adjustment import parse_adjustment
+from walltime.whatif.change import (
+    ALL_SIGNS,
+    NO_LIMIT,
+    Change,
+    became,
+    check_sign,
+    count_of,
+    is_exclusive,
+    items_of,
+    length_in,
+    max_time_of,
+    names_of,
+)
 from walltime.whatif.setting import Setting
 from walltime.wording import shown
-from walltime.workload.filters import parse_seconds
 
-SPELLING = re.compile(r"\s*(?P<target>.+?)\s*(?P<sign>\+=|-=|\*=|=)\s*(?P<value>.*?)\s*", re.DOTALL)
 LISTS = ("SchedulerParameters", "PriorityFlags")
 """Settings of Slurm that are lists, so that single items can be added and removed."""
 SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one.setting))
 """Settings of Slurm that are modelled."""
-NO_LIMIT = ("unlimited", "infinite", "none")
-ALL_SIGNS = ("=", "+=", "-=", "*=")
 FACTOR = DeclaredField("factor", float, Field(least=0.01, most=100), 1.0)
-
-
-@dataclass(frozen=True)
-class Change(Specification):
-    """One change, such as `nodes+=10%`: what is changed, how, and the value; `str` gives the spelling."""
-
-    target: str
-    """what is changed"""
-    sign: str
-    """how: =, +=, -= or *="""
-    value: str
-    """the new value, or the amount"""
-
-    @property
-    def label(self) -> str:
-        """The spelling."""
-        return f"{self.target}{self.sign}{self.value}"
-
-    @property
-    def where(self) -> str:
-        """Its name in messages."""
-        return f"the change {shown(self.label)}"
-
-    def apply(self, setting: Setting) -> tuple[Setting, list[str]]:
-        """Return the changed setting, and sentences on what changed; raise PolicyError, in one line, for an invalid change."""
-        try:
-            return _apply(self, setting)
-        except WorkloadError as error:
-            raise PolicyError(f"{self.where}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -76,23 +54,6 @@ class Target:
     signs: tuple[str, ...]
     value: str
     meaning: str
-
-
-def parse_change(text: str | Change) -> Change:
-    """Return the change with this spelling; raise PolicyError without a target or a sign.
-
-    >>> change = parse_change("SchedulerParameters += bf_max_job_test=1000")
-    >>> change.target, change.sign, change.value, str(change)
-    ('SchedulerParameters', '+=', 'bf_max_job_test=1000', 'SchedulerParameters+=bf_max_job_test=1000')
-    """
-    if isinstance(text, Change):
-        return text
-    match = SPELLING.fullmatch(text) if isinstance(text, str) else None
-    if match is None or not match["value"]:
-        raise PolicyError(
-            f"{shown(text)} is not a change; write WHAT=VALUE, WHAT+=VALUE, WHAT-=VALUE or WHAT*=VALUE, such as nodes+=10%", "wrong_type"
-        )
-    return Change(match["target"], match["sign"], match["value"])
 
 
 def complete_change(text: str) -> list[str]:
@@ -123,13 +84,21 @@ def targets() -> list[str]:
     return [*OF_SETTING, *rows, "limit.new.by", *SETTINGS]
 
 
+def apply_change(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    """Return the changed setting, and sentences on what changed; raise PolicyError, in one line, for an invalid change."""
+    try:
+        return _apply(change, setting)
+    except WorkloadError as error:
+        raise PolicyError(f"{change.where}: {error}") from error
+
+
 def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     first, dot, rest = change.target.partition(".")
     if not dot:
         own = OF_SETTING.get(change.target.lower())
         if own is None:
             return _slurm(change, setting)
-        _only(change, *own.signs)
+        check_sign(change, *own.signs)
         return own.apply(change, setting)
     table = TABLES.get(first.lower())
     name, dot, key = rest.rpartition(".")
@@ -149,13 +118,6 @@ def signs_of(setting: str) -> tuple[str, ...]:
 
 def _unknown(change: Change) -> PolicyError:
     return PolicyError(f"{change.where}: unknown name {shown(change.target)}{valid_options(change.target, targets())}", "unknown_name")
-
-
-def _only(change: Change, *signs: str) -> None:
-    if change.sign not in signs:
-        raise PolicyError(
-            f"{change.where}: {change.target} must be changed with {' or '.join(signs)}, not with {change.sign}", "wrong_operator"
-        )
 
 
 # ---------------------------------------------------------------------- policy, load, users
@@ -222,11 +184,11 @@ def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
         names = ", ".join(f"pool.{pool.name}.nodes" for pool in pools)
         raise PolicyError(f"{change.where}: there are several pools; name one, as in {names}, or give a percentage", "ambiguous_pool")
     before = [pool.nodes for pool in pools]
-    after = _shared(_count(change, sum(before), len(pools)), before)
+    after = _shared(count_of(change, sum(before), len(pools)), before)
     changed = [replace(pool, nodes=nodes) for pool, nodes in zip(pools, after, strict=True)]
-    lines = [_became("the machine", "nodes", sum(before), sum(after))] if len(pools) > 1 else []
+    lines = [became("the machine", "nodes", sum(before), sum(after))] if len(pools) > 1 else []
     lines += [
-        _became(f"pool {pool.name}", "nodes", old, new)
+        became(f"pool {pool.name}", "nodes", old, new)
         for pool, old, new in zip(pools, before, after, strict=True)
         if old != new or len(pools) == 1
     ]
@@ -283,16 +245,16 @@ OF_LIMIT = {"qos": "queue", "account": "group", "cpus": "procs"}
 
 def _new_limit(change: Change, machine: Machine) -> tuple[Machine, list[str]]:
     """Add a limit: columns by which it counts, then what it limits and the values of columns for which it holds."""
-    _only(change, "=")
+    check_sign(change, "=")
     by: list[str] = []
     values: dict[str, Any] = {"among": {}}
-    for item in _items(change.value):
+    for item in items_of(change.value):
         name, equals, value = item.partition("=")
         name = OF_LIMIT.get(name.lower(), name.lower())
         if not equals:
             by += [name] if name != "none" else []
         elif name in ("jobs", "procs", "second", machine.second):
-            values["second" if name == machine.second else name] = _count(Change(change.target, "=", value), 0, 1)
+            values["second" if name == machine.second else name] = count_of(Change(change.target, "=", value), 0, 1)
         elif name in LIMIT_COLUMNS:
             values["among"][name] = (*values["among"].get(name, ()), value)
         else:
@@ -315,7 +277,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
             'set policy = "slurm" in the machine file',
             "change_without_effect",
         )
-    _only(change, *signs_of(name))
+    check_sign(change, *signs_of(name))
     told = _parameters(change, policy) if name.lower() == "schedulerparameters" else []
     settings[name] = change.value if change.sign == "=" else _listed(change, settings.get(name, ""))
     changed = replace(setting, machine=replace(setting.machine, slurm=settings))
@@ -327,7 +289,7 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
     """Return remarks on items of SchedulerParameters; raise PolicyError for items that are not modelled, or that the policy sets itself."""
     names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
     told = []
-    for item in (one.partition("=")[0].lower() for one in _items(change.value)):
+    for item in (one.partition("=")[0].lower() for one in items_of(change.value)):
         if item in NO_EFFECT:
             told.append(f"{item} relieves a busy slurmctld; a simulated pass takes no time, so it changes nothing")
         elif item not in names and change.sign == "+=":
@@ -339,8 +301,8 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
 
 def _listed(change: Change, now: str) -> str:
     """Return a list of items `name` or `name=value` after adding (replacing items of the same name) or removing some."""
-    items = {item.partition("=")[0].lower(): item for item in _items(now) if item != "(null)"}
-    for item in _items(change.value):
+    items = {item.partition("=")[0].lower(): item for item in items_of(now) if item != "(null)"}
+    for item in items_of(change.value):
         name = item.partition("=")[0].lower()
         if change.sign == "+=":
             items[name] = item
@@ -428,14 +390,14 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
     if field is None:
         known = [spelling for spelling in spelled if spelling != "second"]
         raise PolicyError(f"{change.where}: {table.what} has no {shown(key)}{valid_options(key, known)}", "unknown_key")
-    _only(change, *table.signs(field))
+    check_sign(change, *table.signs(field))
     place = names.index(name)
     old, now = rows[place], getattr(rows[place], field)
     value = _value(change, table, field, now, key)
     if isinstance(old, Limit) and value is None and now is not None and (old.jobs, old.procs, old.second).count(None) == 2:
         return replace(machine, limits=(*rows[:place], *rows[place + 1 :])), [f"limit {name} is gone"]
     changed: dict[str, Any] = {table.rows: (*rows[:place], replace(old, **{field: value}), *rows[place + 1 :])}
-    return replace(machine, **changed), [_became(f"{what} {name}", field if what == "partition" else key, now, value)]
+    return replace(machine, **changed), [became(f"{what} {name}", field if what == "partition" else key, now, value)]
 
 
 def _name_of(row: Any, number: int) -> str:
@@ -447,7 +409,7 @@ def _name_of(row: Any, number: int) -> str:
 def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) -> Any:
     """Return the new value of a field."""
     if field in ("pools", "preempts"):
-        return _names(change, now, field)
+        return names_of(change, now, field)
     declared = table.declared[field]
     if known := declared.key.known:
         if change.value.lower() not in known:
@@ -461,90 +423,4 @@ def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) 
         return None
     if now is None and change.sign != "=":
         raise PolicyError(f"{change.where}: there is no {key} to change; set it with =", "wrong_change")
-    return _count(change, now or 0, table.least)
-
-
-# ---------------------------------------------------------------------- values
-
-
-def _count(change: Change, now: int, least: int = 1) -> int:
-    """Return the new value of a whole number; percentages refer to the current value, fractions are rounded up."""
-    number, percent = change.value.removesuffix("%").strip(), change.value.endswith("%")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not (0 <= value <= 2**40 and (value.is_integer() or percent or change.sign == "*=")):
-        raise PolicyError(
-            f"{change.where}: {shown(change.value)} is not a valid number; write a whole number, or a percentage such as 10%", "wrong_value"
-        )
-    if percent and change.sign in ("=", "*="):
-        factor = ", or *= with a factor such as 1.1" if change.sign == "*=" else ""
-        raise PolicyError(f"{change.where}: write += or -= with a percentage{factor}", "wrong_operator")
-    by = now * value / 100 if percent else value
-    new = math.ceil(round({"=": value, "*=": now * value, "+=": now + by, "-=": now - by}[change.sign], 6))
-    if new < least:
-        raise PolicyError(f"{change.where} leaves {new}, but at least {least} must be left", "number_out_of_range")
-    return new
-
-
-def max_time_of(change: Change) -> int | None:
-    """Return a longest time, s, from 24h, 1-00:00:00 or unlimited; a bare number is in minutes for Slurm's key, in seconds for ours."""
-    text = change.value.lower()
-    if text in NO_LIMIT:
-        return None
-    try:
-        seconds = int(text) if text.isdecimal() and not change.target.lower().endswith(".maxtime") else seconds_of(text)
-    except ValueError:
-        seconds = parse_seconds(text)
-    if seconds < 1:
-        raise PolicyError(f"{change.where}: the longest time must be at least 1 s")
-    return seconds
-
-
-def length_in(change: Change) -> int:
-    """Return a time, s, from 60, 5m or none."""
-    return 0 if change.value.strip("0") == "" else max_time_of(change) or 0
-
-
-def is_exclusive(change: Change) -> bool:
-    """Return whether jobs get whole nodes; `yes` is only for our key, because Slurm's YES lets jobs share processors."""
-    known = {"exclusive": True, "true": True, "yes": change.target.lower().endswith(".exclusive")}
-    known |= {"no": False, "false": False, "force": False}
-    if change.value.lower() not in known:
-        raise PolicyError(f"{change.where}: write EXCLUSIVE for whole nodes, or NO", "wrong_value")
-    return known[change.value.lower()]
-
-
-def _names(change: Change, now: tuple[str, ...], field: str) -> tuple[str, ...]:
-    """Return the new pools of a partition, or the qualities of service that another one preempts."""
-    names = _items(change.value)
-    absent = [name for name in names if name not in now]
-    if change.sign != "-=":
-        return (*now, *absent) if change.sign == "+=" else tuple(names)
-    if absent:
-        what, noun = ("partition has no pool", "pools") if field == "pools" else ("quality of service does not preempt", "names")
-        raise PolicyError(f"{change.where}: the {what} {absent[0]}. Valid {noun}: {', '.join(now)}", "unknown_name")
-    return tuple(name for name in now if name not in names)
-
-
-def _items(text: str) -> list[str]:
-    """Return the items of a list, without empty ones."""
-    return [item for part in text.split(",") if (item := part.strip())]
-
-
-def _became(what: str, key: str, old: Any, new: Any) -> str:
-    return f"{what}: {key} {_value_text(key, old)} → {_value_text(key, new)}" + (" (no change)" if old == new else "")
-
-
-def _value_text(key: str, value: Any) -> str:
-    match value:
-        case None:
-            return "unlimited"
-        case tuple():
-            return ", ".join(value)
-        case bool():
-            return "yes" if value else "no"
-        case str():
-            return value
-    return round_time(value) if key in ("max_time", "grace") else f"{value:,}"
+    return count_of(change, now or 0, table.least)

@@ -19,8 +19,9 @@ from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.whatif.change import Change
 from walltime.whatif.change_names import change_name
-from walltime.whatif.changes import Change
+from walltime.whatif.changes import apply_change
 from walltime.whatif.effects import MEASURES, OtherUsers, measures_of, pairs
 from walltime.whatif.setting import SHAKE, Setting
 from walltime.wording import sanitize, shown
@@ -150,7 +151,7 @@ def settings_of(
         raise PolicyError(f"the change {shown(twice)} is given twice; remove one", "repeated_change")
     settings = [NamedSetting(TODAY, TODAY, today, [])]
     for change in changes:
-        setting, became = change.apply(today)
+        setting, became = apply_change(change, today)
         label, name, *lines = (sanitize(text, LONGEST) for text in (change.label, change_name(change), *became))
         settings.append(NamedSetting(label, name, setting, lines))
     for other in against:
@@ -161,7 +162,7 @@ def settings_of(
         _reject_one_value_twice(changes)
         setting, lines = today, []
         for change in changes:
-            setting, became = _explained(ALL_CHANGES, partial(change.apply, setting))
+            setting, became = _explained(ALL_CHANGES, partial(apply_change, change, setting))
             lines += [sanitize(line, LONGEST) for line in became]
         settings.append(NamedSetting(ALL_CHANGES, ALL_CHANGES, setting, lines))
     for one in settings:

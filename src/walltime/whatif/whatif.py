@@ -18,7 +18,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler
 from walltime.whatif.answer import answer_of
 from walltime.whatif.calibration import Calibration, calibrate
-from walltime.whatif.changes import Change, parse_change
+from walltime.whatif.change import Change, parse_change
 from walltime.whatif.effects import MEASURES, Cost, Effect, cost, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
 from walltime.whatif.setting import SHAKE, machine_of
 from walltime.whatif.simulations import ALL_CHANGES, TODAY, NamedSetting, settings_of, simulate_all

@@ -9,7 +9,8 @@ from walltime.machine import Machine, Partition, Pool
 from walltime.slurm.sidecar.selection import time_min_of
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.whatif.adjustment import Adjustment, parse_adjustment
-from walltime.whatif.changes import parse_change
+from walltime.whatif.change import parse_change
+from walltime.whatif.changes import apply_change
 from walltime.whatif.setting import Setting
 
 POOLS = (Pool("all", 4, 1),), (Partition("main", ("all",)),)
@@ -122,7 +123,7 @@ def test_in_a_what_if():
 def test_soft_walltimes__plan_by_predictions_and_kill_at_the_limit():
     """B needs all processors from 11,000 s on. C's soft walltime is 600 s: it is let in, extended to 1,200 s, and delays B."""
     jobs, change = hole(runtime=650), parse_change("soft=last")
-    setting, told = change.apply(Setting(EASY, "easy"))
+    setting, told = apply_change(change, Setting(EASY, "easy"))
     assert setting.scheduler().label == "easy:predictor=last,correction=soft"
     assert "killed as before" in told[0]
     schedule = setting.run(jobs)
@@ -131,6 +132,6 @@ def test_soft_walltimes__plan_by_predictions_and_kill_at_the_limit():
     assert late.start.tolist() == [0, 700, 10_000, 11_100, 10_200]
     assert late.predictions.corrections.tolist()[4] == 1
     with raises(wt.PolicyError, "wrong_change", "adjust=PREDICTOR"):
-        change.apply(Setting(SLURM, "slurm"))
+        apply_change(change, Setting(SLURM, "slurm"))
     found = wt.what_if(jobs, EASY, ["soft=last"], replications=0, trim="none")
     assert found.effects[0].differences["mean_wait"].difference < 0

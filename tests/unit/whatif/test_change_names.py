@@ -2,8 +2,8 @@
 
 import pytest
 
+from walltime.whatif.change import parse_change
 from walltime.whatif.change_names import change_name
-from walltime.whatif.changes import parse_change
 
 
 @pytest.mark.parametrize(

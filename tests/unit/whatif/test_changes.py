@@ -5,8 +5,9 @@ import pytest
 from tests.errors import raises
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool, Qos, Share
-from walltime.whatif import Setting, parse_change
-from walltime.whatif.changes import OF_SETTING, TABLES, targets
+from walltime.whatif import Setting
+from walltime.whatif.change import parse_change
+from walltime.whatif.changes import OF_SETTING, TABLES, apply_change, targets
 
 MACHINE = Machine(
     pools=(Pool("thin", 64, 32), Pool("fat", 8, 64, 4)),
@@ -21,11 +22,11 @@ TODAY = Setting.of(MACHINE)
 
 
 def changed(text: str, setting: Setting = TODAY) -> Machine:
-    return parse_change(text).apply(setting)[0].machine
+    return apply_change(parse_change(text), setting)[0].machine
 
 
 def told(text: str) -> list[str]:
-    return parse_change(text).apply(TODAY)[1]
+    return apply_change(parse_change(text), TODAY)[1]
 
 
 def test_nodes__by_percent_are_rounded_up_and_told():
@@ -131,11 +132,11 @@ def test_qos_and_shares():
 
 
 def test_policy_load_and_requests():
-    assert parse_change("policy=easy:order=sjf").apply(TODAY)[0].scheduler().label == "easy:order=sjf"
-    assert parse_change("policy=easy++").apply(TODAY)[0].scheduler().label == "easy:backfill-order=sjf,predictor=tsafrir07"
-    assert parse_change("load*=1.1").apply(TODAY)[0].load == pytest.approx(1.1)
-    assert parse_change("requested*=0.8").apply(TODAY)[0].requested == pytest.approx(0.8)
-    assert parse_change("estimates=exact").apply(TODAY)[0].estimates == "exact"
+    assert apply_change(parse_change("policy=easy:order=sjf"), TODAY)[0].scheduler().label == "easy:order=sjf"
+    assert apply_change(parse_change("policy=easy++"), TODAY)[0].scheduler().label == "easy:backfill-order=sjf,predictor=tsafrir07"
+    assert apply_change(parse_change("load*=1.1"), TODAY)[0].load == pytest.approx(1.1)
+    assert apply_change(parse_change("requested*=0.8"), TODAY)[0].requested == pytest.approx(0.8)
+    assert apply_change(parse_change("estimates=exact"), TODAY)[0].estimates == "exact"
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_policy_load_and_requests():
 )
 def test_what_cannot_be_changed__is_told_in_one_line(text, said):
     with pytest.raises(PolicyError) as caught:
-        parse_change(text).apply(TODAY)
+        apply_change(parse_change(text), TODAY)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -228,4 +229,4 @@ def test_parameters_of_slurm__are_added_replaced_and_removed():
         ("PriorityWeightAge+=5", ("wrong_operator", "+=")),
     ):
         with raises(PolicyError, *said):
-            parse_change(text).apply(setting)
+            apply_change(parse_change(text), setting)
