@@ -76,6 +76,34 @@ def test_kernel_equals_reference(policy):
     assert policy.startswith("fcfs") or min(seen["backfilled"], seen["reserved"] + policy.startswith("hybrid:depth=0")) > 0, seen
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", ["easy", "easy:backfill-order=sjf", "easy:order=wfp"])
+def test_long_queue_on_forty_nodes__kernel_equals_reference(policy):
+    """Tasks of several processors, memory and two partitions, so that the nodes that a job gets first often delay a head."""
+    for seed in range(scaled(20)):
+        draw, count = np.random.default_rng(seed), 400
+        sizes = zip((0, 4, 8, 4, 2), (64, 128, 256, 128, 96), strict=True)
+        pools = tuple(Pool(f"p{k}", 8, 16, gpus, memory=memory) for k, (gpus, memory) in enumerate(sizes))
+        machine = Machine(pools, (Partition("1", tuple(pool.name for pool in pools)), Partition("2", ("p1", "p2"))), by_node=True)
+        runtime, tasks = draw.lognormal(6, 1.5, count).astype(int) + 1, draw.choice([1, 2, 4, 6, 8], count)
+        procs = np.maximum(2 ** draw.integers(0, 8, count) // tasks, 1) * tasks
+        gap = (procs * runtime).mean() / (40 * 16 * 0.8)
+        jobs = Workload.from_arrays(
+            submit=np.cumsum(draw.exponential(gap, count)).astype(int),
+            runtime=runtime,
+            requested=runtime * draw.integers(1, 6, count),
+            procs=procs,
+            machine_procs=640,
+            columns={
+                "mem_mb_per_cpu": draw.choice([1, 2, 4, 8], count),
+                "cpus_per_task": tasks,
+                "partition": draw.choice([1, 1, 2], count),
+            },
+        )
+        kernel, reference = (simulate(jobs, policy, machine=machine, engine=engine) for engine in ("kernel", "reference"))
+        assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
+
+
 PLAIN = ("conservative", "conservative-scratch", "hybrid:depth=2", "hybrid:depth=0,backfill-order=sjf", "relaxed", "selective")
 
 
