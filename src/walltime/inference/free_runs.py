@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from walltime.engine.interface.choice import choose
 from walltime.inference.inference import FreeRun
 from walltime.machine import Machine
 from walltime.metrics.recorded import NEAR, agreement
 from walltime.metrics.weekly_interval import LogWeeks
+from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
-from walltime.simulation.run import simulate
+from walltime.simulation.run import run_of, simulate
+from walltime.simulation.specification import Scheduler
 from walltime.workload import Array, Workload
 from walltime.workload.scaling import held_until, shake
 
@@ -43,6 +46,11 @@ def free_waits(workload: Workload, machine: Machine) -> Array:
     waits = np.full(len(workload), -1)
     waits[place] = schedule.wait
     return waits
+
+
+def engine_of(workload: Workload, policy: Policy, machine: Machine) -> str:
+    """Return the engine, `kernel` or `reference`, that simulates the log under a policy on this machine."""
+    return choose(run_of(workload, Scheduler(policy), machine=machine).problem)[0]
 
 
 def _run(workload: Workload, machine: Machine) -> tuple[Schedule, Array]:

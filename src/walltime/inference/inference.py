@@ -16,8 +16,10 @@ from walltime.inference.one_step import Score
 from walltime.inference.order_choice import OrderChoice
 from walltime.inference.step_agreement import GroupAgreement
 from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
+from walltime.machine.placing import RESOURCES
 from walltime.provenance import plain
-from walltime.wording import counted, sanitize
+from walltime.wording import counted, listed, sanitize
+from walltime.workload import Workload
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,17 @@ def unread_of(machine: Machine | None) -> list[str]:
         f"It ignores the other contents of the file: {ignored}."
     )
     return [unread] if ignored else []
+
+
+def unmodelled(workload: Workload) -> str:
+    """Return a sentence on the requests in a log that can look like a queue order to an inference without them; empty if there are none."""
+    columns = workload.columns
+    there = {"partitions": len(np.unique(columns.get("partition", ()))) > 1}
+    there |= {RESOURCES[name]: bool((columns[name] > 0).any()) for name in RESOURCES if name in columns}
+    names = [name for name, value in there.items() if value]
+    return (
+        f"The jobs request {listed(names)}, which inference does not model; the inferred order may stand for their waits." if names else ""
+    )
 
 
 def site_text(inference: Inference) -> str:

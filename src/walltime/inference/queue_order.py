@@ -9,11 +9,12 @@ from functools import partial
 import numpy as np
 
 from walltime.inference.candidate_rules import not_eligible_before
+from walltime.inference.free_runs import engine_of
 from walltime.inference.one_step import OneStep
 from walltime.inference.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.policy import Easy, Policy, parse_policy
-from walltime.wording import human_time, listed
+from walltime.wording import counted, human_time, listed
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Named policies that are tried."""
@@ -31,7 +32,7 @@ def inferred_policy(search: RuleTrial) -> None:
     """Infer the queue order and backfilling: a named policy, or weights if they explain more."""
     known = search.log.known
     waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
-    named, said_of = [], dict(_fair_shares(search)) if waiting <= DEEPEST_SCORED else {}
+    named, said_of = [], compiled(search, dict(_fair_shares(search))) if waiting <= DEEPEST_SCORED else {}
     for own in (*map(parse_policy, POLICIES), *said_of):
         if own == search.rules.policy:
             continue
@@ -80,6 +81,18 @@ def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
             for half_life in HALF_LIVES:
                 policy = parse_policy(f"easy:order=expr:-{key}_used,half-life={half_life}")
                 yield policy, f"jobs of {whose} that have used less come first, and use counts half after {human_time(half_life)}"
+
+
+def compiled(search: RuleTrial, policies: dict[Policy, str]) -> dict[Policy, str]:
+    """Return the policies that the compiled engine simulates with the rules so far; a note counts the others."""
+    machine = search.machine_of(search.rules)
+    fast = {policy: said for policy, said in policies.items() if engine_of(search.w, policy, machine) == "kernel"}
+    if slow := len(policies) - len(fast):
+        search.notes.append(
+            f"{counted(slow, 'fair-share order')} not tried: with the inferred limits or parts, the compiled engine cannot simulate such "
+            "orders."
+        )
+    return fast
 
 
 def _while(rules: Rules, policy: Policy, since: int | None = None, until: int | None = None) -> Rules:

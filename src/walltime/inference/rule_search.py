@@ -24,7 +24,7 @@ from walltime.inference.candidate_rules import (
     windows_of_few,
 )
 from walltime.inference.free_runs import free_runs
-from walltime.inference.inference import Inference, MonthAgreement, unread_of
+from walltime.inference.inference import Inference, MonthAgreement, unmodelled, unread_of
 from walltime.inference.limit_search import inferred_limits, kind_of_jobs, limits_of_users
 from walltime.inference.one_step import OneStep
 from walltime.inference.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
@@ -62,6 +62,7 @@ def infer(
     waits or of less than two months.
     """
     check_workload(workload)
+    hidden = unmodelled(workload)
     if "partition" in workload.columns:  # the inferred machine has others
         workload = replace(workload, columns={name: values for name, values in workload.columns.items() if name != "partition"})
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
@@ -85,6 +86,8 @@ def infer(
                 step(at)
             look(search)
             search.done = search.until
+        if hidden and any(rule.kind == "policy" for rule in search.kept):
+            search.notes.append(hidden)
         return result(refused=_refused_as_noise(search, plain))
     except KeyboardInterrupt:
         search.notes.append(f"Stopped at {at}: rules of this and later steps may exist.")

@@ -1,11 +1,26 @@
 """The order of the queue as a rule: what a doubling of a job's processors or of its request is worth."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from walltime.inference.queue_order import order_text, weighted
+from tests.sites import MACHINE, ONE_POOL, jobs_of, recorded_as
+from walltime.inference import infer
+from walltime.inference.inference import unmodelled
+from walltime.inference.queue_order import compiled, order_text, weighted
+from walltime.inference.rule_trial import AtOnce, RuleTrial
+from walltime.machine import Limit
 from walltime.policy import parse_policy
 
 DOUBLING = 4 * 3600
+
+
+def long_log(machine, policy):
+    """A log of some months, whose jobs run so long."""
+    made = jobs_of(machine, 500)
+    times = {name: getattr(made, name) * 20 for name in ("submit", "runtime", "requested", "believed")}
+    return recorded_as(replace(made, **times), machine, policy)
 
 
 def testweighted__moves_a_job_back_by_the_weight_for_each_doubling():
@@ -23,3 +38,35 @@ def testweighted__is_a_policy_that_a_file_can_name():
 def test_order_text__names_both_weights(golden):
     text = order_text((DOUBLING, -DOUBLING))
     golden("infer", text)
+
+
+def test_compiled__leaves_out_orders_that_only_the_slow_engine_simulates():
+    """A limit makes a machine of pools of one, where orders by the users' history are not compiled."""
+    log = long_log(ONE_POOL, "easy")
+    search = RuleTrial(log, ONE_POOL.procs, 1, None)
+    orders = {parse_policy("easy:order=expr:-user_used,half-life=604800"): "", parse_policy("easy:order=sjf"): ""}
+    assert compiled(search, orders) == orders
+    assert search.notes == []
+    search.rules = search.rules._replace(at_once=(AtOnce(1, 2, False),))
+    assert list(compiled(search, orders)) == [parse_policy("easy:order=sjf")]
+    assert len(search.notes) == 1
+
+
+def test_unmodelled__names_partitions_and_resources_of_the_jobs():
+    log = long_log(MACHINE, "easy")
+    assert "partitions" in unmodelled(log)
+    gpus = replace(log, columns={"wait": log.columns["wait"], "gpus": np.ones(len(log), np.int64)})
+    assert "GPUs" in unmodelled(gpus)
+    assert "partitions" not in unmodelled(gpus)
+    assert unmodelled(replace(log, columns={"wait": log.columns["wait"]})) == ""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("with_machine", [True, False])
+def test_infer__of_a_log_with_gpus_and_partitions_ends_and_names_what_it_does_not_model(with_machine):
+    log = long_log(MACHINE, "easy:order=sjf")
+    log = replace(log, columns={**log.columns, "gpus": np.where(log.columns["partition"] == 2, 1, 0)})
+    machine = replace(MACHINE, pools=(MACHINE.pools[0], replace(MACHINE.pools[1], second=4)), limits=(Limit(("user",), jobs=50),))
+    found = infer(log, machine=machine if with_machine else None)
+    assert (found.refused, found.stopped) == ("", "")
+    assert any(rule.kind == "policy" for rule in found.rules) == any("GPUs" in note and "partitions" in note for note in found.notes)
