@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import FigureOptions, LogOptions
-from walltime.cli.output import PageOutput, command_line, progress_bar
+from walltime.cli.option_groups import FigureOptions, LogOptions, machine_in
+from walltime.cli.output import PageOutput, command_line, progress_bar, report_on
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def diff(
     log: Annotated[Path, o.option("Read the jobs of both schedules from this log.", "--log", group=o.INPUT, metavar="LOG")],
     tried: TrialOptions,
     overrun: o.OverrunOption = "kill",
+    machine_file: o.MachineOption = None,
     reading: LogOptions,
     drawn: FigureOptions,
     output: PageOutput,
@@ -55,14 +56,15 @@ def diff(
     from walltime.schedule import read_schedule
     from walltime.tables import Facts
 
-    workload, _ = reading.load(log)
+    machine = machine_in(machine_file)
+    workload, _ = reading.load(log, machine)
     one, other = read_schedule(a), read_schedule(b)
     names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
     names = names if names[0] != names[1] else ("A", "B")
     with progress_bar(None, "schedulers that may explain it", "tried") as progress:
-        difference = find(
-            one, other, workload, names=names, policies=tried.policy, dialects=tried.dialect, overrun=overrun, progress=progress
-        )
+        rules: dict[str, Any] = {"policies": tried.policy, "dialects": tried.dialect, "overrun": overrun, "machine": machine}
+        difference = find(one, other, workload, names=names, progress=progress, **rules)
+    report_on(difference.workload)
     if drawn.figure is not None:
         from walltime.checking.difference_page import difference_figure
         from walltime.report.figure_files import width_of, write_figure

@@ -15,10 +15,14 @@ import numpy as np
 from walltime.checking.scheduler_trials import SchedulerTrial, SchedulerTrials, rule_of
 from walltime.errors import WorkloadError
 from walltime.estimates import effective_times
+from walltime.machine import Machine, Placement
+from walltime.machine.placing import amount_of
 from walltime.policy import Dialect
 from walltime.policy.easy import find_shadow
+from walltime.simulation.run import placed_under
+from walltime.simulation.specification import Scheduler
 from walltime.tables import Facts
-from walltime.wording import counted, human_time
+from walltime.wording import counted, human_time, listed
 from walltime.workload import Array, Workload, check_workload
 from walltime.workload.scaling import with_submits
 
@@ -28,13 +32,42 @@ LISTED = 12
 
 
 @dataclass(frozen=True)
+class PartitionState:
+    """The jobs in a partition, and in those that share pools with it, just before the first difference.
+
+    `partitions`: the names of all of these. `resources`: the names of the machine's resources; `needs`, `size`, `used`: what the job
+    requests, the size of the partition's pools, and what the `running` jobs use, which may partly lie in other pools.
+    """
+
+    partition: str
+    pools: tuple[str, ...]
+    partitions: tuple[str, ...]
+    running: int
+    resources: tuple[str, ...]
+    needs: tuple[int, ...]
+    size: tuple[int, ...]
+    used: tuple[int, ...]
+
+    def text(self) -> str:
+        """Return the state in words."""
+        of = f"partition {self.partitions[0]}" if len(self.partitions) == 1 else f"the partitions {listed(self.partitions)}"
+        size = f"{_amounts(self.resources, self.size)} in the {'pool' if len(self.pools) == 1 else 'pools'} {listed(self.pools)}"
+        return f"{size}; {counted(self.running, 'running job')} of {of} used {_amounts(self.resources, self.used)}"
+
+
+def _amounts(resources: Sequence[str], amounts: Sequence[int]) -> str:
+    return listed([amount_of(amount, name) for name, amount in zip(resources, amounts, strict=True)])
+
+
+@dataclass(frozen=True)
 class FirstDifference:
     """The first instant at which two schedules differ, and the state just before.
 
     `job, submit, procs, requested`: the first job that differs then (s). `starts, ends`: its start and end in both files. `what`: `start`,
     or `end` if it starts at the same time in both. `free`: processors free before any start at `time`. `running`, `waiting`: job numbers,
     the queue by arrival. `started`: jobs that start at `time` in one file only; `both`: in both. `head`: the first job by arrival that
-    starts in neither file; `shadow`, `extra`: its latest start by the running jobs' requests, its extra processors; -1 without such a job.
+    starts in neither file; `shadow`, `extra`: its latest start by the running jobs' requests, its extra processors; -1 without such a job,
+    or on a machine, where `state` describes the job's partition.
     """
 
     time: int
@@ -53,6 +86,7 @@ class FirstDifference:
     head: int = -1
     shadow: int = -1
     extra: int = -1
+    state: PartitionState | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +125,10 @@ class Difference:
             return [("", f"{a} and {b} are the same schedule: {counted(self.jobs, 'job')} with equal starts and ends"), *rows]
         ended = f", {self.ended:,} start at the same time and end at another" if self.ended else ""
         rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at another time{ended}"))
-        size = f"{counted(p.procs, 'processor')}, {human_time(p.requested)} requested"
+        wanted = counted(p.procs, "processor")
+        if p.state is not None and len(p.state.needs) > 1 and p.state.needs[1]:
+            wanted += f" and {_amounts(p.state.resources[1:], p.state.needs[1:])}"
+        size = f"{wanted}, {human_time(p.requested)} requested"
         rows.append(("first difference", f"job {p.job} ({size}), submitted at {self._at(p.submit)}"))
         times = p.ends if p.what == "end" else p.starts
         rows += [(f"{p.what} in {name}", self._at(time)) for name, time in zip(self.names, times, strict=True)]
@@ -100,6 +137,8 @@ class Difference:
         busy = f"{p.free:,} of {self.workload.machine_procs:,} processors free, {counted(len(p.running), 'job')} running"
         waiting = f", {len(p.waiting):,} waiting" + (f" ({_jobs(p.waiting)}, in order of arrival)" if p.waiting else "")
         rows.append(("just before", busy + waiting))
+        if p.state is not None:
+            rows.append((f"partition {p.state.partition}", p.state.text()))
         starts = [f"{_jobs(own) or 'no job'} only in {name}" for name, own in zip(self.names, p.started, strict=True)]
         rows.append(("started then", ", ".join(starts) + (f"; {_jobs(p.both)} in both" if p.both else "")))
         if p.head >= 0:
@@ -147,14 +186,16 @@ def diff(
     policies: Sequence[str] | None = None,
     dialects: Sequence[Dialect | str] | None = None,
     overrun: str = "kill",
+    machine: Machine | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Difference:
     """Find the first difference between two schedules of a log, and the rule that explains it.
 
     `a`, `b`: columns from `walltime.read_schedule` or `Schedule.columns()`: `job_id, start, end`, int64 s; an equal `submit` in both
     replaces the log's. `policies`, `dialects`: schedulers and dialects to try, by default the usual schedulers, and every dialect and
-    interpretation. `overrun`: as in `simulate`. `progress` is called with the number of trials done. Raises WorkloadError if the files and
-    the log have no job in common, PolicyError for an unknown scheduler or dialect.
+    interpretation. `overrun`: as in `simulate`. `machine`: schedulers are tried on it, its own policy first; jobs that cannot run there are
+    left out. `progress` is called with the number of trials done. Raises WorkloadError if the files and the log have no job in common,
+    PolicyError for an unknown scheduler or dialect.
 
     >>> import walltime as wt
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -163,22 +204,23 @@ def diff(
     (2, 3, 'A equals a simulation of fcfs')
     """
     check_workload(workload)
-    matched = _Matched(a, b, workload)
+    matched = _Matched(a, b, workload, machine)
     first = matched.first_difference()
     rule, trials = "", []
     if first is not None and first.what == "end":
         rule = _explain_ends(matched, first, names)
     elif first is not None:
-        trials = SchedulerTrials(matched.workload, matched.start, matched.end, first.time, overrun, progress).run(policies, dialects)
+        several = SchedulerTrials(matched.workload, matched.start, matched.end, first.time, overrun, progress, machine)
+        trials = several.run(policies, dialects)
         rule = rule_of(trials, names, len(matched.workload))
     jobs, starts, ends = matched.workload, matched.start, matched.end
     return Difference(jobs, names, len(jobs), matched.only, *matched.counts(), first, rule, tuple(trials), starts, ends)
 
 
 class _Matched:
-    """The jobs in both files and the log, with `start` and `end` of both files in the workload's order."""
+    """The jobs in both files and the log, with `start` and `end` of both files in the workload's order, and their placement."""
 
-    def __init__(self, a: Columns, b: Columns, workload: Workload):
+    def __init__(self, a: Columns, b: Columns, workload: Workload, machine: Machine | None):
         rows = []
         for columns in (a, b):
             order = np.argsort(columns["job_id"], kind="stable")
@@ -198,6 +240,12 @@ class _Matched:
             order = np.lexsort((workload.job_id, submit[0]))
             own = [{name: values[order] for name, values in of.items()} for of in own]
             workload = with_submits(workload, submit[0]).with_feedback(False)
+        self.placement: Placement | None = None
+        if machine is not None:
+            own_policy = None if machine.policy is None else Scheduler.of(machine.policy).policy
+            jobs, self.placement = placed_under(workload, machine, own_policy)
+            places = workload.places_of(jobs.job_id)
+            own, workload = [{name: values[places] for name, values in of.items()} for of in own], jobs
         self.workload = workload
         self.start: tuple[Array, Array] = (own[0]["start"], own[1]["start"])
         self.end: tuple[Array, Array] = (own[0]["end"], own[1]["end"])
@@ -227,7 +275,7 @@ class _Matched:
         left = waiting & ~began[0] & ~began[1]
         both = began[0] & began[1]
         head, shadow, extra = -1, -1, -1
-        if left.any():
+        if left.any() and self.placement is None:
             first = int(np.flatnonzero(left)[0])
             head = int(w.job_id[first])
             expected = [(max(int(start[i] + w.believed[i]), now + 1), int(w.procs[i])) for i in np.flatnonzero(running)]
@@ -254,7 +302,29 @@ class _Matched:
             head=head,
             shadow=shadow,
             extra=extra,
+            state=None if self.placement is None else _state_of(self.placement, w, job, running),
         )
+
+
+def _state_of(placement: Placement, w: Workload, job: int, running: Array) -> PartitionState:
+    """Return what these jobs (bool) use in the partition of a job, and in those that share pools with it."""
+    machine, own = placement.machine, placement.machine.partitions[placement.partition[job]]
+    sharing = [k for k, one in enumerate(machine.partitions) if set(one.pools) & set(own.pools)]
+    there = running & np.isin(placement.partition, sharing)
+    pools = [machine.pools[machine.place_of(name)] for name in own.pools]
+    amounts = [("processors", w.procs, [pool.procs for pool in pools])]
+    if machine.second_total:
+        amounts.append((machine.second, placement.second, [pool.second for pool in pools]))
+    return PartitionState(
+        partition=own.name,
+        pools=own.pools,
+        partitions=tuple(machine.partitions[k].name for k in sharing),
+        running=int(there.sum()),
+        resources=tuple(name for name, _, _ in amounts),
+        needs=tuple(int(needed[job]) for _, needed, _ in amounts),
+        size=tuple(sum(pool.nodes * each for pool, each in zip(pools, sizes, strict=True)) for _, _, sizes in amounts),
+        used=tuple(int(needed[there].sum()) for _, needed, _ in amounts),
+    )
 
 
 def _explain_ends(matched: _Matched, first: FirstDifference, names: tuple[str, str]) -> str:

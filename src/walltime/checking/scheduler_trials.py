@@ -11,8 +11,11 @@ import numpy as np
 
 from walltime.declared import meaning_of
 from walltime.dialects.dialects import interpretations_alone, matters
+from walltime.engine.interface.choice import choose
 from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine
 from walltime.policy import DIALECTS, INTERPRETATIONS, PAPERS, Dialect
+from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import run_of, simulate
 from walltime.simulation.specification import Scheduler
 from walltime.workload import Array, Workload
@@ -48,6 +51,8 @@ MOST_WHOLE = 16
 """Maximum number of fitting schedulers per file to simulate on the whole log."""
 BY_REFERENCE = 50_000
 """Jobs up to which a whole log is simulated by the reference engine alone, if no other scheduler explains it."""
+MOST_SLOW = 2000
+"""Jobs up to which the reference engine tries usual schedulers that are not compiled for a machine."""
 WITH_MEMORY = ("selective",)
 """Policies that depend on more than the waiting and the running jobs."""
 
@@ -83,8 +88,11 @@ class SchedulerTrials:
         time: int,
         overrun: str,
         progress: Callable[[int], None] | None,
+        machine: Machine | None = None,
     ):
-        self._w, self._starts, self._time, self._overrun, self._progress = workload, starts, time, overrun, progress
+        self._w, self._starts, self._time, self._progress = workload, starts, time, progress
+        self._how: dict[str, Any] = {"overrun": overrun, "machine": machine}
+        self._machine = machine
         self._chosen = workload.submit <= time
         self._head = workload.take(self._chosen, f"the jobs that arrive until {time} s")
         self._recent, self._late = _since_empty_queue(self._head, starts[0][self._chosen], ends[0][self._chosen], time)
@@ -95,7 +103,8 @@ class SchedulerTrials:
 
     def run(self, policies: Sequence[str] | None, dialects: Sequence[Dialect | str] | None) -> list[SchedulerTrial]:
         """Try the schedulers and return the trials, the best first."""
-        texts, self._named = list(policies or USUAL), bool(policies)
+        usual = USUAL if self._machine is None or self._machine.policy is None else (self._machine.policy, *USUAL)
+        texts, self._named = list(policies or dict.fromkeys(usual)), bool(policies)
         schedulers = {text: Scheduler.of(text) for text in texts}
         if dialects is None:
             several = [*(one for one in DIALECTS.values() if one != PAPERS), *interpretations_alone()]
@@ -131,16 +140,18 @@ class SchedulerTrials:
         """
         key = text, dialect.label
         try:
+            if self._takes_too_long(scheduler, dialect):
+                return
             if self._is_slow(scheduler, dialect):
-                recent = simulate(self._recent, scheduler, dialect=dialect, overrun=self._overrun, progress=self._check).start
+                recent = self._simulated(self._recent, scheduler, dialect).start
                 trial = self._compared(text, dialect, recent, [start[self._chosen][self._late] for start in self._starts])
                 if not any(follows and not self._explained(side) for side, follows in enumerate(trial.follows)):
                     self.trials[key] = trial
                     self._slow.add(key)
                     return
-            schedule = simulate(self._head, scheduler, dialect=dialect, overrun=self._overrun, progress=self._check)
-        except (PolicyError, WorkloadError):  # it needs columns that the log lacks, such as users
-            if self._named:
+            schedule = self._simulated(self._head, scheduler, dialect)
+        except (PolicyError, WorkloadError):  # it needs columns that the log lacks, such as users, or does not support the machine
+            if self._named and (self._machine is None or dialect == PAPERS):
                 raise
             return
         finally:
@@ -160,7 +171,20 @@ class SchedulerTrials:
         """Return whether only the reference engine runs it, without memory, on far more jobs than since the queue was last empty."""
         if 2 * len(self._recent) > len(self._head) or scheduler.prediction is not None or scheduler.policy.name in WITH_MEMORY:
             return False
-        return run_of(self._recent, scheduler, dialect=dialect, overrun=self._overrun).engine().name == "reference"
+        return run_of(self._recent, scheduler, dialect=dialect, **self._how).engine().name == "reference"
+
+    def _takes_too_long(self, scheduler: Scheduler, dialect: Dialect) -> bool:
+        """Return whether an unnamed scheduler is not compiled for the machine, and the jobs are too many for the reference engine."""
+        if self._machine is None or self._named or len(self._head) <= MOST_SLOW:
+            return False
+        return choose(run_of(self._head, scheduler, dialect=dialect, **self._how).problem)[0] == "reference"
+
+    def _simulated(self, workload: Workload, scheduler: Scheduler, dialect: Dialect | str) -> Schedule:
+        """Return a schedule of all of these jobs; raises WorkloadError if some cannot run under the scheduler."""
+        schedule = simulate(workload, scheduler, dialect=dialect, progress=self._check, **self._how)
+        if len(schedule.workload) != len(workload):
+            raise WorkloadError(f"under {scheduler.label}, some jobs cannot run on the machine", "jobs_dropped")
+        return schedule
 
     def _explained(self, side: int) -> bool:
         """Return whether a scheduler gives the whole file."""
@@ -175,7 +199,7 @@ class SchedulerTrials:
         mine.sort(key=lambda one: (one[0][1] not in DIALECTS, _interpretations(one[1]), texts.index(one[1].scheduler)))
         fast, slow = ([one for one in mine if (one[0] in self._slow) == is_slow] for is_slow in (False, True))
         for key, trial in fast[:MOST_WHOLE] or slow[: len(self._w) <= BY_REFERENCE]:
-            schedule = simulate(self._w, schedulers[key[0]], dialect=trial.dialect, overrun=self._overrun, progress=self._check)
+            schedule = self._simulated(self._w, schedulers[key[0]], trial.dialect)
             jobs = [int((schedule.start == start).sum()) for start in self._starts]
             self.trials[key] = replace(trial, jobs=(jobs[0], jobs[1]), whole=True)
             if jobs[side] == len(self._w):

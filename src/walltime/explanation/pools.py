@@ -27,7 +27,7 @@ from walltime.explanation.sentences import (
 from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
-from walltime.machine.placing import NEVER, RESOURCES
+from walltime.machine.placing import NEVER, RESOURCES, amount_of
 from walltime.metrics import levels_at, steps
 from walltime.schedule.schedule import Schedule
 from walltime.wording import counted, human_time, listed, sanitize
@@ -277,11 +277,6 @@ def _obstacles(why: MachineExplanation) -> str:
     if len(spans) == 1:
         return f"{spans[0][1]} the whole time"
     return "; ".join(f"for {human_time(seconds)}, {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
-
-
-def amount_of(number: int, second: str) -> str:
-    """Return an amount of a machine's second resource in words."""
-    return counted(number, "GPU") if second == "gpus" else f"{number:,} MB of memory" if second == "mem_mb" else f"{number:,} {second}"
 
 
 def _wanted(why: MachineExplanation) -> str:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
-from walltime.explanation.pools import amount_of
 from walltime.explanation.records import plain
 from walltime.machine import Machine
+from walltime.machine.placing import amount_of
 from walltime.tables import Facts, Table, time_cell
 from walltime.weekly_report.causes import CAUSES, RecordedSpan, one_pool
 from walltime.wording import counted, human_time, listed

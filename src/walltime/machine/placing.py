@@ -17,7 +17,7 @@ from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.tables import PERIODS, Limit, Outage, Partition, Qos, Reservation, numbers_of
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
-from walltime.wording import human_percent
+from walltime.wording import counted, human_percent
 from walltime.workload import MISSING, Array, Workload
 
 NEVER = np.iinfo(np.int64).max
@@ -265,6 +265,18 @@ def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> 
 
 RESOURCES = {"mem_mb": "memory", "gpus": "GPUs"}
 """The words for columns of resources."""
+
+
+def amount_of(number: int, resource: str) -> str:
+    """Return an amount of a resource in words: of `processors`, or of a machine's second resource by its column.
+
+    >>> amount_of(1, "processors"), amount_of(2, "gpus"), amount_of(2000, "mem_mb")
+    ('1 processor', '2 GPUs', '2,000 MB of memory')
+    """
+    noun = {"processors": "processor", "gpus": "GPU"}.get(resource)
+    if noun is not None:
+        return counted(number, noun)
+    return f"{number:,} MB of memory" if resource == "mem_mb" else f"{number:,} {resource}"
 
 
 def placing_notes(workload: Workload, machine: Machine) -> list[str]:

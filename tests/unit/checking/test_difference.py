@@ -1,6 +1,7 @@
 """The first difference between two schedules, and the rule behind it."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from tests.errors import raises
 from tests.pages import outline
 from tests.traces import published_path, trace_path
 from walltime.checking import scheduler_trials
+from walltime.machine import Machine, Partition, Pool, write_machine
+from walltime.workload import Origin
 
 JOBS = wt.Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10, 10, 5, 8], procs=[3, 4, 1, 1], machine_procs=4)
 
@@ -145,3 +148,69 @@ def test_diff__tries_slow_readings_from_the_last_moment_at_which_nobody_waited(d
     monkeypatch.setattr(scheduler_trials.SchedulerTrials, "_is_slow", lambda *_: False)
     whole = wt.diff(columns("easy", jobs), other, jobs, policies=["easy", "fcfs"])
     assert (soon.rule, soon.first) == (whole.rule, whole.first)
+
+
+MACHINE = Machine((Pool("c", 1, 8), Pool("g", 1, 8, 4)), (Partition("cpu", ("c",)), Partition("gpu", ("g",)), Partition("all", ("c", "g"))))
+
+
+def on_machine(gpus=(4, 4, 0, 0, 0), partition=(2, 2, 2, 1, 1)):
+    """By hand: job 1 has all GPUs until 50 s, so job 2 waits for them; under EASY job 3, which needs none, overtakes job 2 at 2 s."""
+    return wt.Workload.from_arrays(
+        submit=[0, 1, 2, 2, 3], runtime=[50, 10, 5, 9, 9], procs=[1, 1, 2, 3, 3], machine_procs=16,
+        columns={"gpus": np.array(gpus), "partition": np.array(partition)},
+        origin=Origin("site", names={"partition": ("cpu", "gpu", "all")}),
+    )  # fmt: skip
+
+
+def test_diff_machine__names_the_partition_and_its_gpus(golden):
+    jobs = on_machine()
+    files = [columns(policy, jobs, machine=MACHINE) for policy in ("fcfs", "easy")]
+    found = wt.diff(*files, jobs, machine=MACHINE)
+    first = found.first
+    assert (first.time, first.job, first.starts, first.shadow) == (2, 3, (50, 2), -1)
+    state = first.state
+    assert (state.partition, state.pools, state.partitions, state.running) == ("gpu", ("g",), ("gpu", "all"), 1)
+    assert (state.resources, state.needs, state.size, state.used) == (("processors", "gpus"), (2, 0), (8, 4), (1, 4))
+    assert "A equals a simulation of fcfs, B one of easy" in found.rule
+    assert found.trials[0].whole
+    golden("diff", str(found))
+    assert found.as_dict()["first"]["state"]["used"] == (1, 4)
+
+
+def test_diff_machine__tries_its_policy_first_and_leaves_out_jobs_that_do_not_fit():
+    jobs = on_machine(gpus=(4, 4, 0, 0, 9), partition=(2, 2, 2, 1, 2))
+    own = replace(MACHINE, policy="conservative-scratch")
+    kept = wt.simulate(jobs, "easy", machine=own).columns()
+    more = {name: np.append(values, values[:1]) for name, values in kept.items()} | {"job_id": np.append(kept["job_id"], 5)}
+    found = wt.diff(more, more, jobs, machine=own)
+    assert (found.jobs, found.workload.origin.dropped) == (4, {"too_many_gpus": 1})
+    found = wt.diff(columns("conservative-scratch", jobs, machine=own), columns("fcfs", jobs, machine=own), jobs, machine=own)
+    assert "conservative-scratch" in {trial.scheduler for trial in found.trials}
+    with raises(wt.PolicyError, "unknown_name", "nothing"):
+        wt.diff(columns("easy", jobs, machine=own), columns("fcfs", jobs, machine=own), jobs, machine=own, policies=["nothing"])
+
+
+def test_diff_machine__skips_slow_schedulers_on_many_jobs(monkeypatch):
+    jobs = on_machine()
+    files = [columns(policy, jobs, machine=MACHINE) for policy in ("fcfs", "easy")]
+    every = {trial.scheduler for trial in wt.diff(*files, jobs, machine=MACHINE).trials}
+    monkeypatch.setattr(scheduler_trials, "MOST_SLOW", 0)
+    fast = {trial.scheduler for trial in wt.diff(*files, jobs, machine=MACHINE).trials}
+    assert {"easy", "fcfs", "conservative"} <= fast < every
+
+
+def test_diff_command__with_a_machine(tmp_path, capsys):
+    lines = ["; MaxProcs: 16", *(f"{k} {k} 0 50 4 -1 -1 4 60 -1 1 1 -1 -1 -1 1 -1 -1" for k in range(1, 9))]
+    (tmp_path / "log.swf").write_text("\n".join(lines) + "\n")
+    machine = Machine((Pool("c", 1, 8), Pool("d", 1, 8)), (Partition("1", ("c",)), Partition("2", ("d",))), policy="easy")
+    (tmp_path / "m.toml").write_text(write_machine(machine))
+    for name in ("one", "two"):
+        more = ["--machine", tmp_path / "m.toml"] if name == "one" else []
+        assert call(capsys, "simulate", tmp_path / "log.swf", *more, "--out", tmp_path / f"{name}.csv")[0] == 0
+    files = [tmp_path / "one.csv", tmp_path / "two.csv"]
+    given = ["--log", tmp_path / "log.swf", "--machine", tmp_path / "m.toml", "--json", "--report", tmp_path / "p.html"]
+    status, out, err = call(capsys, "diff", *files, *given)
+    assert (status, err) == (0, "")
+    first = json.loads(out)["first"]
+    assert (first["state"]["partition"], first["state"]["size"], first["state"]["used"]) == ("1", [8], [8])
+    assert "partition 1" in (tmp_path / "p.html").read_text().lower()

@@ -12,7 +12,8 @@ import numpy as np
 from walltime.engine.problem import NodeDemands, Nodes
 from walltime.errors import EngineError
 from walltime.explanation.node_room import free_on_nodes, room_obstacle
-from walltime.explanation.pools import amount_of, limit_words
+from walltime.explanation.pools import limit_words
+from walltime.machine.placing import amount_of
 from walltime.schedule import Schedule
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, WAITING, SnapshotJob
