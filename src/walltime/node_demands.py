@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,6 +107,34 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         run_seconds=placement.run_seconds,
         reservations=admitted if any(admitted) else (),
     )
+
+
+class PoolNeeds(NamedTuple):
+    """The resources that jobs request of sets of pools: the second resource, memory (MB) and processors, in this order.
+
+    `amounts`: of each job, shape (jobs, 3); `members`: the number of its set; `sets`: the pools of each set, bool, shape (sets, pools);
+    `sizes`: the resources of each pool, float64, shape (pools, 3).
+    """
+
+    amounts: Array
+    members: Array
+    sets: Array
+    sizes: Array
+
+    def shares(self, resource: int) -> Array:
+        """Return the share of each pool in the use of a resource by a job of each set, in proportion to sizes, shape (sets, pools)."""
+        own = self.sets * self.sizes[:, resource]
+        return np.asarray(own / np.maximum(own.sum(axis=1, keepdims=True), 1e-9))
+
+
+def pool_needs(placed: Workload, placement: Placement) -> PoolNeeds:
+    """Return what placed jobs need of the pools that they may use."""
+    pools, nodes = placement.machine.pools, nodes_of(placement.machine, placement, placed)
+    needs = demands_on(nodes, placed, placement)
+    memory = np.where(needs.memory > 0, needs.memory * needs.nodes, needs.task_memory * (placed.procs // np.maximum(needs.task, 1)))
+    sets = np.array([np.bincount(nodes.pool[own], minlength=len(pools)) > 0 for own in nodes.members])
+    sizes = np.array([[pool.nodes * pool.second, pool.nodes * pool.memory, pool.nodes * pool.procs] for pool in pools], float)
+    return PoolNeeds(np.stack([placement.second, memory, placed.procs], axis=1), needs.members, sets, sizes)
 
 
 def _partitions(placement: Placement) -> tuple[list[tuple[int, int]], Array]:

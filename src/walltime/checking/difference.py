@@ -19,8 +19,7 @@ from walltime.machine import Machine, Placement
 from walltime.machine.placing import amount_of
 from walltime.policy import Dialect
 from walltime.policy.easy import find_shadow
-from walltime.simulation.run import placed_under
-from walltime.simulation.specification import Scheduler
+from walltime.simulation.run import placed_on
 from walltime.tables import Facts
 from walltime.wording import counted, human_time, listed
 from walltime.workload import Array, Workload, check_workload
@@ -242,8 +241,7 @@ class _Matched:
             workload = with_submits(workload, submit[0]).with_feedback(False)
         self.placement: Placement | None = None
         if machine is not None:
-            own_policy = None if machine.policy is None else Scheduler.of(machine.policy).policy
-            jobs, self.placement = placed_under(workload, machine, own_policy)
+            jobs, self.placement = placed_on(workload, machine)
             places = workload.places_of(jobs.job_id)
             own, workload = [{name: values[places] for name, values in of.items()} for of in own], jobs
         self.workload = workload

@@ -6,7 +6,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -70,18 +70,22 @@ class LogOptions:
                 words += [option, hidden_key(text) if field.name == "anonymise" else text]
         return words
 
+    def on_machine(self, machine: Machine | None) -> LogOptions:
+        """Return the options for a log of this machine: its processors, unless given, and joined runs if it preempts jobs."""
+        if machine is None:
+            return self
+        return replace(self, procs=machine.procs if self.procs is None else self.procs, join_runs=self.join_runs or machine.preempts)
+
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
         """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
 
         The machine's processors are used if the log has none. If it preempts jobs, their runs are joined.
         """
-        size = {"procs": machine.procs} if machine is not None and self.procs is None else {}
-        begin = time.perf_counter()
-        joined = {"join_runs": True} if machine is not None and machine.preempts else {}
-        log = read_shown(trace, **self.of_file | joined)
+        begin, own = time.perf_counter(), self.on_machine(machine)
+        log = read_shown(trace, **own.of_file)
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
-        workload = _reported(log.to_workload(**(self.of_jobs | size)))
+        workload = _reported(log.to_workload(**own.of_jobs))
         gpus = machine.second_total if machine is not None and machine.second == "gpus" else 0
         if log.format == "slurm" and gpus and "gpus" not in workload.columns:
             note(

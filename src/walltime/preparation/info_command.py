@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions, RecordedWindow, read_shown
+from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in, read_shown
 from walltime.cli.output import Output, command_line, forget_logs, note
 from walltime.wording import counted
 
 if TYPE_CHECKING:
     from walltime.logs import JobLog
+    from walltime.machine import Machine
     from walltime.tables import Facts, Table
     from walltime.workload import Workload
 
@@ -25,41 +26,53 @@ LISTED = 20
 @manual(
     "guides/cluster-logs",
     ("Show the machine, the load and the data quality of a log.", "info KTH-SP2"),
-    ("Check whether a cluster's accounting records are read as expected.", "info jobs.txt.gz --report log.html"),
+    ("Show the load of each partition and pool of a cluster.", "info jobs.txt.gz --machine machine.toml --report log.html"),
 )
-def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
+def info(
+    trace: o.TraceArgument,
+    *,
+    machine_file: o.MachineOption = None,
+    reading: LogOptions,
+    part: RecordedWindow,
+    report: o.ReportOption = None,
+    output: Output,
+) -> None:
     """Show what is in a log: machine, period, load, jobs, and data quality.
 
     Lines that cannot be read are skipped, counted and listed; other commands stop at the first one, unless with --skip-bad-lines.
-    If the columns of a table are not recognised, or doubtful, they are shown with their first values before the error.
+    If the columns of a table are not recognised, or doubtful, they are shown with their first values before the error. With --machine, the
+    offered load of each partition, pool and resource is shown.
     """
     from walltime.errors import LogError
     from walltime.logs.formats import columns_of
     from walltime.provenance import version
     from walltime.tables import Table
 
+    machine = machine_in(machine_file)
     begin = time.perf_counter()
     try:
-        log = read_shown(trace, **reading.of_file | {"skip_bad_lines": True})
+        log = read_shown(trace, **reading.on_machine(machine).of_file | {"skip_bad_lines": True})
     except LogError as error:
         if error.code in ("unknown_columns", "ambiguous_columns"):
             columns = Table(["title", "meaning", "first values"], columns_of(trace), "Columns of the table", texts=-1)
             output.show({"trace": str(trace), "columns": columns.records()}, [columns])
         raise
     estimate = None
-    if reading.procs is None and log.header.machine_procs is None:
+    if reading.procs is None and machine is None and log.header.machine_procs is None:
         from walltime.logs.joblog import estimated_size
 
         estimate = estimated_size(log)
-    workload = log.to_workload(**(reading.of_jobs | ({} if estimate is None else {"procs": estimate.procs})))
+    workload = log.to_workload(**(reading.on_machine(machine).of_jobs | ({} if estimate is None else {"procs": estimate.procs})))
     seconds = time.perf_counter() - begin
     workload = part.alone(workload)
     record = _record(log, workload) | {"procs_estimated": None if estimate is None else asdict(estimate)}
+    record["machine"] = None if machine is None else _on_machine(workload, machine)
     if report is not None:
         from walltime.preparation.log_page import log_page
         from walltime.report.html import write_page
 
-        write_page(log_page(workload, _blocks(record, workload), command_line()), report)
+        blocks = _blocks(record, workload, machine)
+        write_page(log_page(workload, blocks, command_line(), record["mean_use_of_request"]), report)
     if log.bad_lines and not reading.skip_bad_lines:
         first, all_lines = log.bad_lines[0], log.records + len(log.bad_lines)
         note(
@@ -68,7 +81,7 @@ def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, r
         )
     record = {"trace": str(trace), **record, "seconds": {"read": seconds}, "report": report, "version": version()}
     forget_logs()  # a table of its own lists what is left out
-    output.show(record, [*workload.warnings, *_blocks(record, workload)], report=report)
+    output.show(record, [*workload.warnings, *_blocks(record, workload, machine)], report=report)
 
 
 def _record(log: JobLog, w: Workload) -> dict[str, Any]:
@@ -132,7 +145,25 @@ def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
     return f"{counted(procs, 'processor')}, estimated ({basis}); confirm or correct it with --procs {procs}"
 
 
-def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]:
+def _on_machine(workload: Workload, machine: Machine) -> dict[str, Any]:
+    """Return the loads of the jobs that can run on the machine, and the numbers of jobs that its rules drop or change."""
+    from walltime.preparation.machine_load import offered_loads
+    from walltime.simulation.run import placed_on
+    from walltime.workload.drops import left_out
+
+    placed, placement = placed_on(workload, machine)
+    before, after = workload.origin, placed.origin
+    counts = {what: _further(getattr(before, what), getattr(after, what)) for what in ("dropped", "changed", "noticed")}
+    return {"name": machine.name, "loads": offered_loads(placed, placement), **counts, "left_out": left_out(after.drops)}
+
+
+def _further(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that are larger, by how much."""
+    more = {name: count - before.get(name, 0) for name, count in after.items()}
+    return {name: count for name, count in more.items() if count}
+
+
+def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iterator[Facts | Table | str]:
     from walltime.tables import Cell, Facts, Table, time_cell
     from walltime.wording import human_percent, percent
 
@@ -172,20 +203,28 @@ def _blocks(facts: dict[str, Any], w: Workload) -> Iterator[Facts | Table | str]
     ):
         if facts[key]:
             yield Table([column], [[line] for line in facts[key]], title, texts=-1)
-    yield _quality(facts)
+    if machine is not None:
+        from walltime.preparation.machine_load import loads_table
+
+        yield loads_table(facts["machine"]["loads"], machine)
+        if any(facts["machine"][what] for what in ("dropped", "changed")):
+            yield _quality(facts["machine"], "On the machine, in jobs")
+    yield _quality(facts, "Data quality, in records")
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
         yield Table(["line", "reason"], bad, f"{len(facts['bad_lines']):,} bad lines skipped")
 
 
-def _quality(facts: dict[str, Any]) -> Facts | str:
+def _quality(facts: dict[str, Any], title: str) -> Facts | str:
     """Return how many records each rule dropped, changed or kept as they are."""
     from walltime.logs import all_rules
+    from walltime.machine import PLACING_RULES
     from walltime.tables import Facts
     from walltime.wording import first_clause, human_percent
     from walltime.workload.drops import UNKNOWN_WORK
 
     meaning = {rule.name: first_clause(rule.meaning) for rule in all_rules()}
+    meaning |= {name: first_clause(text) for name, (_, text) in PLACING_RULES.items()}
     works = {one["rule"]: one["share_of_work"] for one in facts["left_out"]["rules"]}
     work = {rule: f"; {UNKNOWN_WORK if share is None else human_percent(100 * share)} of the work" for rule, share in works.items()}
     rows = [
@@ -197,4 +236,4 @@ def _quality(facts: dict[str, Any]) -> Facts | str:
         for what in ("dropped", "changed", "noticed")
         for rule, count in facts[what].items()
     ]
-    return Facts("Data quality, in records", rows) if rows else "Data quality: no record was dropped or changed, and none is unusual."
+    return Facts(title, rows) if rows else "Data quality: no record was dropped or changed, and none is unusual."

@@ -309,3 +309,8 @@ def placed_under(workload: Workload, machine: Machine, policy: Policy | None) ->
     from walltime.simulation.nodes import placed_for
 
     return placed_for(workload, policy, machine)[:2]
+
+
+def placed_on(workload: Workload, machine: Machine) -> tuple[Workload, Placement]:
+    """Return the jobs that can run on this machine under its own policy, if it has one, and their placement."""
+    return placed_under(workload, machine, None if machine.policy is None else Scheduler.of(machine.policy).policy)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from walltime.machine import Machine, Partition, Placement, Pool, place
-from walltime.node_demands import demands_on, nodes_of
+from walltime.node_demands import pool_needs
 from walltime.workload import Array, Workload
 
 CAUSES = ("limit", "second", "memory", "processors", "behind", "unknown")
@@ -47,13 +47,8 @@ class RecordedSpan:
 
     def __init__(self, jobs: Workload, placement: Placement, begin: int, end: int):
         self.jobs, self.placement, self.submit = jobs, placement, jobs.submit
-        nodes = nodes_of(placement.machine, placement, jobs)
-        needs = demands_on(nodes, jobs, placement)
-        memory = np.where(needs.memory > 0, needs.memory * needs.nodes, needs.task_memory * (jobs.procs // np.maximum(needs.task, 1)))
-        self.amounts = np.stack([placement.second, memory, jobs.procs], axis=1)
-        pools = len(placement.machine.pools)
-        self.sets = np.array([np.bincount(nodes.pool[own], minlength=pools) > 0 for own in nodes.members])
-        self.members = needs.members
+        self.needs = pool_needs(jobs, placement)
+        self.amounts, self.members, self.sets = self.needs.amounts, self.needs.members, self.needs.sets
         start = jobs.submit + jobs.columns["wait"]
         stop = start + jobs.runtime
         outages = np.array([time for outage in placement.outages for time in outage[3:5]], np.int64)
@@ -83,18 +78,16 @@ class RecordedSpan:
 
     def free(self) -> Array:
         """Return the free amounts in each set of pools, shape (sets, resources, intervals); infinite memory where it is not limited."""
-        machine = self.placement.machine
-        size = np.array([[pool.nodes * pool.second, pool.nodes * pool.memory, pool.nodes * pool.procs] for pool in machine.pools], float)
+        machine, size = self.placement.machine, self.needs.sizes
         lost = np.zeros((len(machine.pools), 3, len(self.lengths)))
         for pool, procs, _, begin, end, _ in self.placement.outages:
             first, last = self._places(np.array([begin, end]))
             lost[pool, :, first:last] += (size[pool] * procs / size[pool, 2])[:, None]
         free = np.empty((len(self.sets), 3, len(self.lengths)))
-        used_of = self.sets[self.members[self.ran]]
+        shares = [self.needs.shares(r)[self.members[self.ran]] for r in range(3)]
         for k, own in enumerate(self.sets):
             for r in range(3):
-                whole = np.maximum(used_of @ size[:, r], 1e-9)
-                used = self._levels(self.amounts[self.ran, r] * (used_of @ (size[:, r] * own)) / whole)
+                used = self._levels(self.amounts[self.ran, r] * (shares[r] @ own))
                 free[k, r] = size[own, r].sum() - lost[own, r].sum(axis=0) - used
         endless = np.array([any(not machine.pools[p].memory for p in np.flatnonzero(own)) for own in self.sets])
         free[endless, 1] = np.inf
