@@ -55,6 +55,7 @@ def audit(
         ),
     ] = False,
     machine_file: o.MachineOption = None,
+    schedule_mapping: o.ScheduleMappingOption = None,
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
@@ -66,6 +67,8 @@ def audit(
     from walltime.schedule import read_schedule
     from walltime.simulation.run import placed_under
 
+    if schedule is None and schedule_mapping is not None:
+        raise PolicyError("--schedule-mapping needs a schedule file; --mapping is for the columns of the log", "option_without_effect")
     scheduler = deciding.schedulers([policy])[0] if policy else None
     chosen = scheduler.policy if scheduler else None
     machine = machine_in(machine_file)
@@ -78,7 +81,7 @@ def audit(
         remarks += slack
     report_on(workload)
     rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": planned_from_file, **deciding.rules}
-    columns = recorded_schedule(workload) if schedule is None else read_schedule(schedule)
+    columns = recorded_schedule(workload) if schedule is None else read_schedule(schedule, schedule_mapping, workload)
     name = "the recorded schedule" if schedule is None else schedule.name
     with progress_bar(len(workload), "audit") as progress:
         report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)

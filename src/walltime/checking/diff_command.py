@@ -47,6 +47,7 @@ def diff(
     tried: TrialOptions,
     overrun: o.OverrunOption = "kill",
     machine_file: o.MachineOption = None,
+    schedule_mapping: o.ScheduleMappingOption = None,
     reading: LogOptions,
     drawn: FigureOptions,
     output: PageOutput,
@@ -58,7 +59,7 @@ def diff(
 
     machine = machine_in(machine_file)
     workload, _ = reading.load(log, machine)
-    one, other = read_schedule(a), read_schedule(b)
+    one, other = (read_schedule(path, schedule_mapping, workload) for path in (a, b))
     names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
     names = names if names[0] != names[1] else ("A", "B")
     with progress_bar(None, "schedulers that may explain it", "tried") as progress:

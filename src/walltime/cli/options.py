@@ -174,6 +174,15 @@ MappingOption = Annotated[
         metavar="FILE",
     ),
 ]
+ScheduleMappingOption = Annotated[
+    Path | None,
+    _input(
+        "Read schedules without the columns job_id, start and end with this mapping: a TOML file from walltime mapping.",
+        "--schedule-mapping",
+        advanced=True,
+        metavar="FILE",
+    ),
+]
 AnonymiseOption = Annotated[
     str | None,
     _input(

@@ -93,13 +93,53 @@ def write_table(path: Path, table: pl.DataFrame, workload: Workload, **settings:
     return path
 
 
-def read_schedule(path: str | Path) -> dict[str, Array]:
+def read_schedule(path: str | Path, mapping: str | Path | None = None, jobs: Workload | None = None) -> dict[str, Array]:
     """Read a schedule from any simulator: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
+
+    `mapping`: the meaning of the columns of another table, a TOML file as for `walltime.read`, or the name of a shipped one; files with
+    the columns above do not need it. `jobs`: the workload, to whose clock such a table is shifted: by the dates if both have them, else so
+    that the submissions of the first common job are equal.
 
     Returns the file's columns that are in `SCHEDULE_COLUMNS`, int64, in the file's order. Raises LogError, with the line, if the file is
     missing, lacks a column or contains anything but whole numbers.
     """
     path = Path(path)
+    if mapping is None:
+        return _from_columns(path)
+    try:
+        return _from_columns(path)
+    except LogError as error:
+        if error.code not in ("missing_column", "unknown_file_extension"):
+            raise
+    return _mapped(path, mapping, jobs)
+
+
+def _mapped(path: Path, mapping: str | Path, jobs: Workload | None) -> dict[str, Array]:
+    """Read the jobs of a table that started, in its order."""
+    from walltime.logs import read_log
+
+    log = read_log(path, mapping=mapping)
+    if "job_id" not in log.columns:
+        raise LogError(f"{mapping}: columns: a schedule needs job_id, to find its jobs in the log", "missing_column")
+    numbers, submit, wait, runtime = (np.floor(log.column(name)).astype(np.int64) for name in ("job_id", "submit", "wait", "runtime"))
+    begin, shift = log.header.unix_start_time, 0
+    if jobs is not None and begin is not None and jobs.origin.unix_start_time is not None:
+        shift = begin - jobs.origin.unix_start_time
+    elif jobs is not None and (common := np.isin(numbers, jobs.job_id)).any():
+        first = int(np.argmax(common))
+        shift = int(jobs.submit[jobs.job_id == numbers[first]][0] - submit[first])
+    ran = (wait >= 0) & (runtime >= 0) & (numbers >= 0)
+    start = submit + wait
+    columns = {"job_id": numbers, "submit": submit + shift, "start": start + shift, "end": start + runtime + shift}
+    allocated, wanted = log.column("allocated_procs"), log.column("requested_procs")
+    columns["procs"] = np.where(allocated > 0, allocated, wanted)
+    if (log.column("requested") >= 0).all():
+        columns["requested"] = np.floor(log.column("requested"))
+    return {name: values[ran].astype(np.int64) for name, values in columns.items()}
+
+
+def _from_columns(path: Path) -> dict[str, Array]:
+    """Read a schedule with the columns `job_id, start, end`, or SWF."""
     name = path.name.lower()
     if name.endswith((".swf", ".swf.gz")):
         return _from_swf(path)
@@ -128,7 +168,10 @@ def read_schedule(path: str | Path) -> dict[str, Array]:
     table = table.rename({column: column.strip() for column in table.columns})
     missing = [column for column in NEEDED if column not in table.columns]
     if missing:
-        raise LogError(f"{path}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}", "missing_column")
+        raise LogError(
+            f"{path}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}; describe others with a mapping",
+            "missing_column",
+        )
     return {column: _whole_numbers(path, table[column]) for column in table.columns if column in NAMES}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tests.cli import call
 from tests.errors import raises
 from walltime import Easy, LogError, Workload, WorkloadError, audit, compare, read, read_schedule, simulate
 from walltime.errors import OutputError
@@ -189,3 +190,52 @@ def test_schedule_file__says_what_really_happened(tmp_path, ending, overrun, fee
     for name in ("submit", "start", "end"):
         assert back[name][order].tolist() == getattr(schedule, name).tolist(), name
     assert audit(jobs, back, Easy(), overrun=overrun).ok
+
+
+def foreign(folder, shift="", rows=JOBS):
+    """The schedule of another program: other titles, fractions of seconds, a job that did not start, and its mapping."""
+    made = simulate(rows, Easy())
+    lines = ["job,submission_time,starting_time,finish_time,resources"]
+    for k in range(len(rows)):
+        times = [int(rows.submit[k]), int(made.start[k]), int(made.end[k])]
+        lines.append(
+            ",".join([str(rows.job_id[k]), *(f"{time + 1_700_000_000 if shift else time}.000" for time in times), str(rows.procs[k])])
+        )
+    table = text(folder / "theirs.csv", "\n".join([*lines, "99,5.0,,,1"]) + "\n")
+    relative = "" if shift else "relative_times = true\n"
+    names = {"job_id": "job", "submit": "submission_time", "start": "starting_time", "end": "finish_time", "allocated_procs": "resources"}
+    mapping = text(folder / "m.toml", f"{relative}[columns]\n" + "".join(f'{name} = "{title}"\n' for name, title in names.items()))
+    return table, mapping
+
+
+@pytest.mark.parametrize("dates", ["", "dates"])
+def test_read_schedule__of_another_program_with_a_mapping(tmp_path, dates):
+    jobs = replace(JOBS, submit=JOBS.submit + 40, origin=Origin("log", unix_start_time=1_700_000_000 if dates else None))
+    table, mapping = foreign(tmp_path, dates, jobs)
+    with raises(LogError, "missing_column"):
+        read_schedule(table)
+    back = read_schedule(table, mapping, jobs)
+    made = simulate(jobs, Easy())
+    expected = {"job_id": jobs.job_id, "submit": jobs.submit, "start": made.start, "end": made.end, "procs": jobs.procs}
+    assert {name: values.tolist() for name, values in back.items()} == {name: values.tolist() for name, values in expected.items()}
+    assert audit(jobs, back, Easy()).ok
+    own = made.write(tmp_path / "own.csv")
+    assert read_schedule(own, mapping, jobs)["start"].tolist() == made.start.tolist(), "such a file needs no mapping"
+
+
+def test_read_schedule__needs_the_numbers_of_the_jobs(tmp_path):
+    table, mapping = foreign(tmp_path)
+    mapping.write_text(mapping.read_text().replace('job_id = "job"\n', ""))
+    with raises(LogError, "missing_column", "job_id"):
+        read_schedule(table, mapping, JOBS)
+
+
+def test_commands__read_the_schedule_of_another_program(tmp_path, capsys):
+    table, mapping = foreign(tmp_path)
+    log = simulate(JOBS, Easy()).write(tmp_path / "log.swf")
+    given = ["--schedule-mapping", mapping]
+    assert call(capsys, "audit", log, table, "--policy", "easy", *given)[0] == 0
+    assert call(capsys, "audit", log, *given)[0] == 2, "the recorded starts need no mapping of a schedule"
+    own = simulate(JOBS, Easy()).write(tmp_path / "own.csv")
+    status, out, _ = call(capsys, "diff", own, table, "--log", log, *given, "--json")
+    assert (status, json.loads(out)["identical"]) == (0, True)
