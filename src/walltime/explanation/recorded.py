@@ -18,7 +18,7 @@ from walltime.workload import Workload
 
 MOST_LISTED = 3
 MOST_ROWS = 40
-_UNKNOWN = "another cause, which the log does not show (a reservation, a dependency, another limit, or the scheduler's own delay)"
+_UNKNOWN = "another cause, which the log does not show (a dependency, another limit or reservation, or the scheduler's own delay)"
 
 
 @dataclass(frozen=True)
@@ -93,6 +93,9 @@ class RecordedExplanation:
             "memory": "too little memory was free",
             "processors": "too few processors were free",
             "behind": "enough was free, but an earlier job for the same nodes lacked something",
+            "priority": "enough was free, but a later job of higher priority for the same nodes lacked something",
+            "reservation": "enough was free, but kept for a reservation",
+            "window": "the site's windows did not allow it to start",
             "unknown": f"enough was free; {_UNKNOWN}",
         }
         spans = sorted(((seconds, words[name]) for name, seconds in self.causes.items() if seconds), key=lambda one: -one[0])

@@ -7,13 +7,18 @@ from collections.abc import Iterator
 import numpy as np
 
 from walltime.machine import Machine, Partition, Placement, Pool, place
+from walltime.machine.tables import numbers_of
 from walltime.node_demands import pool_needs
 from walltime.workload import Array, Workload
 
-CAUSES = ("limit", "second", "memory", "processors", "behind", "unknown")
-"""A limit on running jobs; too little of the second resource, of memory, or of processors free; behind an earlier job that lacked one of
-these; none of them. The first that applies counts."""
-LIMIT, SECOND, MEMORY, PROCS, BEHIND, UNKNOWN = range(len(CAUSES))
+CAUSES = ("window", "limit", "second", "memory", "processors", "reservation", "behind", "priority", "unknown")
+"""Causes of a wait; the first that applies counts. `window`: closed hours. `limit`: a limit on running jobs. `second, memory, processors`:
+too little of the second resource, of memory or of processors was free. `reservation`: enough was free, but kept for a reservation that
+begins before the job would end. `behind`: behind an earlier job that lacked resources. `priority`: behind a later job of a higher recorded
+priority that lacked them. `unknown`: none of these."""
+WINDOW, LIMIT, SECOND, MEMORY, PROCS, RESERVATION, BEHIND, PRIORITY, UNKNOWN = range(len(CAUSES))
+LACKS = (SECOND, MEMORY, PROCS, RESERVATION)
+"""The causes with which a job lacks resources."""
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -51,8 +56,11 @@ class RecordedSpan:
         self.amounts, self.members, self.sets = self.needs.amounts, self.needs.members, self.needs.sets
         start = jobs.submit + jobs.columns["wait"]
         stop = start + jobs.runtime
-        outages = np.array([time for outage in placement.outages for time in outage[3:5]], np.int64)
-        inside = [one[(one > begin) & (one < end)] for one in (start, stop, jobs.submit, outages)]
+        changes = [time for outage in placement.outages for time in outage[3:5]]
+        changes += [time for _, *times in placement.reservations for time in times]
+        for hours in (window.until(end) for window in placement.windows):
+            changes += [*hours.begin.tolist(), *hours.end.tolist()]
+        inside = [one[(one > begin) & (one < end)] for one in (start, stop, jobs.submit, np.array(changes, np.int64))]
         self.edges = np.unique(np.concatenate([[begin, end], *inside]))
         self.lengths = np.diff(self.edges)
         self.ran = np.flatnonzero((start < end) & (stop > begin) & (stop > start))
@@ -95,25 +103,51 @@ class RecordedSpan:
             free[:, 0] = np.inf  # the machine does not describe the resource
         return free
 
+    def _kept(self, job: int) -> Array:
+        """Return what reservations of others keep from a job that would start in each interval, shape (resources, intervals)."""
+        machine, reservations = self.placement.machine, self.placement.reservations
+        names, now = list(dict.fromkeys(one.name for one in machine.reservations)), self.edges[:-1]
+        kept = np.zeros((len(names), 3, len(now)))
+        for table, begin, end, known in reservations:
+            one, number = machine.reservations[table], names.index(machine.reservations[table].name)
+            pool = machine.place_of(one.pool)
+            active = (known <= now) & (now < end) & (begin < now + int(self.jobs.believed[job])) & self.sets[self.members[job], pool]
+            share = len(numbers_of(one.nodes, machine.pools[pool])) / machine.pools[pool].nodes
+            kept[number] += np.outer(share * self.needs.sizes[pool], active)
+        for number in range(len(names)):
+            own = np.flatnonzero(self.placement.reservation[self.ran] == number + 1)
+            kept[number] -= np.stack([self._levels(self.amounts[self.ran[own], r], own) for r in range(3)])
+        return np.asarray(np.maximum(kept, 0).sum(axis=0))
+
     def _shapes(self) -> Iterator[tuple[Array, Array]]:
         """Yield the waiting jobs with equal needs, and their cause in each interval, UNKNOWN where nothing lacks."""
-        free, limits_of = self.free(), self.placement.limits_of
-        limits = [tuple(limits_of[job]) for job in self.waiting.tolist()]
-        numbers = {one: k for k, one in enumerate(dict.fromkeys(limits))}
-        of_limits = np.array([numbers[one] for one in limits], np.int64)
-        keys = np.column_stack([self.members[self.waiting], self.amounts[self.waiting], of_limits])
+        free, placement = self.free(), self.placement
+        several = [(placement.limits_of[job], placement.windows_of[job]) for job in self.waiting.tolist()]
+        rules = [
+            (tuple(limits), tuple(windows), int(placement.reservation[k]))
+            for (limits, windows), k in zip(several, self.waiting, strict=True)
+        ]
+        numbers = {one: k for k, one in enumerate(dict.fromkeys(rules))}
+        of_rules = np.array([numbers[one] for one in rules], np.int64)
+        planned = self.jobs.believed[self.waiting] * bool(placement.reservations or placement.windows)
+        keys = np.column_stack([self.members[self.waiting], self.amounts[self.waiting], of_rules, planned])
         _, kind = np.unique(keys, axis=0, return_inverse=True)
         order = np.argsort(kind.ravel(), kind="stable")
-        used = {limit: self._used(limit) for one in numbers for limit in one}
+        used = {limit: self._used(limit) for limits, _, _ in numbers for limit in limits}
         for mine in np.split(self.waiting[order], np.cumsum(np.bincount(kind.ravel()))[:-1]):
             job = int(mine[0])
             needs, cause = self.amounts[job], np.full(len(self.lengths), UNKNOWN)
+            left = free[self.members[job]]
+            if placement.reservations and not placement.reservation[job]:
+                cause[((needs[:, None] > 0) & (left - self._kept(job) < needs[:, None] - 1e-6)).any(axis=0)] = RESERVATION
             for resource, name in ((2, PROCS), (1, MEMORY), (0, SECOND)):
-                cause[(needs[resource] > 0) & (free[self.members[job], resource] < needs[resource] - 1e-6)] = name
-            for limit in limits_of[job]:
-                most = self.placement.limits[limit]
+                cause[(needs[resource] > 0) & (left[resource] < needs[resource] - 1e-6)] = name
+            for limit in placement.limits_of[job]:
+                most = placement.limits[limit]
                 for level, own, bound in zip(used[limit], (1, needs[2], needs[0]), most, strict=True):
                     cause[(level + own > bound) & (own > 0)] = LIMIT
+            if placement.windows:
+                cause[placement.shut(job, int(self.jobs.believed[job]), self.edges[:-1])] = WINDOW
             yield mine, cause
 
     def _used(self, limit: int) -> list[Array]:
@@ -125,20 +159,25 @@ class RecordedSpan:
     def seconds(self) -> Array:
         """Return the time that each job waited for each cause, s, shape (jobs, causes)."""
         first, last = self.waits
-        lacking = np.full((len(self.sets), len(self.lengths)), _NEVER)  # the earliest submission of the jobs that lack something
+        shape = len(self.sets), len(self.lengths)
+        earliest, highest = np.full(shape, _NEVER), np.full(shape, -1)  # submission and priority of the jobs that lack something
+        priority = self.jobs.columns.get("priority", np.full(len(self.submit), -1))
         for jobs, cause in self._shapes():
-            short = (cause != UNKNOWN) & (cause != LIMIT)
-            row = lacking[self.members[jobs[0]]]
+            short, of = np.isin(cause, LACKS), self.members[jobs[0]]
             for job in jobs.tolist():
                 inside = slice(first[job], last[job])
-                row[inside] = np.where(short[inside], np.minimum(row[inside], self.submit[job]), row[inside])
+                earliest[of, inside] = np.where(short[inside], np.minimum(earliest[of, inside], self.submit[job]), earliest[of, inside])
+                highest[of, inside] = np.where(short[inside], np.maximum(highest[of, inside], priority[job]), highest[of, inside])
         overlap = (self.sets.astype(np.int64) @ self.sets.T.astype(np.int64)) > 0
-        lacking = np.array([lacking[own].min(axis=0) for own in overlap])
+        earliest = np.array([earliest[own].min(axis=0) for own in overlap])
+        highest = np.array([highest[own].max(axis=0) for own in overlap])
         seconds = np.zeros((len(self.submit), len(CAUSES)))
         for jobs, cause in self._shapes():
-            row = lacking[self.members[jobs[0]]]
+            of = self.members[jobs[0]]
             for job in jobs.tolist():
                 inside = slice(first[job], last[job])
-                why = np.where((cause[inside] == UNKNOWN) & (row[inside] < self.submit[job]), BEHIND, cause[inside])
+                ahead = np.where(highest[of, inside] > priority[job], PRIORITY, UNKNOWN) if priority[job] >= 0 else UNKNOWN
+                ahead = np.where(earliest[of, inside] < self.submit[job], BEHIND, ahead)
+                why = np.where(cause[inside] == UNKNOWN, ahead, cause[inside])
                 seconds[job] = np.bincount(why, self.lengths[inside], len(CAUSES))
         return seconds

@@ -14,10 +14,10 @@ import walltime as wt
 from tests.cli import call
 from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
-from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Reservation, Window, write_machine
 from walltime.weekly_report.causes import CAUSES, wait_causes
 from walltime.weekly_report.command import FOLDER
-from walltime.weekly_report.page import causes_sentence, period_answer, period_page
+from walltime.weekly_report.page import causes_sentence, causes_table, period_answer, period_page
 from walltime.weekly_report.period import last_week, period, read_trend, unusual, write_trend
 
 HOUR, WEEK = 3600, 7 * 86_400
@@ -80,6 +80,41 @@ def test_causes__use_counts_for_the_pools_of_its_partition():
     # a third of the first job counts in pool a: 2 of 3 processors are free; the third job has no partition there
     assert seconds[1, CAUSES.index("processors")] == HOUR
     assert (partition.tolist(), seconds[2, CAUSES.index("unknown")], seconds.sum()) == ([0, 1, -1], HOUR, 2 * HOUR)
+
+
+def test_causes__of_a_reservation_that_begins_before_the_job_would_end():
+    hours = [(8, 4, 4), (8, 1, 1), (20, 1, 9)]  # submission, wait, request: the second job would have ended before the reservation
+    submit, wait, requested = HOUR * np.array(hours).T
+    made = recorded(submit, wait, [HOUR] * 3, [1, 1, 1], requested=requested)
+    maintenance = Reservation("maintenance", "all", 10 * HOUR, 12 * HOUR, announced=0)
+    machine = Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), reservations=(maintenance,))
+    assert of_all(period(made, 0, 30 * HOUR, machine)) == {"reservation": 4, "unknown": 1 + 1}
+    late = replace(machine, reservations=(replace(maintenance, announced=9 * HOUR),))
+    assert of_all(period(made, 0, 30 * HOUR, late)) == {"reservation": 3, "unknown": 1 + 1 + 1}
+    two = replace(machine, reservations=(replace(maintenance, nodes=2),))
+    assert of_all(period(made, 0, 30 * HOUR, two)) == {"unknown": 6}, "two nodes are free of it"
+    users = replace(made, columns={**made.columns, "reservation": np.array([1, 1, 1])})
+    users = replace(users, origin=replace(made.origin, names={"reservation": ("maintenance",)}))
+    assert of_all(period(users, 0, 30 * HOUR, machine)) == {"unknown": 6}, "its own jobs"
+
+
+@pytest.mark.parametrize(("priority", "cause"), [([9, 50, 100], "priority"), ([9, 200, 100], "unknown"), ([-1, -1, -1], "unknown")])
+def test_causes__of_a_later_job_with_a_higher_priority(priority, cause):
+    """Three of four processors are busy for 10 h; the third job lacks one from 2 h on, and the second could have started."""
+    made = recorded([0, HOUR, 2 * HOUR], [0, 9 * HOUR, 8 * HOUR], [10 * HOUR, HOUR, HOUR], [3, 1, 2], priority=priority)
+    expected = {"processors": 8, "unknown": 1}
+    expected[cause] = expected.get(cause, 0) + 8
+    assert of_all(period(made, 0, 24 * HOUR)) == expected
+    assert ("higher priority" in causes_sentence(period(made, 0, 24 * HOUR))) == (cause == "priority")
+
+
+def test_causes__of_closed_hours():
+    made = recorded([9 * HOUR, 9 * HOUR], [8 * HOUR, 0], [HOUR, HOUR], [1, 1], requested=[4 * HOUR, HOUR], unix=1_767_225_600)
+    windows = (Window("08:00", "16:00", longer_than=2 * HOUR),)
+    machine = Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), windows=windows, clock=0)
+    found = period(made, 0, 24 * HOUR, machine)
+    assert of_all(found) == {"window": 7, "unknown": 1}
+    assert "closed hours" in [str(head) for head in causes_table(found).columns]
 
 
 def test_period__worked_example():
