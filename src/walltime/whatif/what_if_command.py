@@ -124,6 +124,7 @@ def _blocks(answer: WhatIf, verbose: bool) -> Iterator[Block | Facts | str]:
     yield answer.answer()
     if not verbose:
         yield page.short_table(answer)
+        yield from (f"{effect.name}: {'; '.join(effect.became)}." for effect in answer.alone if len(effect.became) > 1)
         yield from caveats(page.short_caveats(answer))
         yield "For groups, intervals, node-hours and users, add --verbose or --report page.html."
         return

@@ -39,6 +39,14 @@ def test_calibrate__prints_the_verdict_and_writes_what_what_if_reads(golden, cap
     assert "Notes:" in out
 
 
+def test_what_if__names_the_pools_that_a_percentage_changes(capsys, site):
+    log, cluster, _ = site
+    given = ("--change", "nodes+=50%", "--change", "pool.thin.nodes+=1", "--replications", 0)
+    _, out, _ = call(capsys, "what-if", log, "--machine", cluster, *given)
+    assert "pool thin: nodes 12 → 18; pool fat: nodes 2 → 3" in " ".join(out.split())
+    assert "nodes 12 → 13" not in out, "the change names its pool itself"
+
+
 def test_calibrate__json_has_everything(capsys, site):
     status, out, _ = call(capsys, "calibrate", site[0], "--machine", site[1], "--json", "--policy", "easy:order=sjf")
     found = json.loads(out)

@@ -217,6 +217,9 @@ def test_what_if__a_verdict_that_turns_round_is_a_doubt():
     one = differences_of(100.0, 80.0)
     assert any("the sign changes" in doubt and "+20 s" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 120.0, 0.0)))
     assert not any("the sign changes" in doubt for doubt in doubts(one, None, OtherUsers(True, 100.0, 90.0, 0.0)))
+    unknown = doubts(replace(one, copies=1, scatter=float("nan")), None)
+    assert any("were not tried" in doubt for doubt in unknown)
+    assert not any("n/a" in doubt for doubt in unknown)
 
 
 def differences_of(today: float, changed: float) -> Difference:
