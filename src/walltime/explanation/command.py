@@ -58,6 +58,7 @@ def explain(
     """Explain why a job waited: free and reserved processors, overtaking jobs, and what would have helped."""
     from walltime.explanation import explain as explain_job
     from walltime.explanation import longest_waits
+    from walltime.explanation.records import index_of, recorded_wait_of
     from walltime.explanation.sentences import waits_table
 
     if (asked.job is None) == (asked.longest is None):
@@ -80,9 +81,13 @@ def explain(
         waits = longest_waits(schedule, asked.longest)
         table = [waits_table(schedule, waits)] if waits else []
         words = ["To explain one of them: walltime explain LOG --job N"] if waits else []
-        answer = f"Under {schedule.title}, {f'the longest wait is {human_time(waits[0].wait)}' if waits else 'no job waits'}."
+        log = [recorded_wait_of(schedule, index_of(schedule, wait.job)) for wait in waits]
+        known = f"; the log records {human_time(log[0])} for this job" if log and log[0] is not None else ""
+        longest = f"the longest simulated wait is {human_time(waits[0].wait)}{known}" if waits else "no job waits"
+        answer = f"Under {schedule.title}, {longest}."
         output.write_blocks("longest waits", workload.origin.name, [answer], [*table, *words], schedule.workload)
-        output.show(record | {"longest_waits": [wait.as_dict() for wait in waits]}, [answer, *table, *words])
+        rows = [wait.as_dict() | {"recorded_wait": real} for wait, real in zip(waits, log, strict=True)]
+        output.show(record | {"longest_waits": rows}, [answer, *table, *words])
         return
     assert asked.job is not None, "or the longest waits were asked for"
     with progress_bar(None, "what would have helped", "runs") as progress:

@@ -171,8 +171,7 @@ class Explanation:
     @property
     def recorded_wait(self) -> int | None:
         """Return the job's wait in the log, s; None if it is unknown."""
-        waits = self.schedule.workload.recorded_wait
-        return None if waits is None or waits[self.index] < 0 else int(waits[self.index])
+        return recorded_wait_of(self.schedule, self.index)
 
     @property
     def sooner(self) -> tuple[Alternative, ...]:
@@ -230,6 +229,12 @@ def index_of(schedule: Schedule, job: int) -> int:
     raise WorkloadError(
         f"{name} has no job {shown(job)}; its {len(ids):,} jobs have numbers from {ids.min()} to {ids.max()}{dropped}", "unknown_job"
     )
+
+
+def recorded_wait_of(schedule: Schedule, job: int) -> int | None:
+    """Return the wait of a job, by its index, in the log, s; None if it is unknown."""
+    waits = schedule.workload.recorded_wait
+    return None if waits is None or waits[job] < 0 else int(waits[job])
 
 
 def common_fields(schedule: Schedule, job: int) -> dict[str, Any]:

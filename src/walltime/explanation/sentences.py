@@ -7,11 +7,22 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from walltime.explanation.records import HELD_BACK, HOW, Alternative, Cause, Change, Explanation, SinglePoolExplanation
+from walltime.explanation.records import (
+    HELD_BACK,
+    HOW,
+    Alternative,
+    Cause,
+    Change,
+    Explanation,
+    SinglePoolExplanation,
+    index_of,
+    recorded_wait_of,
+)
 from walltime.machine import HINDSIGHT
+from walltime.machine.placing import RESOURCES
 from walltime.schedule.schedule import LongWait, Schedule
 from walltime.tables import Cell, Table, time_cell
-from walltime.wording import counted, human_time, lower_first
+from walltime.wording import UNDEFINED, counted, human_time, lower_first
 
 MOST_LISTED = 3
 """Maximum number of jobs, or changes of a reservation, in a text; the explanation itself has all."""
@@ -244,13 +255,23 @@ def sooner_by(why: Explanation, one: Alternative) -> str:
 
 
 def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
-    """Return a row for each of these waits."""
+    """Return a row for each of these waits: the simulated one, and the recorded one if the log has waits."""
+    placement, with_log = schedule.placement, schedule.workload.recorded_wait is not None
+    resource = placement.machine.second if placement is not None and placement.second.any() else ""
     rows = []
     for one in waits:
-        times = time_cell(one.wait), f"{one.procs:,}", time_cell(one.requested)
+        index = index_of(schedule, one.job)
+        recorded = recorded_wait_of(schedule, index)
+        log = [Cell(UNDEFINED) if recorded is None else time_cell(recorded)] if with_log else []
+        second = [f"{placement.second[index]:,}"] if placement is not None and resource else []
         how = "backfilled" if one.kind == "backfilled" else "in turn"
-        rows.append([Cell(str(one.job), value=one.job), *times, f"{one.ahead:,}", f"{one.overtaken_by:,}", how])
-    columns = ["job", "wait", "processors", "requested", "jobs ahead", "overtaken by", "start"]
+        others = f"{one.ahead:,}", f"{one.overtaken_by:,}", how
+        rows.append(
+            [Cell(str(one.job), value=one.job), time_cell(one.wait), *log, f"{one.procs:,}", *second, time_cell(one.requested), *others]
+        )
+    waited = ["simulated wait", "recorded wait"] if with_log else ["wait"]
+    size = ["processors", *([RESOURCES.get(resource, resource)] if resource else [])]
+    columns = ["job", *waited, *size, "requested", "jobs ahead", "overtaken by", "start"]
     return Table(columns, rows, f"Longest waits on {schedule.workload.origin.name} under {lower_first(schedule.title)}")
 
 

@@ -1,6 +1,7 @@
 """The explanation of a job on a machine of several pools, worked by hand."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tests.errors import raises
 from walltime.errors import WorkloadError
 from walltime.explanation import Obstacles, explain_recorded
 from walltime.explanation.page import explanation_figure, explanation_page
+from walltime.explanation.sentences import waits_table
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, write_machine
 from walltime.workload import Origin
 
@@ -250,3 +252,27 @@ def test_command__recorded(capsys, tmp_path):
     assert (tmp_path / "p.html").read_text().count("processors free") >= 1
     assert json.loads(call(capsys, *given, "--json")[1])["wait"] == 10
     assert call(capsys, *given, "--policy", "easy")[0] == 2
+
+
+def test_longest__shows_the_recorded_wait_beside_and_the_second_resource(capsys, tmp_path):
+    jobs = recorded_jobs()
+    schedule = wt.simulate(jobs, "easy", machine=RECORDED)
+    waits = wt.explanation.longest_waits(schedule, 2)
+    table = waits_table(schedule, waits)
+    assert table.columns[1:5] == ["simulated wait", "recorded wait", "processors", "GPUs"]
+    assert [getattr(cell, "value", cell) for cell in table.rows[0][:5]] == [3, 80, 90, "2", "4"]
+    assert waits_table(explanation_of_one_pool(), waits[:1]).columns[1] == "wait"
+    log, cluster = tmp_path / "log.swf", tmp_path / "machine.toml"
+    rows = [f"{k} {k} {5 * (k % 3)} 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 20)]
+    log.write_text("\n".join(["; MaxProcs: 6", *rows]) + "\n")
+    cluster.write_text(write_machine(Machine(POOLS, PARTITIONS, policy="conservative")))
+    _, out, _ = call(capsys, "explain", log, "--machine", cluster, "--longest", 2, "--json")
+    for row in json.loads(out)["longest_waits"]:
+        assert row["recorded_wait"] == 5 * (row["job"] % 3)
+    assert "the log records" in call(capsys, "explain", log, "--machine", cluster, "--longest", 2)[1]
+
+
+def explanation_of_one_pool():
+    """A schedule of the same jobs in one pool, from a log that records no waits."""
+    jobs = recorded_jobs()
+    return wt.simulate(replace(jobs, columns={"user": jobs.columns["partition"]}), "easy")
