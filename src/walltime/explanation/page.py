@@ -120,12 +120,27 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
     figure.legend(handles=handles, loc="outside upper right", ncols=columns, **layout)
 
 
+OTHER_CAUSES = {
+    "limit": "a limit held it back",
+    "window": "the site's windows did not allow it to start",
+    "reservation": "its nodes were kept for a reservation",
+    "outage": "an outage took nodes",
+    "others": "it was reserved for other jobs or held by the queue order",
+}
+"""Causes of a wait other than a lack of resources, as the picture's text names them."""
+
+
 def _fits(explanation: AnyExplanation) -> str:
-    """Return what the picture shows of when the job fits."""
+    """Return what the picture shows of when the job fits, by the longest cause of its wait."""
     if isinstance(explanation, MachineExplanation):
         held = explanation.held_back
-        if held.features + held.memory + held.resource + held.nodes > held.too_few + held.few_second + held.few_both:
-            return "enough is free where the stack stays below the dashed line, but not on nodes with all that it requests"
+        spread = held.features + held.memory + held.resource + held.nodes
+        lacking = held.too_few + held.few_second + held.few_both
+        other = max(OTHER_CAUSES, key=lambda name: int(getattr(held, name)))
+        why = OTHER_CAUSES[other] if getattr(held, other) > max(spread, lacking) else ""
+        why = why or ("not on nodes with all that it requests" if spread > lacking else "")
+        if why:
+            return f"enough is free where the stack stays below the dashed line, but {why}"
     return "it fits where the stack stays below the dashed line"
 
 

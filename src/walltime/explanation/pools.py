@@ -85,13 +85,16 @@ class MachineExplanation(Explanation):
 
     @property
     def short_of(self) -> str:
-        """The resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`."""
+        """The resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`.
+
+        If none was short, the second resource of a job that needs it, which is scarcer than processors.
+        """
         placement, held = self.schedule.placement, self.held_back
         second = placement.machine.second if placement is not None and self.second else "procs"
         spans: dict[str, int] = {"procs": held.too_few + held.nodes}
         spans[second] = spans.get(second, 0) + held.few_second + held.few_both + held.resource + (held.features if self.second else 0)
         spans["mem_mb"] = spans.get("mem_mb", 0) + held.memory
-        return max(spans, key=lambda name: spans[name])
+        return max(spans, key=lambda name: spans[name]) if any(spans.values()) else second
 
 
 def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineExplanation:

@@ -204,6 +204,31 @@ def test_causes__headline_reason_and_chart_name_one_resource(policy, rows, colum
         assert "GPU" in told.texts[0][1]
 
 
+OTHERS = (
+    ("limit", {"limits": (Limit(("user",), second=4),)}, [(0, 50, 1), (1, 9, 1)], [4, 4], "a limit"),
+    ("outage", {"outages": (Outage("a", 1, 40),)}, [(0, 50, 1), (2, 9, 1)], [0, 4], "outage"),
+    ("others", {}, [(0, 50, 1), (1, 10, 1), (2, 100, 1)], [6, 8, 1], "reserved for other jobs"),
+)
+
+
+@pytest.mark.parametrize(("cause", "more", "rows", "gpus", "word"), OTHERS, ids=[one[0] for one in OTHERS])
+def test_causes__other_than_resources_are_in_the_reason_and_beside_the_chart_of_gpus(cause, more, rows, gpus, word):
+    submit, length, procs = map(list, zip(*rows, strict=True))
+    jobs = wt.Workload.from_arrays(
+        submit=submit, runtime=length, requested=length, procs=procs, machine_procs=16,
+        columns={"gpus": np.array(gpus), "user": np.full(len(rows), 1)},
+    )  # fmt: skip
+    machine = Machine(CARDS, (Partition("main", ("a",)),), **more)
+    told = wt.explain(wt.simulate(jobs, "easy", machine=machine), len(rows), sooner=False)
+    held = vars(told.held_back)
+    assert max(held, key=lambda name: held[name]) == cause
+    assert told.short_of == "gpus"
+    page = explanation_page(told, [])
+    assert word in page.answer[0]
+    assert "below the dashed line, but" in page.picture.caption
+    assert "GPUs" in explanation_figure(told).axes[0].get_ylabel()
+
+
 def test_recorded__is_beside_the_simulated_wait():
     told = explanation([(0, 10, 3, 1), (1, 10, 2, 1)], 2, wait=[0, 777])
     assert (told.wait, told.recorded_wait) == (9, 777)
