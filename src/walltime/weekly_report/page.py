@@ -53,7 +53,8 @@ def period_answer(numbers: Period) -> str:
     sentence = f"{first}; {_share(n.utilization)} of the {second or 'machine was'} used{wrong}"
     lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
-        sentence += f", {_share(lost)} of it by jobs that failed or reached their limit"
+        known = {"failed": n.failed_hours, "reached their limit": n.limit_hours}
+        sentence += f", {_share(lost)} of it by jobs that {' or '.join(word for word, value in known.items() if math.isfinite(value))}"
     change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
@@ -78,11 +79,13 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
         Section("Day by day", [_days(numbers)]),
         Section("Hours of failed jobs and jobs at their limit", [users]),
     ]
+    known = {"failed jobs": n.failed_hours, "jobs at their limit": n.limit_hours}
+    lost = [name for name, value in known.items() if math.isfinite(value)] or list(known)
     record = provenance(numbers.workload, **(settings or {}))
     three = [
         ("mean wait", human_time(n.mean_wait)),
         ("utilization", _share(n.utilization)),
-        ("processor-hours of failed jobs and jobs at their limit", hours(n.lost_hours)),
+        (f"processor-hours of {' and '.join(lost)}", hours(n.lost_hours)),
     ]
     return Page(
         f"report on a {_length(n)}",

@@ -137,7 +137,15 @@ def test_period__hours_of_unknown_statuses_and_limits_are_unknown(golden):
     found = period(log.to_workload(procs=4), 0, 3 * HOUR)
     assert np.isnan([found.numbers.limit_hours, found.numbers.unused_hours, found.numbers.lost_hours]).all()
     assert found.numbers.as_dict()["limit_hours"] is None
+    assert [dict(period_page(found).numbers)[name] for name in ("processor-hours of failed jobs and jobs at their limit",)] == ["n/a"]
     golden("report", [period_answer(found), *period_page(found).caveats])
+
+
+def test_page__names_only_the_lost_hours_that_are_known():
+    found = period(recorded([0, 10], [0, 1], [HOUR, HOUR], [1, 1]), 0, 3 * HOUR)
+    assert dict(period_page(found).numbers)["processor-hours of jobs at their limit"] == "2"
+    assert "by jobs that reached their limit" in period_answer(found)
+    assert "by jobs that failed or reached their limit" in period_answer(period(day(), 0, 24 * HOUR))
 
 
 def test_period__that_begins_before_the_log_is_cut():
