@@ -370,12 +370,18 @@ def _days(numbers: Period) -> Drawing:
     x = (moments - n.begin) / 86_400
     with _two_panels(1) as (figure, above, below):
         above.fill_between(x, 100 * busy / w.machine_procs, color=BLUE, alpha=0.6, linewidth=0)
+        what = "processors"
+        if numbers.second_total:
+            used = np.maximum(w.columns[numbers.second], 0).astype(np.int64)
+            level = levels_at(*busy_processors(start, start + w.runtime, used), moments)
+            above.step(x, 100 * level / numbers.second_total, color=COLOURS[2], where="post", linewidth=1)
+            what = f"processors (area) and {second_name(numbers)} (line)"
         above.set_ylim(0, 105)
         percent_ticks(above.yaxis)
-        above.set_title("processors busy", loc="left", fontsize=9)
+        above.set_title(f"{what} busy", loc="left", fontsize=9)
         below.step(x, queue, color=COLOURS[1], where="post")
         below.set_ylim(0, max(1, queue.max() * 1.05))
         below.set_title("jobs waiting", loc="left", fontsize=9)
         below.set_xlabel("days")
-    alternative = f"Over the {_length(n)}: the share of the processors that were busy, and the number of waiting jobs."
-    return Drawing(figure, "days", alternative, "Busy processors and waiting jobs.", wide=False)
+    alternative = f"Over the {_length(n)}: the shares of {what} that were busy, and the number of waiting jobs."
+    return Drawing(figure, "days", alternative, f"Busy {what}, and waiting jobs.", wide=False)

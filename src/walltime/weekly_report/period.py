@@ -92,6 +92,8 @@ class Period:
     """hours waited in the period, by cause (`CAUSES`): of all jobs, then of each partition of the machine with waits"""
     second: str
     """the name of the machine's second resource"""
+    second_total: int
+    """units of the second resource that the machine has; 0 if it has none, or if the log does not record requests"""
     unknown: int
     """number of jobs with an unknown wait, which are left out"""
     missing: int
@@ -134,6 +136,7 @@ def period(workload: Workload, begin: int, end: int, machine: Machine | None = N
         longest=record.longest(begin, end),
         causes=_causes(jobs, begin, end, machine),
         second="gpus" if machine is None else machine.second,
+        second_total=0 if machine is None or record.second is None else machine.second_total,
         site=sanitize(workload.origin.name if machine is None or machine.name == "machine" else machine.name),
         unknown=len(workload) - len(jobs),
         missing=missing,

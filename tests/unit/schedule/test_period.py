@@ -15,6 +15,7 @@ from tests.cli import call
 from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, Reservation, Window, write_machine
+from walltime.report.page import Drawing
 from walltime.weekly_report.causes import CAUSES, wait_causes
 from walltime.weekly_report.command import FOLDER
 from walltime.weekly_report.page import causes_sentence, causes_table, period_answer, period_page
@@ -70,6 +71,9 @@ def test_causes__of_memory_gpus_limits_and_jobs_ahead():
     assert found.numbers.second_utilization == pytest.approx((2 * 4 + 1) / (2 * 40))
     assert "% of the processors and 11 % of the GPUs were used" in period_answer(found)
     assert causes_sentence(found).startswith("Jobs waited 27 h in total: 41 % for memory, ")
+    drawings = [block for section in period_page(found).sections for block in section.blocks if isinstance(block, Drawing)]
+    assert [drawing.caption for drawing in drawings] == ["Busy processors (area) and GPUs (line), and waiting jobs."]
+    assert found.second_total == 2
 
 
 def test_causes__use_counts_for_the_pools_of_its_partition():
