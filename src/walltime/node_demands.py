@@ -12,7 +12,7 @@ from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
 from walltime.machine.placing import NEVER, qos_factors, qos_values
-from walltime.machine.tables import Pool, Share, numbers_of
+from walltime.machine.tables import LOSSES, Pool, Share, numbers_of
 from walltime.policy import Policy
 from walltime.policy.oar import STREAM
 from walltime.policy.slurm import RESOURCES, SlurmSettings, weights_of
@@ -53,7 +53,7 @@ def problem_fields(placed: Workload, placement: Placement, policy: Policy, deman
         settings = OarSettings(oar.security_time, oar.slots == "2016", oar.durations, *moments)
         return {"machine": nodes, "demands": demands, "settings": settings}
     demands, shares = with_priorities(placed, placement, given, demands, nodes)
-    if machine.preempts:
+    if machine.preempts or machine.loses_jobs:
         preemption, classes = _preemption(placed, placement, given)
         nodes, demands = nodes._replace(preemption=preemption), demands._replace(preemption=classes)
     return {"machine": nodes, "demands": demands, "settings": given, "shares": shares}
@@ -68,12 +68,14 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
     counts = [pool.nodes for pool in machine.pools]
     own = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
     outages: list[tuple[list[int], int, int, int, int]] = []
+    losses: list[int] = []
     order = sorted(range(len(placement.outages)), key=lambda k: placement.outages[k][3])
-    for (pool, procs, _, begin, end, known), one in ((placement.outages[k], machine.outages[k]) for k in order):
+    for (pool, procs, _, begin, end, known), one in ((placement.outages[k], placement.machine.outages[k]) for k in order):
         gone = {n for nodes, _, until, *_ in outages if until > begin for n in nodes}
         candidates = sorted(own[pool].tolist(), key=lambda n: (n in gone, -n))
         candidates = own[pool][numbers_of(one.nodes, machine.pools[pool])].tolist() if isinstance(one.nodes, str) else candidates
         outages.append((candidates[: procs // machine.pools[pool].procs], begin, end, known, 0))
+        losses.append(LOSSES.index(one.jobs))
     names = list(dict.fromkeys(one.name for one in machine.reservations))
     reserved: dict[int, list[int]] = {}  # the nodes of each reservation, by its number
     for k, begin, end, known in placement.reservations:
@@ -103,6 +105,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         least_loaded=[int(machine.partitions[part].least_loaded) for part, _ in partitions],
         tiers=[tiers[part] + above * (number > 0) for part, number in partitions],
         outages=outages,
+        losses=[*losses, *[0] * (len(outages) - len(losses))] if any(losses) else (),
         limits=placement.limits,
         run_seconds=placement.run_seconds,
         reservations=admitted if any(admitted) else (),

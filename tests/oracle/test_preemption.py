@@ -1,4 +1,4 @@
-"""Preemption under Slurm's scheduling: the kernel equals the reference, and the auditor finds no fault in these schedules."""
+"""Jobs that end early under Slurm's scheduling, by preemption or with a node: kernel, reference and auditor agree."""
 
 import random
 from dataclasses import replace
@@ -8,7 +8,7 @@ import pytest
 
 from tests.oracle.test_slurm import KINDS, columns_of, policy_of, ran, reserved, shaped, site_of
 from tests.profiles import scaled
-from walltime.machine import Machine, Qos
+from walltime.machine import Failure, Machine, Outage, Qos
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
@@ -48,15 +48,31 @@ def preempting(draw: random.Random, machine: Machine, workload: Workload, policy
     return replace(machine, qos=tuple(qos)), replace(workload, columns={**workload.columns, "queue": queue}), policy
 
 
+def failing(draw: random.Random, machine: Machine, workload: Workload) -> Machine:
+    """The same with outages, given and at random, that end jobs, or let them continue."""
+    last = int(workload.submit.max())
+    outages = list(machine.outages)
+    for _ in range(draw.randint(1, 3)):
+        pool, begin = draw.choice(machine.pools), draw.randint(0, 2 * last + 20)
+        nodes, known = draw.choice((None, 1, str(draw.randint(1, pool.nodes)))), draw.choice((None, 0))
+        outages.append(Outage(pool.name, begin, begin + draw.randint(1, 200), nodes, known, draw.choice(("requeue", "cancel", "continue"))))
+    failure = Failure(
+        draw.choice(machine.pools).name, draw.choice((500, 2000)), draw.choice((10, 100)), draw.choice(("requeue", "cancel")), seed=last
+    )
+    return replace(machine, outages=tuple(outages), failures=(failure,) * draw.randint(0, 1))
+
+
 def longer(workload: Workload) -> Workload:
     """The same with longer jobs, so that more of them run when others come."""
     return replace(workload, runtime=20 * workload.runtime, requested=20 * workload.requested, believed=20 * workload.believed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_preemption__kernel_equals_reference_and_passes_the_audit(kind):
+@pytest.mark.parametrize("cause", ["preemption", "failure", "both"])
+def test_jobs_that_end_early__kernel_equals_reference_and_passes_the_audit(kind, cause, monkeypatch):
+    monkeypatch.setattr("walltime.machine.failures.REPEATED_FOR", 1000)
     requeued = cancelled = 0
-    for seed in range(scaled(400)):
+    for seed in range(scaled({"preemption": 400, "failure": 100, "both": 200}[cause])):
         draw = random.Random(f"{kind} {seed} preemption")
         basis = draw.choice(KINDS[:4]) if kind in KINDS[4:] else kind
         machine, workload = site_of(draw, basis)
@@ -64,7 +80,10 @@ def test_preemption__kernel_equals_reference_and_passes_the_audit(kind):
             machine, workload = shaped(draw, machine, workload)
         if kind == "reservations":
             machine, workload = reserved(draw, machine, workload)
-        machine, workload, policy = preempting(draw, machine, longer(workload), policy_of(draw, basis))
+        workload, policy = longer(workload), policy_of(draw, basis)
+        if cause != "failure":
+            machine, workload, policy = preempting(draw, machine, workload, policy)
+        machine = failing(draw, machine, workload) if cause != "preemption" else machine
         overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
         if isinstance(kernel, type):

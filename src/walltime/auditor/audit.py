@@ -130,7 +130,7 @@ class _Audit:
         from walltime.machine import place
         from walltime.machine.overheads import decision_times, release_times, scheduler_view
 
-        preempts = placement.machine.preempts or self.rows.lost
+        preempts = placement.machine.preempts or placement.machine.loses_jobs or self.rows.lost
         self.checked += [*POLICY_RULES, *(rule for rule in MACHINE_CHECKS if rule != "preemption" or preempts)]
         reason = "on a machine with several pools, decisions are checked, but not their labels"
         self.skipped.update(dict.fromkeys([rule for rule in POLICY_RULES if rule not in DECISIONS], reason))

@@ -15,8 +15,10 @@ import numpy as np
 
 from walltime.auditor.rows import used_at_starts
 from walltime.auditor.walk import MachineSchedule
+from walltime.engine.problem import Nodes
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
+from walltime.node_demands import nodes_of
 
 Array = np.ndarray
 MOST_PARTITIONS = 10
@@ -48,8 +50,9 @@ def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tupl
         return
     amounts = np.stack([schedule.workload.procs, placement.second], axis=1)
     at_first = placement.since < NEVER
+    nodes = nodes_of(machine, placement, schedule.workload) if by_node else None
     for kind in range(2):
-        levels = [PoolLevels(placement, p, kind) for p in range(len(machine.pools))]
+        levels = [PoolLevels(placement, p, kind, nodes) for p in range(len(machine.pools))]
         has = np.stack([np.where(at_first, one.most, one.at(start)) for one in levels], axis=1)
         need = amounts[:, kind]
         out = np.stack([one.at(start) < one.most for one in levels], axis=1).any(axis=1)
@@ -65,14 +68,21 @@ def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tupl
 
 
 class PoolLevels:
-    """The amount that a pool has, of processors or of the second resource, over time."""
+    """The amount that a pool has, of processors or of the second resource, over time; with `nodes`, a node in two outages counts once."""
 
-    def __init__(self, placement: Placement, pool: int, kind: int):
+    def __init__(self, placement: Placement, pool: int, kind: int, nodes: Nodes | None = None):
         one = placement.machine.pools[pool]
-        self.most = one.nodes * (one.procs, one.second)[kind]
-        mine = [(begin, until, (procs, second)[kind]) for p, procs, second, begin, until, _ in placement.outages if p == pool]
+        each = (one.procs, one.second)[kind]
+        self.most = one.nodes * each
+        mine: list[tuple[int, int, Sequence[int]]]
+        if nodes is None:
+            mine = [(begin, until, range(procs // one.procs)) for p, procs, _, begin, until, _ in placement.outages if p == pool]
+        else:
+            mine = [(begin, until, own) for own, begin, until, _, reservation in nodes.outages if reservation == 0]
+            mine = [(begin, until, own) for begin, until, own in mine if nodes.pool[own[0]] == pool]
         self.times = np.array(sorted({time for begin, until, _ in mine for time in (begin, until)}), np.int64)
-        left = [self.most - sum(out for begin, until, out in mine if begin <= time < until) for time in self.times.tolist()]
+        out = [[own for begin, until, own in mine if begin <= time < until] for time in self.times.tolist()]
+        left = [self.most - each * (sum(map(len, sets)) if nodes is None else len(set().union(*sets))) for sets in out]
         self.left = np.maximum(np.array([self.most, *left], np.int64), 0)
 
     def at(self, time: Array | int) -> Array:

@@ -32,7 +32,7 @@ MACHINE_CHECKS = {
     "dependency": "no job starts before the jobs on which it depends have ended",
     "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs on its nodes",
     "node_order": "a job gets the nodes that Slurm, or OAR, chooses for it",
-    "preemption": "a run is preempted exactly where Slurm preempts it",
+    "preemption": "a run ends early exactly where Slurm preempts it, or where it loses a node",
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
 """Further rules for machines with several pools, and what they require."""
@@ -222,7 +222,6 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
     """Yield the violations of rules on nodes, which are numbered pool by pool."""
     placement, start, end, machine = schedule.placement, schedule.start, schedule.end, schedule.placement.machine
     job, node, procs, second = slots
-    pool = np.repeat(np.arange(len(machine.pools)), [one.nodes for one in machine.pools])
     nodes = nodes_of(machine, placement, schedule.workload)
     needs = demands_on(nodes, schedule.workload, placement)
     yield from _needs(schedule, slots, nodes, needs)
@@ -233,7 +232,7 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
             if placement.since[job[k]] == NEVER:
                 what = f"starts, and then {used} of {capacity[node[k]]} of node {node[k]} is in use"
                 yield schedule.broken("node_capacity", job[k], what)
-    yield from _outages(schedule, slots, pool)
+    yield from _outages(schedule, slots, nodes)
 
 
 def _needs(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any, needs: Any) -> Iterator[Difference]:
@@ -272,14 +271,14 @@ def _overused(start: Array, end: Array, node: Array, amounts: Array, capacity: A
         yield int(slot[order[k]]), int(used[k])
 
 
-def _outages(schedule: MachineSchedule, slots: Sequence[Array], pool: Array) -> Iterator[Difference]:
+def _outages(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any) -> Iterator[Difference]:
     """Check that between two changes of a pool's outages, jobs start on no more different nodes than are left."""
     placement, start, (job, node) = schedule.placement, schedule.start, slots[:2]
     for p, one in enumerate(placement.machine.pools):
-        levels = PoolLevels(placement, p, 0)
+        levels = PoolLevels(placement, p, 0, nodes)
         for begin, until in pairwise(levels.times.tolist()):
             left = int(levels.at(begin)) // one.procs
-            begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (pool[node] == p)
+            begun = (start[job] >= begin) & (start[job] < until) & (placement.since[job] == NEVER) & (nodes.pool[node] == p)
             if len(np.unique(node[begun])) > left:
                 last = int(np.flatnonzero(begun)[np.argmax(start[job[begun]])])
                 what = f"starts in an outage that leaves {counted(left, 'node')} of the pool {one.name}"

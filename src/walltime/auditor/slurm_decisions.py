@@ -128,12 +128,21 @@ class SlurmWalk(SlurmReference, Walk):
                 other.due = NEVER
             other.runtime = self.end[k] - other.start
 
-    def _process_events(self) -> tuple[bool, bool]:
+    def _lose_nodes(self) -> None:
+        """Let jobs end with their nodes, unless the schedule lets them run on, and note those that end early without a reason."""
         for job in self.running:
-            if job.end <= self.now and job.due != job.end and self._is_cut(job.index):
-                self._note_preemption(job, f"is preempted at {job.end}, when Slurm does not preempt it")
+            if job.end <= self.now and self._is_cut(job.index) and job.due == NEVER:
+                job.runtime = self.runtimes[job.index]
+        super()._lose_nodes()
+        for job in self.running:
+            k, is_cut = job.index, self._is_cut(job.index)
+            if job.due == self.now and not (is_cut and self.end[k] == self.now):
+                self._note_preemption(job, f"must end at {self.now}, when one of its nodes fails, but runs until {self.end[k]}")
+                job.due = NEVER
+            job.runtime = self.end[k] - job.start
+            if job.end <= self.now and job.due != job.end and is_cut:
+                self._note_preemption(job, f"ends at {job.end}, without a failure and when Slurm does not preempt it")
                 job.due = job.end
-        return super()._process_events()
 
     def _returns(self, job: SlurmJob) -> bool:
         requeued = bool(self.later.get(job.index))

@@ -11,8 +11,7 @@ from walltime import metrics
 from walltime.comparison.answers import CLOSE, distinct
 from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estimates
 from walltime.machine import HINDSIGHT, hindsight_note, omission_sentences, placing_notes
-from walltime.machine.placing import REPEATED_FOR
-from walltime.machine.tables import PERIODS
+from walltime.machine.tables import PERIODS, REPEATED_FOR
 from walltime.metrics import Summary
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.predictors import PlainPredictor, below_remark
@@ -106,7 +105,7 @@ def _left_out(schedules: Sequence[Schedule]) -> list[str]:
     """Return sentences on jobs left out, if they are much of the work, and on what their machine does not model."""
     notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
     notes += [placement_note(s) for s in schedules if s.simulated_on == "nodes" and not s.policy.plans_nodes]
-    notes += [note for s in schedules for note in s.preemption_notes]
+    notes += [note for s in schedules for note in s.interruption_notes]
     notes += [note for s in schedules if (note := _beyond_reservations(s))]
     notes += omission_sentences(s.workload for s in schedules)
     return list(dict.fromkeys([*(sentence for s in schedules for sentence in s.workload.warnings), *notes]))

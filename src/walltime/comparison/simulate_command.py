@@ -223,7 +223,7 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         "version": version(),
     }
     if schedule.lost is not None:
-        record["preemption"] = schedule.preemption()
+        record["interruptions"] = schedule.interruptions()
     if schedule.predictions is not None:
         made = schedule.predictions.prediction
         words = {"predictor": made.predictor.label, "believe": made.believe.label, "correction": made.correction.label}

@@ -96,13 +96,15 @@ class Preemption(NamedTuple):
 
 
 REQUEUE_DELAY = 121
-"""Seconds after which a preempted job is eligible again: Slurm waits until the credentials of its last run have expired."""
+"""Seconds after which a requeued job is eligible again: Slurm waits until the credentials of its last run have expired."""
+REQUEUED = 1
 
 
 class LostRuns(NamedTuple):
-    """Runs that ended by preemption, in the order of their ends, int64: the job's index, start and end (s), and its kind of start.
+    """Runs that ended early, by preemption or with a node, in the order of their ends; int64.
 
-    `requeued`: 1 if the job returned to the queue, 0 if it was cancelled; then this is its last run.
+    The job's index, start and end (s), and its kind of start. `requeued`: 1 if the job returned to the queue, 0 if it was cancelled; then
+    this is its last run. `failed`: 1 if an outage took a node of the job, 0 if it was preempted.
     """
 
     job: Array
@@ -110,6 +112,7 @@ class LostRuns(NamedTuple):
     end: Array
     requeued: Array
     kind: Array
+    failed: Array
 
 
 class Nodes(NamedTuple):
@@ -123,7 +126,10 @@ class Nodes(NamedTuple):
     partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
     `reservations`: of each partition, the number of the reservation that its jobs are in, and whose nodes and times bind them, 0 for none;
     negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each limit, the most processor-seconds that its running jobs
-    may have until their limits; empty without such limits. `preemption`: None if no job may be preempted.
+    may have until their limits; empty without such limits. `preemption`: None if no job may end early, by preemption or with its nodes.
+    `losses`: of each outage, what becomes of the jobs on its nodes when it begins, 0 if they continue, REQUEUED, or 2 if they are
+    cancelled; empty for 0
+    everywhere.
     """
 
     pool: Array
@@ -141,6 +147,7 @@ class Nodes(NamedTuple):
     reservations: Sequence[int] = ()
     preemption: Preemption | None = None
     run_seconds: Sequence[int] = ()
+    losses: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
         """Return what this many jobs had of each pool, int64, shape (jobs, pools, 2), from what they had of nodes: `Outcome.slots`."""

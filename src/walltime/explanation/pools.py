@@ -19,9 +19,9 @@ from walltime.explanation.sentences import (
     eligible,
     from_reservation,
     headline,
+    interrupted,
     more,
     overtook_it,
-    preempted,
     recorded,
 )
 from walltime.explanation.sentences import sooner as sooner_texts
@@ -249,7 +249,7 @@ def _texts(why: MachineExplanation) -> Texts:
     free = f"in the {pools}, {why.free[0]:,} of {counted(why.capacity[0], 'processor')}"
     free += f" and {why.free[1]:,} of {amount_of(why.capacity[1], second)}" if why.second else ""
     yield "at submission", f"{free} free; {ahead_of_it(why.ahead)}"
-    yield from preempted(why)
+    yield from interrupted(why)
     if why.reservations:
         yield "start", from_reservation(why.reservations[0].start, why)
     if why.overtaken_by:

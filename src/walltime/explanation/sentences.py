@@ -92,13 +92,13 @@ def eligible(why: Explanation) -> Texts:
         yield "held", f"{when} (according to {source}); its wait counts from then"
 
 
-def preempted(why: Explanation) -> Texts:
-    """Yield the runs of the job that ended by preemption."""
+def interrupted(why: Explanation) -> Texts:
+    """Yield the runs of the job that ended early, by preemption or with a node."""
     lost = why.schedule.lost
-    for job, start, end, requeued, _ in () if lost is None else zip(*lost, strict=True):
+    for job, start, end, requeued, _, failed in () if lost is None else zip(*lost, strict=True):
         if job == why.index:
             when, what = why.schedule.workload.origin.when(int(start)), "requeued" if requeued else "cancelled"
-            yield "preempted", f"started at {when}, ran {human_time(int(end - start))}, and was {what}"
+            yield ("failure" if failed else "preempted"), f"started at {when}, ran {human_time(int(end - start))}, and was {what}"
 
 
 def _after(why: Explanation, time: int) -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from walltime.machine.placing import placing_notes as placing_notes
     from walltime.machine.placing import with_omissions as with_omissions
     from walltime.machine.tables import NO_OVERHEAD as NO_OVERHEAD
+    from walltime.machine.tables import Failure as Failure
     from walltime.machine.tables import Limit as Limit
     from walltime.machine.tables import Note as Note
     from walltime.machine.tables import Outage as Outage

@@ -12,6 +12,7 @@ from walltime.declared import LARGEST_INTEGER, Field
 from walltime.errors import LogError, WorkloadError
 from walltime.machine.tables import (
     NO_OVERHEAD,
+    Failure,
     Limit,
     Note,
     Outage,
@@ -64,6 +65,8 @@ class Machine:
     """qualities of service"""
     reservations: Annotated[tuple[Reservation, ...], Field("reservation")] = ()
     """nodes that are kept for some jobs"""
+    failures: Annotated[tuple[Failure, ...], Field("failure")] = ()
+    """nodes that fail at random"""
     licences: Annotated[Mapping[str, int], Field(accepts=Mapping[str, int])] = field(default_factory=dict, hash=False)
     """licences of the whole machine by their names, such as `{ matlab = 10 }`, for Slurm's scheduling (column `licences`)"""
     windows: Annotated[tuple[Window, ...], Field("window")] = ()
@@ -106,6 +109,8 @@ class Machine:
                 raise WorkloadError(f"the pools have {total:,} {unit} in total, more than the largest number, {LARGEST_INTEGER:,}")
         for outage in self.outages:
             self._check_pool(outage.pool, "an outage")
+        for failure in self.failures:
+            self._check_pool(failure.pool, "a failure")
         for reservation in self.reservations:
             self._check_pool(reservation.pool, f"reservation {reservation.name!r}")
         partitions = [partition.name for partition in self.partitions]
@@ -151,6 +156,11 @@ class Machine:
     def preempts(self) -> bool:
         """Return whether jobs may preempt others."""
         return any(one.preempt != "off" for one in self.partitions) or any(one.preempts for one in self.qos)
+
+    @property
+    def loses_jobs(self) -> bool:
+        """Return whether jobs may end early with their nodes."""
+        return any(one.jobs != "continue" for one in self.outages) or any(one.jobs != "continue" for one in self.failures)
 
     def _check_preemption(self) -> None:
         known = [one.name for one in self.qos]

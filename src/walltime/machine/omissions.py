@@ -27,6 +27,7 @@ BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 RUN_MINUTES = "limits on minutes of running jobs"
 BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences", RUN_MINUTES)
 """Features that only the scheduling of single nodes has, where pools have them."""
+LOST_JOBS = "jobs that end with their nodes"
 LONGEST = 500
 """The most characters that list features with unknown shares."""
 COUNTED = ("user", "group", "queue")
@@ -56,6 +57,7 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
             name = f"{feature} beyond the processors' share" if feature == "memory" and feature in noted else feature
             found |= {name: share} if share else {}
     found |= {"preemption": None} if machine.preempts else {}
+    found |= {LOST_JOBS: None} if machine.loses_jobs else {}
     if any(limit.run_minutes is not None for limit in machine.limits):
         found[RUN_MINUTES] = None
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
@@ -67,7 +69,7 @@ def with_settings(
 ) -> dict[str, float | None]:
     """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out.
 
-    `preempts`: whether it preempts the jobs that the machine lets it preempt.
+    `preempts`: whether it ends jobs early, by preemption and with their nodes.
     """
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
     lacks = {"reservations": not machine.reservations, "licences": not machine.licences}
@@ -75,6 +77,8 @@ def with_settings(
     left = {name: share for name, share in found.items() if name not in modelled or name in noted}
     if preempts and machine.preempts:
         left.pop("preemption", None)
+    if preempts:
+        left.pop(LOST_JOBS, None)
     return {**left, **dict.fromkeys(text for text in settings if text not in known)}
 
 

@@ -11,10 +11,11 @@ import numpy as np
 
 from walltime.declared import LARGEST_INTEGER
 from walltime.errors import WorkloadError
+from walltime.machine.failures import with_outages
 from walltime.machine.held import apply_eligible_times
 from walltime.machine.machine import Machine
 from walltime.machine.omissions import omissions, with_settings
-from walltime.machine.tables import PERIODS, Limit, Outage, Partition, Qos, Reservation, numbers_of
+from walltime.machine.tables import PERIODS, REPEATED_FOR, Limit, Outage, Partition, Qos, Reservation, numbers_of
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
 from walltime.wording import counted, human_percent
@@ -51,8 +52,6 @@ TOO_MUCH = {"gpus": "too_many_gpus", "mem_mb": "too_much_memory"}
 """The rules for jobs that need more of a second resource than there is, by its name; of others: too_much_second."""
 PLACING_REASONS = {name: meaning for name, (_, meaning) in PLACING_RULES.items()}
 COMPLETED = 1
-REPEATED_FOR = 4 * PERIODS["WEEKLY"]
-"""Seconds after the last submission for which reservations are repeated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +109,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     jobs are counted in `origin`, by PLACING_RULES.
     """
     workload = apply_eligible_times(workload, machine)
+    machine = with_outages(workload, machine)
     partition, known = _partitions(workload, machine)
     wanted = np.maximum(workload.columns.get(machine.second, np.zeros(len(workload), np.int64)), 0).astype(np.int64)
     machine, second = _limited(machine, wanted)

@@ -41,6 +41,9 @@ Length = Annotated[int, Field(accepts=int | str, read=length_of, label="seconds,
 
 PREEMPT_MODES = ("off", "cancel", "requeue")
 PreemptMode = Annotated[str, Field(known=PREEMPT_MODES)]
+LOSSES = ("continue", "requeue", "cancel")
+"""The fates of the jobs on nodes that an outage takes."""
+Loss = Annotated[str, Field(known=LOSSES)]
 
 
 def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -201,10 +204,34 @@ class Outage:
     """number of missing nodes, or their numbers in the pool, such as "1-4,7", which count under Slurm's scheduling; without it, all"""
     announced: Time | None = None
     """when the scheduler learns of it; without it, when it begins"""
+    jobs: Loss = "continue"
+    """under Slurm's scheduling, whether the jobs on these nodes `continue`, or end and `requeue` or `cancel`"""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Nodes of a pool that fail at random under Slurm's scheduling, each independently, until four weeks after the last submission."""
+
+    pool: Name
+    mtbf: Annotated[int, Field(least=1, accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")]
+    """mean time from the repair of a node to its next failure, exponentially distributed (s)"""
+    repair: Annotated[int, Field(least=1, accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = 14_400
+    """mean time until a failed node is back, exponentially distributed (s)"""
+    jobs: Loss = "requeue"
+    """whether the jobs of a failed node `requeue` or `cancel`; with `continue`, only free nodes are missing"""
+    nodes: NodeNumbers = None
+    """number of nodes that may fail, or their numbers, such as "1-4,7"; without it, all"""
+    seed: Count = 1
+    """seed of the random times"""
+
+    def __post_init__(self) -> None:
+        check_fields(self, f"failures of the pool {self.pool!r}")
 
 
 PERIODS = {"HOURLY": 3600, "DAILY": DAY, "WEEKLY": 7 * DAY}
 """The flags of repeated reservations, and their periods, s."""
+REPEATED_FOR = 4 * PERIODS["WEEKLY"]
+"""Seconds after the last submission for which reservations are repeated and nodes fail."""
 
 
 @dataclass(frozen=True)

@@ -71,8 +71,8 @@ class Schedule:
       has in each pool, int64, shape (jobs, pools, 2)
     * `slots`: the jobs' shares of nodes under Slurm's scheduling, four int64 arrays: the job's index, the node, processors, and units of
       the second resource; `limit`: the jobs' limits, None if they equal the requests
-    * `lost`: the runs that ended by preemption, None if no job may be preempted. A requeued job has the times of its last run, and its
-      wait ends at the start of that run.
+    * `lost`: the runs that ended early, by preemption or with a node; None where none may. A requeued job has the times of its last run,
+      and its wait ends at the start of that run.
     """
 
     workload: Workload
@@ -250,8 +250,8 @@ class Schedule:
     def columns(self) -> dict[str, Array]:
         """Return the columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
 
-        If Slurm has shortened limits, a further column `limit` has them. If jobs were preempted, the column `interrupted` is 1 for those
-        whose last run was.
+        If Slurm has shortened limits, a further column `limit` has them. If runs ended early, the column `interrupted` is 1 for jobs
+        whose last run did.
         """
         w = self.workload
         columns = {"job_id": w.job_id, "submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs}
@@ -267,7 +267,7 @@ class Schedule:
     def rows(self) -> dict[str, Array]:
         """Return the rows of a schedule file: `columns`, with a row for each run of a requeued job, the last run last.
 
-        In the rows of preempted runs, `interrupted` is 1.
+        In the rows of runs that ended early, `interrupted` is 1.
         """
         columns = self.columns()
         if "interrupted" not in columns or self.lost is None:
@@ -279,23 +279,30 @@ class Schedule:
         order = np.argsort(np.concatenate([lost.job, np.arange(len(self))]), kind="stable")
         return {name: np.concatenate([runs[name], values])[order] for name, values in columns.items()}
 
-    def preemption(self) -> dict[str, float]:
-        """Return the number of preempted jobs, of their preempted runs, and the processor-seconds of these runs, which are lost."""
-        assert self.lost is not None
-        seconds = float((self.workload.procs[self.lost.job] * (self.lost.end - self.lost.start)).sum())
-        return {"jobs": len(np.unique(self.lost.job)), "runs": len(self.lost.job), "lost_procseconds": seconds}
+    def interruptions(self) -> dict[str, dict[str, float]]:
+        """Return by cause, `preemption` and `failure`, the jobs and runs that ended early, and their lost processor-seconds."""
+        assert self.placement is not None
+        causes = {"preemption": self.placement.machine.preempts, "failure": self.placement.machine.loses_jobs}
+        found: dict[str, dict[str, float]] = {}
+        for failed, cause in enumerate(causes):
+            if self.lost is not None and causes[cause]:
+                job, start, end = (values[self.lost.failed == failed] for values in self.lost[:3])
+                seconds = float((self.workload.procs[job] * (end - start)).sum())
+                found[cause] = {"jobs": len(np.unique(job)), "runs": len(job), "lost_procseconds": seconds}
+        return found
 
     @property
-    def preemption_notes(self) -> list[str]:
-        """Return sentences on preempted jobs, and on runs of requeued jobs that are separate jobs of the log; none without preemption."""
+    def interruption_notes(self) -> list[str]:
+        """Return sentences on jobs that ended early and on runs of requeued jobs that are separate jobs; none if no job may end early."""
         if self.lost is None:
             return []
-        jobs, runs, lost = self.preemption().values()
-        rows = self.rows()
-        share = human_percent(100 * lost / max(float((rows["procs"] * (rows["end"] - rows["start"])).sum()), 1.0))
-        said = [
-            f"{self.title} preempts {jobs:,} of {len(self):,} jobs, {counted(int(runs), 'run')}: {share} of the processor time is lost."
-        ]
+        rows, said = self.rows(), []
+        total = max(float((rows["procs"] * (rows["end"] - rows["start"])).sum()), 1.0)
+        for cause, found in self.interruptions().items():
+            jobs = f"{found['jobs']:,} of {len(self):,} jobs, {counted(int(found['runs']), 'run')}"
+            share = human_percent(100 * found["lost_procseconds"] / total)
+            what = f"{self.title} preempts {jobs}" if cause == "preemption" else f"Under {self.title}, failures of nodes end {jobs}"
+            said.append(f"{what}: {share} of the processor time is lost.")
         if separate := self.workload.origin.noticed.get("requeued", 0):
             said.append(f"The log's {counted(separate, 'run')} of requeued jobs count as separate jobs; --join-runs joins them.")
         return said

@@ -209,7 +209,7 @@ def calibrate(
     groups = pool_groups(machine, schedule.placement.partition, jobs.procs, start, start + jobs.runtime)
     rows, months = _rows(schedule, recorded, mask)
     evidence = find_evidence(schedule, schedule.placement, recorded, groups, mask)
-    notes = [*placing_notes(jobs, machine), *schedule.preemption_notes, *filter(None, [hindsight_note(jobs)])]
+    notes = [*placing_notes(jobs, machine), *schedule.interruption_notes, *filter(None, [hindsight_note(jobs)])]
     unknown = {"unknown_wait": (recorded < 0) & ~carried_over(jobs)}
     return Calibration(
         log=jobs.origin.name,

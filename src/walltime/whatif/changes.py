@@ -372,9 +372,11 @@ TABLES: Mapping[str, ChangedTable] = {
     "qos": ChangedTable(
         "qos", "a quality of service", {name: name for name in ("priority", "preempt", "preempts", "grace")} | {"PreemptMode": "preempt"}
     ),
+    "outage": ChangedTable("outages", "an outage", {"jobs": "jobs"}),
+    "failure": ChangedTable("failures", "a table of failures", {name: name for name in ("mtbf", "repair", "jobs")}),
     "share": ChangedTable("shares", "a share", {"shares": "shares", "fairshare": "shares"}),
 }
-"""Tables whose rows have names, as in `pool.NAME.KEY`; limits are numbered."""
+"""Tables whose rows have names, as in `pool.NAME.KEY`; limits, outages and failures are numbered."""
 
 
 def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str, key: str) -> tuple[Machine, list[str]]:
@@ -403,7 +405,7 @@ def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str
 def _name_of(row: Any, number: int) -> str:
     if isinstance(row, Share):
         return row.account if row.user is None else f"{row.account}.{row.user}"
-    return str(number if isinstance(row, Limit) else row.name)
+    return str(getattr(row, "name", number))
 
 
 def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) -> Any:

@@ -108,8 +108,8 @@ class WhatIf:
         jobs = self.today.workload
         said = [*jobs.warnings, *placing_notes(jobs, self.machine), *filter(None, [hindsight_note(jobs)])]
         said += [NO_WAITS] if self.calibration is None else self.calibration.verdict[1:]
-        said += [*self.not_modelled, *self.today.preemption_notes]
-        said += [f"With {one.name}: {note}" for one in self.effects for note in one.schedule.preemption_notes[:1]]
+        said += [*self.not_modelled, *self.today.interruption_notes]
+        said += [f"With {one.name}: {note}" for one in self.effects for note in one.schedule.interruption_notes[:1]]
         if nothing := ", ".join(effect.name for effect in self.effects if effect.nothing):
             said.append(f"No job starts earlier or later with {nothing}: the change does not affect these jobs, or not under this policy.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]

@@ -1,4 +1,4 @@
-"""Preemption under Slurm's scheduling, worked by hand: who is preempted, when, and what becomes of the run."""
+"""Preemption and failures of nodes under Slurm's scheduling, worked by hand: which jobs end early, when, and what becomes of them."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from walltime.errors import WorkloadError
-from walltime.machine import Machine, Partition, Pool, Qos, Reservation
+from walltime.machine import Failure, Machine, Outage, Partition, Pool, Qos, Reservation
 from walltime.schedule import read_schedule
 from walltime.workload import Workload
 
@@ -54,7 +54,7 @@ def test_preemption__a_cancelled_job_ends():
     found = run(two_tiers("cancel"), [(0, 1000, 16, 1), (100, 60, 16, 2)])
     assert (found.start.tolist(), found.end.tolist()) == ([0, 101], [101, 161])
     assert found.columns()["interrupted"].tolist() == [1, 0]
-    assert found.preemption() == {"jobs": 1, "runs": 1, "lost_procseconds": 16 * 101}
+    assert found.interruptions() == {"preemption": {"jobs": 1, "runs": 1, "lost_procseconds": 16 * 101}}
 
 
 @pytest.mark.parametrize(("mode", "tier"), [("off", 0), ("requeue", 1), ("requeue", 2)])
@@ -154,9 +154,9 @@ ROWS = [(0, 1000, 16, 1), (100, 60, 16, 2)]
 
 def test_preemption__notes():
     found = run(two_tiers(), ROWS)
-    (note,) = found.preemption_notes
+    (note,) = found.interruption_notes
     assert "1 of 2 jobs, 1 run" in note
-    assert run(two_tiers("off"), ROWS).preemption_notes == []
+    assert run(two_tiers("off"), ROWS).interruption_notes == []
 
 
 def test_preemption__other_policies_name_it_as_not_modelled():
@@ -176,3 +176,87 @@ def test_preemption__other_policies_name_it_as_not_modelled():
 def test_preemption__machines_that_contradict_themselves(options, code):
     with raises(WorkloadError, code):
         Machine(POOL, (Partition("1", ("all",), preempt="cancel"),), **options)
+
+
+# ---------------------------------------------------------------------- failures of nodes
+
+
+def failing(jobs: str, nodes: str = "4", **options) -> Machine:
+    """One partition, 1, with an outage of some nodes from 100 s to 200 s."""
+    return Machine(POOL, (Partition("1", ("all",)),), (Outage("all", 100, 200, nodes, jobs=jobs, **options),))
+
+
+def test_failure__a_requeued_job_starts_again_on_other_nodes():
+    """Job 0 has nodes 1 to 3, job 1 node 4, which fails at 100 s: job 1 is eligible at 221 s, and starts there as the node is back."""
+    found = run(failing("requeue"), [(0, 1000, 12, 1), (0, 500, 4, 1)])
+    assert lost(found) == [(1, 0, 100)]
+    assert (found.start.tolist(), found.end.tolist()) == ([0, 221], [1000, 721])
+    assert found.interruptions() == {"failure": {"jobs": 1, "runs": 1, "lost_procseconds": 400}}
+    assert found.interruption_notes == [
+        f"Under {found.title}, failures of nodes end 1 of 2 jobs, 1 run: {40_000 / 14_400:.1f} % of the processor time is lost."
+    ]
+
+
+def test_failure__a_cancelled_job_ends_and_its_followers_start():
+    found = run(failing("cancel"), [(0, 1000, 12, 1), (0, 500, 4, 1), (0, 50, 4, 1)], depends_on=[-1, -1, 2])
+    assert (found.start.tolist(), found.end.tolist()) == ([0, 0, 200], [1000, 100, 250])
+    assert found.columns()["interrupted"].tolist() == [0, 1, 0]
+
+
+def test_failure__other_jobs_continue():
+    """A job on another node, one that ends at this time by itself, and all under `continue`."""
+    assert lost(run(failing("requeue", "1"), [(0, 1000, 12, 1), (0, 500, 4, 1)])) == [(0, 0, 100)]
+    assert lost(run(failing("requeue"), [(0, 1000, 12, 1), (0, 100, 4, 1)])) == []
+    assert run(failing("continue"), [(0, 1000, 12, 1), (0, 500, 4, 1)]).lost is None
+
+
+def test_failure__a_planned_outage_is_avoided():
+    """The job is too long to end before the outage of all nodes, which is known: it waits, and loses nothing."""
+    found = run(Machine(POOL, (Partition("1", ("all",)),), (Outage("all", 100, 200, announced=0, jobs="requeue"),)), [(0, 150, 4, 1)])
+    assert (found.start.tolist(), lost(found)) == ([200], [])
+
+
+def test_failure__the_auditor_finds_a_job_that_outlives_its_node():
+    found = run(failing("cancel"), [(0, 1000, 12, 1), (0, 500, 4, 1)])
+    longer = {**found.columns(), "end": np.array([1000, 500]), "runtime": np.array([1000, 500]), "interrupted": np.zeros(2, np.int64)}
+    assert "preemption" in wt.audit(found.workload, longer, found.policy, placement=found.placement, slots=found.slots).counts
+
+
+def test_failure__other_policies_say_that_jobs_continue():
+    found = run(failing("requeue"), [(0, 1000, 12, 1), (0, 500, 4, 1)], policy="easy")
+    assert found.workload.origin.omissions == {"jobs that end with their nodes": None}
+    assert found.end.tolist() == [1000, 500]
+
+
+def outages_of(failure: Failure, last: int = 10_000_000, pools=POOL) -> list[Outage]:
+    """The outages of a table of failures, of a log with submissions until `last`."""
+    jobs = Workload.from_arrays(submit=[0, last], runtime=[1, 1], procs=[1, 1], machine_procs=16)
+    machine = Machine(pools, (Partition("1", tuple(pool.name for pool in pools)),), failures=(failure,))
+    return list(wt.machine.place(jobs, machine)[1].machine.outages)
+
+
+def test_failure__random_times_have_their_means_and_end_after_four_weeks():
+    found = outages_of(Failure("all", 100_000, 10_000))
+    down = np.array([one.end - one.begin for one in found])
+    assert len(found) == pytest.approx(4 * (10_000_000 + 28 * 86_400) / 110_000, rel=0.15)
+    assert down.mean() == pytest.approx(10_000, rel=0.15)
+    assert max(one.begin for one in found) < 10_000_000 + 28 * 86_400
+    assert {one.nodes for one in found} == {"1", "2", "3", "4"}
+
+
+def test_failure__times_depend_on_the_seed_and_not_on_other_nodes():
+    base = outages_of(Failure("all", 100_000))
+    assert outages_of(Failure("all", 100_000)) == base
+    assert outages_of(Failure("all", 100_000, seed=2)) != base
+    assert [one for one in outages_of(Failure("all", 100_000), pools=(Pool("all", 9, 4),)) if int(one.nodes) < 5] == base
+    other = outages_of(Failure("b", 100_000), pools=(Pool("a", 4, 4), Pool("b", 4, 4)))
+    assert [(one.begin, one.end) for one in other] != [(one.begin, one.end) for one in base]
+
+
+def test_failure__tables_that_cannot_be_used_get_one_line():
+    with pytest.raises(WorkloadError, match="unknown pool"):
+        Machine(POOL, (Partition("1", ("all",)),), failures=(Failure("none", 100),))
+    with raises(WorkloadError, "too_many_failures"):
+        outages_of(Failure("all", 1, 1))
+    with pytest.raises(WorkloadError, match="mtbf"):
+        Failure("all", 0)

@@ -89,7 +89,7 @@ class PlannedNodes(CompiledEngine):
 
     @property
     def lost_runs(self) -> LostRuns | None:
-        """Return the preempted runs; None on machines without preemption."""
+        """Return the runs that ended early; None where none may."""
         return None
 
     def outcome(self) -> Outcome:
@@ -185,7 +185,7 @@ class NodesEngine(PlannedNodes):
 
     @property
     def lost_runs(self) -> LostRuns | None:
-        """Return the preempted runs; None on machines without preemption."""
+        """Return the runs that ended early; None where none may."""
         runs = self._memory.use.lost[: int(self._memory.state.lost)]
         return LostRuns(*(runs[name] for name in LostRuns._fields)) if self._memory.rules.preempts else None
 

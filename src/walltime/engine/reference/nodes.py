@@ -49,7 +49,8 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 class SlurmJob(Job):
     """A job, with its needs as in `problem.NodeDemands`; `fewest`: nodes.
 
-    `due`: when it is preempted, NEVER if it is not; `awaits`: the last end of the jobs that it preempts.
+    `due`: when it is preempted or loses a node, NEVER if it does not; `returns`: whether it is requeued then; `failed`: whether it
+    loses a node; `awaits`: the last end of the jobs that it preempts.
     """
 
     second: int = 0
@@ -84,6 +85,8 @@ class SlurmJob(Job):
     given: Given = NOTHING
     preemption: int = 0
     due: int = NEVER
+    returns: bool = False
+    failed: bool = False
     awaits: int = -NEVER
 
 

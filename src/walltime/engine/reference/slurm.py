@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, REQUEUE_DELAY, LostRuns, Problem
+from walltime.engine.problem import NEVER, REQUEUE_DELAY, REQUEUED, LostRuns, Problem
 from walltime.engine.reference.nodes import Block, Free, NodesInUse, SlurmJob
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, followers_of, release_followers, within_limits
 from walltime.engine.reference.shares import FairShares
@@ -94,6 +94,7 @@ class SlurmReference(NodesInUse):
         """Process all events of this instant before the schedulers run; return whether a job came, and whether one ended."""
         while self.shares is not None and self._next_sum <= self.now:
             self._compute_priorities()
+        self._lose_nodes()
         ending = sorted((job for job in self.running if job.end <= self.now), key=lambda job: (job.end, job.ticket))
         for job in ending:
             self._release_nodes(job)
@@ -122,21 +123,27 @@ class SlurmReference(NodesInUse):
             self._news = self._news_for_all = True
         return came, gone
 
+    def _lose_nodes(self) -> None:
+        """Let running jobs end now whose nodes an outage takes that begins now and does not let them continue."""
+        for outage, loss in zip(self.machine.outages, self.machine.losses, strict=False):
+            for job in self.running if loss and outage[1] == self.now else ():
+                if job.end > self.now and np.isin(job.given.nodes, outage[0]).any():
+                    job.runtime, job.due, job.returns, job.failed = self.now - job.start, self.now, loss == REQUEUED, True
+
     def _lose(self, job: SlurmJob) -> bool:
-        """Record the run of a job that ends by preemption; return whether the job goes back to the queue."""
+        """Record the run of a job that ends early; return whether the job goes back to the queue."""
         requeued = self._returns(job)
-        self.lost.append((job.index, job.start, job.end, int(requeued), job.kind))
+        self.lost.append((job.index, job.start, job.end, int(requeued), job.kind, int(job.failed)))
         if requeued:
             job.submit, job.runtime = self.now + REQUEUE_DELAY, self.runtimes[job.index]
-            job.start, job.ticket, job.due = -1, -1, NEVER
+            job.start, job.ticket, job.due, job.failed = -1, -1, NEVER, False
             self.coming.add(job.index)
             heappush(self.arrivals, (job.submit, job.index))
         return requeued
 
     def _returns(self, job: SlurmJob) -> bool:
-        """Return whether a preempted job goes back to the queue."""
-        assert self.machine.preemption is not None
-        return bool(self.machine.preemption.requeue[job.preemption])
+        """Return whether a job whose run ended early goes back to the queue."""
+        return job.returns
 
     def _release_nodes(self, job: SlurmJob) -> None:
         self.running.remove(job)
@@ -287,7 +294,7 @@ class SlurmReference(NodesInUse):
             if other.expected_end > end:
                 other.run_length = end - other.start
             if other.end > end:
-                other.runtime, other.due = end - other.start, end
+                other.runtime, other.due, other.returns = end - other.start, end, bool(rules.requeue[other.preemption])
             job.awaits = max(job.awaits, other.end)
             self._news = True
 
@@ -369,7 +376,7 @@ class SlurmReference(NodesInUse):
 
     @property
     def lost_runs(self) -> LostRuns | None:
-        """Return the preempted runs; None on machines without preemption."""
+        """Return the runs that ended early; None where none may."""
         if self.machine.preemption is None:
             return None
         return LostRuns(*np.array(self.lost, np.int64).reshape(len(self.lost), len(LostRuns._fields)).T.copy())

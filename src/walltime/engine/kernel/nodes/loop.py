@@ -14,7 +14,8 @@ The rules, which reference/slurm.py and reference/nodes.py state in plain Python
 * A job that does not fit may preempt running jobs (preemption.py): these end after their grace time, at least a second later, when the
   main scheduler runs. A requeued job is eligible after REQUEUE_DELAY, at its old place of the queue. Backfill plans a job as if the jobs
   that it may preempt had ended.
-* choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on.
+* choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on, or are requeued
+  or cancelled, by its `loss`.
 * The jobs of a user reservation have a partition of their own, of a higher tier. They use the nodes that the reservation has at the time,
   and after its end all nodes that it had. One that does not fit closes only this partition, not its nodes.
 
@@ -41,7 +42,15 @@ from walltime.engine.kernel.nodes.plan import (
     refresh_earliest_starts,
     room_until,
 )
-from walltime.engine.kernel.nodes.preemption import free_candidates, is_any_exempt, lose_run, may_preempt, preempt, restore_candidates
+from walltime.engine.kernel.nodes.preemption import (
+    free_candidates,
+    is_any_exempt,
+    lose_nodes,
+    lose_run,
+    may_preempt,
+    preempt,
+    restore_candidates,
+)
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
@@ -124,6 +133,8 @@ def _process_events(state, rules, jobs, site, use, plan, traffic):
     now, state.came, state.gone = state.now, 0, 0
     while rules.multifactor == 1 and state.next_sum <= now:
         _compute_priorities(state, rules, jobs, use, plan, traffic)
+    if rules.preempts > 0:
+        lose_nodes(state, jobs, site, use, traffic)
     while state.events > 0 and traffic.ends[0].rank == now:
         _end_next(state, rules, jobs, site, use, plan, traffic)
         state.gone = 1

@@ -22,7 +22,7 @@ Records = Any
 SLURM_JOB = record_dtype(
     "submit runtime believed procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
     "shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
-    "arrival pending after think limit first count preemption whole_runtime due awaits priority merit",
+    "arrival pending after think limit first count preemption whole_runtime due returns failed awaits priority merit",
     "merit",
 )
 """A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
@@ -30,7 +30,8 @@ follows included; `limit`, under which it runs; `first`, `count`: its nodes in `
 waits, `runtime` the time for which it runs. `shaped`: whether it may be unable to use all free processors of a node, by `task`, `least`,
 `most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the node.
 `owner`: the number of its user from 1 on, negative if it requests nodes for its user alone; 0 for all jobs if none does.
-`whole_runtime`: `runtime` if nothing cuts it; `due`: when it is preempted, else NEVER; `awaits`: the last end of jobs that it preempts."""
+`whole_runtime`: `runtime` if nothing cuts it; `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is requeued
+then; `failed`: whether it loses a node; `awaits`: the last end of jobs that it preempts."""
 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
@@ -87,8 +88,9 @@ RUNNING = record_dtype("release expected job row owner first count")
 """A running job: its `release` in the plan, later than it was `expected` to end if that has passed; `row`: of `Use.free`; `owner`, `first`,
 `count` as in SLURM_JOB."""
 
-OUT = record_dtype("begin end phase row reservation")
-"""An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes; `reservation`: whose jobs may use them, 0 for none."""
+OUT = record_dtype("begin end phase row reservation loss")
+"""An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes; `reservation`: whose jobs may use them, 0 for none;
+`loss`: as in `Nodes.losses`."""
 
 EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
 """The earliest start of a waiting job, when it was last tried.
@@ -111,7 +113,7 @@ BOUNDS = 64
 PREEMPTION_CLASS = record_dtype("preempts preempted requeue rank grace exempt")
 """A class of jobs as in `problem.Preemption`; whether it preempts others, and whether it may be preempted."""
 
-LOST = record_dtype("job start end requeued kind")
+LOST = record_dtype("job start end requeued kind failed")
 """A run as in `problem.LostRuns`."""
 
 RUN = record_dtype("place end weight nodes procs second")
@@ -363,7 +365,9 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     first = CAPACITY + planes
     members.row = first + len(kinds) + np.arange(len(members))
     row = first + len(kinds) + len(members)
-    outages, changes = records(OUT, [(begin, end, 0, row + k, number) for k, (_, begin, end, _, number) in enumerate(machine.outages)]), []
+    losses = machine.losses or [0] * len(machine.outages)
+    taken = zip(machine.outages, losses, strict=True)
+    outages, changes = records(OUT, [(one[1], one[2], 0, row + k, one[4], loss) for k, (one, loss) in enumerate(taken)]), []
     for k, (_, begin, end, known, _) in enumerate(machine.outages):
         changes += [(time, k, phase) for time, phase in ((min(known, begin), 1), (begin, 1), (end, 0)) if time < NEVER]
     sets += [

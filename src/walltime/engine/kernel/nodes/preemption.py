@@ -1,4 +1,4 @@
-"""Preemption: running jobs that end early for a waiting job, their choice, and their lost runs; reference/slurm.py states the rules."""
+"""Running jobs that end early, for a waiting job (preemption) or with a node, and their lost runs; reference/slurm.py states the rules."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.memory import CLOSED, USABLE
 from walltime.engine.kernel.nodes.plan import FIRST, NOT_MADE
 from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, shorten_use
-from walltime.engine.problem import REQUEUE_DELAY
+from walltime.engine.problem import REQUEUE_DELAY, REQUEUED
 
 LAST = np.int64(1) << 40
 """More than the nodes of any job: the last job that must be preempted comes first when the others are put in order of their nodes."""
@@ -83,7 +83,7 @@ def _end_victims(state, jobs, index, site, use, plan, traffic, count):
             end = state.now + max(1, site.classes[other.preemption].grace)
             shorten_use(state, jobs, victims[k], use, plan, end)
             if other.start + other.runtime > end:
-                other.runtime, other.due = end - other.start, end
+                other.runtime, other.due, other.returns = end - other.start, end, site.classes[other.preemption].requeue
                 hasten(traffic.ends, victims[k], end)
             jobs[index].awaits = max(jobs[index].awaits, other.start + other.runtime)
             state.news = 1
@@ -156,19 +156,36 @@ def _free_candidate(state, jobs, use, place, end, sign):
     change_rows(state, use, jobs[one.job], one.row, NOW, end, sign)
 
 
+@called_kernel
+def lose_nodes(state, jobs, site, use, traffic):
+    """Let running jobs end now whose nodes an outage takes that begins now and does not let them continue."""
+    place = state.next_change
+    while place < len(traffic.changes) and traffic.changes[place].time == state.now:
+        out = site.outages[traffic.changes[place].outage]
+        place += 1
+        for i in range(state.running if out.loss > 0 and out.begin == state.now else 0):
+            index = use.running[i].job
+            job = jobs[index]
+            if job.start + job.runtime > state.now and _nodes_in(site.sets[out.row], use.ranges, job) > 0:
+                job.runtime, job.due, job.returns, job.failed = state.now - job.start, state.now, out.loss == REQUEUED, 1
+                hasten(traffic.ends, index, state.now)
+
+
 @kernel
 def lose_run(state, jobs, site, use, traffic, index):
-    """Record the run of a job that has ended, if it was preempted; return whether the job returns to the queue."""
+    """Record the run of a job that has ended, if it ended early; return whether the job returns to the queue."""
     job, own = jobs[index], site.classes[jobs[index].preemption]
     state.preemptable -= own.preempted
     if job.due != state.now:
         return False
     run = use.lost[state.lost]
-    run.job, run.start, run.end, run.requeued, run.kind = index, job.start, state.now, own.requeue, job.kind
+    run.job, run.start, run.end, run.requeued = index, job.start, state.now, job.returns
+    run.kind, run.failed = job.kind, job.failed
     state.lost += 1
-    if own.requeue > 0:
+    if job.returns > 0:
         job.submit, job.runtime, job.start, job.due = state.now + REQUEUE_DELAY, job.whole_runtime, -1, NEVER
+        job.failed = 0
         push(traffic.arrivals, state.arriving, job.submit, index, index)
         state.arriving += 1
         state.again += 1
-    return own.requeue > 0
+    return job.returns > 0
