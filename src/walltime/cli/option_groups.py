@@ -74,7 +74,11 @@ class LogOptions:
         """Return the options for a log of this machine: its processors, unless given, and joined runs if it preempts jobs."""
         if machine is None:
             return self
-        return replace(self, procs=machine.procs if self.procs is None else self.procs, join_runs=self.join_runs or machine.preempts)
+        return replace(
+            self,
+            procs=machine.procs if self.procs is None else self.procs,
+            join_runs=self.join_runs or machine.preempts or machine.loses_jobs,
+        )
 
     def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
         """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
