@@ -346,6 +346,7 @@ class Window:
     """end of its validity"""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "days", _days(self.days))
         for name in ("begin", "end"):
             value = getattr(self, name)
             if value is not None and not re.fullmatch(r"([01][0-9]|2[0-3]):[0-5][0-9]|24:00", value):

@@ -325,3 +325,9 @@ def test_caveat__counts_the_jobs_that_no_windows_let_start(tmp_path, capsys):
     told = json.loads(out)
     assert (status, told["changed"]["outside_windows"]) == (0, 1)
     assert sum("(outside_windows)" in caveat for caveat in told["caveats"]) == 1
+
+
+def test_window__days_in_python_as_in_a_file():
+    assert Window("08:00", "18:00", days="mon-wed").days == ("mon", "tue", "wed")
+    with pytest.raises(WorkloadError, match="a day must be one of"):
+        Window("08:00", "18:00", days="mo-fr")
