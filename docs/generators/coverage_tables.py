@@ -41,6 +41,19 @@ def coverage(what: str, file: Path = FILE) -> str:
     return _rows(stored, meant=what == "measured") if stored else "*Not measured.*"
 
 
+def track_record(_: str = "") -> str:
+    """The directions and intervals of predicted changes on made-up sites, by agreement with the log."""
+    rows, upper = [], ""
+    for one in json.loads(FILE.with_name("changes.json").read_text())["classes"]:
+        agreement = f"{one['least']}{f' to {upper}' if upper else ' and more'}" if one["least"] >= 0 else f"under {upper}"
+        upper = str(one["least"])
+        sizes = [f"{right} of {cases}" + ("" if told else ", withheld") for _, told, right, cases in one["directions"]]
+        inside = f"{one['inside']} of {one['changes']}" + (f" ({100 * one['inside'] / one['changes']:.0f} %)" if one["changes"] else "")
+        rows.append((agreement, str(one["sites"]), inside, *sizes))
+    head = ("rank correlation", "sites", "true change in the 90 % interval", "right directions, 2 to 5 %", "5 to 20 %", "over 20 %")
+    return table(head, rows)
+
+
 def _rows(stored: Numbers, *, meant: bool) -> str:
     """The cases that an interval claims, or those that it might be taken for."""
     rows = [

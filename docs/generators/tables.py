@@ -19,7 +19,7 @@ import questions
 import recipes_run
 import reference_pages
 from agreement_tables import planted_rules, site_agreement
-from coverage_tables import by_command, coverage, kinds, scopes
+from coverage_tables import by_command, coverage, kinds, scopes, track_record
 from found_tables import found_order
 from later_tables import later
 from leaderboard_tables import standings, suites
@@ -338,6 +338,7 @@ GENERATORS = {
     "planted-rules": planted_rules,
     "commands": reference_pages.commands_table,
     "coverage": coverage,
+    "track-record": track_record,
     "interval-kinds": kinds,
     "intervals-by-command": by_command,
     "scopes": scopes,

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from walltime.whatif.calibration import Calibration
 from walltime.whatif.effects import Effect
 from walltime.whatif.simulations import ALL_CHANGES
+from walltime.whatif.track_record import TrackRecord
 from walltime.wording import counted, human_difference, human_percent, human_time, listed
 
 WORTH_TELLING = 0.05
 """Smallest share of jobs with longer waits that is mentioned with shorter mean waits."""
+WORTH_MENTIONING = 5
+"""Smallest difference of the mean wait from the record that is mentioned, percent."""
 LEAST = 0.5
 """Smallest change of the mean wait that counts, percent."""
 MANIFOLD = 300
@@ -18,10 +22,10 @@ MOST_NAMED, MOST_TOLD = 2, 3
 """Largest number of changes that are named together, and described one by one."""
 
 
-def answer_of(effects: Sequence[Effect]) -> str:
+def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None) -> str:
     """Return the effect and price of the best change, of all together if asked for, and whether differences can be trusted, in sentences.
 
-    `effects`: of each change alone, by gain against price, and possibly of all together as the last.
+    `effects`: of each change alone, by gain against price, and possibly of all together as the last; `calibration`: of today's setting.
     """
     whole = effects[-1] if effects[-1].label == ALL_CHANGES else None
     each = [effect for effect in effects if effect is not whole]
@@ -34,7 +38,7 @@ def answer_of(effects: Sequence[Effect]) -> str:
             sentences = [f"None of the {len(each)} changes gains more than it costs; the first is {best.name}: {_outcome(best)}."]
     sentences += [f"If users {_otherwise(best)}."] if _matters(best) else []
     sentences += [] if whole is None else [f"{_together(each)}: {_outcome(whole)}{_whose_price(each, whole)}."]
-    return " ".join([*(f"{one[0].upper()}{one[1:]}" for one in sentences), _trust(effects)])
+    return " ".join([*(f"{one[0].upper()}{one[1:]}" for one in sentences), *_trust(effects, calibration)])
 
 
 def one_by_one(effects: Sequence[Effect]) -> list[str]:
@@ -70,7 +74,9 @@ def _outcome(effect: Effect) -> str:
     one = effect.differences["mean_wait"]
     if effect.nothing:
         return "no change"
-    said = f"{_waits(effect)} (simulated mean {human_time(one.changed)} instead of {human_time(one.today)})"
+    alone = effect.label != ALL_CHANGES
+    interval = f"90 %: {effect.record.interval}; " if effect.record is not None and effect.is_known and alone else ""
+    said = f"{_waits(effect)} ({interval}simulated mean {human_time(one.changed)} instead of {human_time(one.today)})"
     percent, price = effect.percent, _harm(effect)
     if price:
         price.append(f"{human_percent(100 * effect.cost.work_lost)} of the work lost")
@@ -80,13 +86,14 @@ def _outcome(effect: Effect) -> str:
 
 
 def _waits(effect: Effect) -> str:
-    """Describe how much shorter or longer the waits are."""
-    percent = effect.percent
+    """Describe how much shorter or longer the waits are expected to be, or in the simulation, without a record."""
+    percent = effect.percent if effect.record is None else 100 * effect.record.expected
     if effect.nothing or abs(percent) < LEAST:
         return "no change" if effect.nothing else "waits as long as today"
     if percent >= MANIFOLD:
         return f"waits {1 + percent / 100:.0f} times as long"
-    return f"{abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'} waits"
+    about = "about " if effect.record is not None else ""
+    return f"{about}{abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'} waits"
 
 
 def _harm(effect: Effect) -> list[str]:
@@ -120,17 +127,39 @@ def _otherwise(effect: Effect) -> str:
     return f"{how}, waits are {abs(percent):.0f} % {'shorter' if percent < 0 else 'longer'}"
 
 
-def _trust(effects: Sequence[Effect]) -> str:
-    """Return a sentence on which differences can be trusted, and why not the others."""
+def _trust(effects: Sequence[Effect], calibration: Calibration | None) -> list[str]:
+    """Return sentences on how often such answers are right, on directions that are not known, and on the simulated hours."""
     those = [effect for effect in effects if not effect.nothing]
-    solid = [effect.name for effect in those if not effect.doubts]
     if not those:
-        return "No job starts earlier or later."
-    several = len(those) > 1
-    if len(solid) == len(those):
-        return f"All checks support {'these differences' if several else 'this difference'}."
-    shared = [doubt for doubt in those[0].doubts if all(doubt in effect.doubts for effect in those)]
-    if not solid:
-        why = "; ".join(shared) or "each has its own doubts"
-        return f"Do not trust {'these differences' if several else 'this difference'} yet: {why}."
-    return f"All checks support the difference by {listed(solid)}; do not trust the others yet."
+        return ["No job starts earlier or later."]
+    doubted = [effect for effect in those if not effect.is_known]
+    if calibration is None or len(doubted) == len(those):
+        why = "the simulation is not calibrated" if calibration is None else _why_doubted(those[0])
+        return [f"Do not trust {'these differences' if len(those) > 1 else 'this difference'} yet: {why}."]
+    best, said = next(effect for effect in those if effect.is_known), []
+    if best.record is not None and best.record.claims:
+        why = _how_often(best.record)
+        said.append(f"{why[0].upper()}{why[1:]}.")
+    if doubted:
+        names = listed([effect.name for effect in doubted])
+        subject = f"The directions of {names} are" if len(doubted) > 1 else f"The direction of {names} is"
+        said.append(f"{subject} not known: {_why_doubted(doubted[0])}.")
+    every = calibration.overall
+    off = 100 * every.bias / every.mean_recorded if every.mean_recorded else 0.0
+    if abs(off) >= WORTH_MENTIONING:
+        rest = "above the record" if off > 0 else "below the record; changes are taken not to affect the rest"
+        said.append(f"The hours are less certain: today's simulated mean wait is {abs(off):.0f} % {rest}.")
+    return said
+
+
+def _how_often(record: TrackRecord) -> str:
+    return f"on comparable made-up sites, {record.right} of {record.cases} such directions were right"
+
+
+def _why_doubted(effect: Effect) -> str:
+    """Return why the direction of a change is not known."""
+    if effect.record is None:
+        return "the simulated waits cannot be compared with the recorded ones"
+    if effect.is_chance:
+        return "small shifts of the submissions change the mean wait as much"
+    return _how_often(effect.record)

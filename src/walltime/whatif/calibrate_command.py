@@ -92,13 +92,17 @@ def calibrate(
 def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | Facts | str]:
     """Yield the verdict, then waits by group, and the next step; all numbers with `verbose`."""
     from walltime.whatif.agreement_page import full_tables, short_table
+    from walltime.whatif.track_record import class_of
     from walltime.wording import human_time
 
     every = calibration.overall
-    usable = f"differences in mean wait above {human_time(every.threshold)} exceed the calibration error"
     table = short_table(calibration)
     some = "; usable for the groups marked yes" if any(row[-1] == "yes" for row in table.rows) else ""
-    yield f"Not usable for what-if over all jobs: {every.doubt}{some}." if every.doubt else f"Usable for what-if: {usable}."
+    hours = f"Not usable for hours of all jobs: {every.doubt}{some}."
+    if not every.doubt:
+        hours = f"Differences in mean wait above {human_time(every.threshold)} exceed the calibration error."
+    comparable = class_of(every)
+    yield f"Usable for what-if: on comparable made-up sites, {comparable.right}. {hours}" if comparable else hours
     yield table
     if verbose:
         yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict

@@ -19,6 +19,7 @@ from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule
 from walltime.whatif.calibration import ALL, GROUPED_BY, MOST_GROUPS, Calibration
 from walltime.whatif.setting import Setting
+from walltime.whatif.track_record import TrackRecord
 from walltime.wording import counted, human_time
 
 Array = np.ndarray
@@ -222,6 +223,19 @@ class Effect:
     """None if the log lacks the users or ends of jobs"""
     nodes_added: float = 0.0
     """share of today's nodes"""
+    record: TrackRecord | None = None
+    """the expected change with its record on made-up sites; None without a calibration"""
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the direction of the change is known: such answers were right often enough, and it is not chance."""
+        return self.record is not None and self.record.is_known and not self.is_chance
+
+    @property
+    def is_chance(self) -> bool:
+        """Whether small shifts of the submissions change the mean wait as much."""
+        one = self.differences["mean_wait"]
+        return one.copies > 0 and abs(one.difference) <= one.scatter
 
     @property
     def percent(self) -> float:
@@ -250,7 +264,7 @@ class Effect:
         values |= {
             name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts", "percent", "worth", "nodes_added")
         }
-        values |= {name: getattr(self, name) and getattr(self, name).as_dict() for name in ("gains", "cost", "other_users")}
+        values |= {name: getattr(self, name) and getattr(self, name).as_dict() for name in ("gains", "cost", "other_users", "record")}
         values["measures"] = {name: one.as_dict() for name, one in self.differences.items()}
         return values | {"groups": [row.as_dict() for row in self.groups]}
 

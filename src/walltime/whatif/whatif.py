@@ -19,9 +19,24 @@ from walltime.simulation.specification import Scheduler
 from walltime.whatif.answer import answer_of
 from walltime.whatif.calibration import Calibration, calibrate
 from walltime.whatif.change import Change, parse_change
-from walltime.whatif.effects import MEASURES, Cost, Effect, cost, differences, doubts, gains_of, group_effects, measures_of, pairs, signed
+from walltime.whatif.effects import (
+    MEASURES,
+    Cost,
+    Difference,
+    Effect,
+    OtherUsers,
+    cost,
+    differences,
+    doubts,
+    gains_of,
+    group_effects,
+    measures_of,
+    pairs,
+    signed,
+)
 from walltime.whatif.setting import SHAKE, machine_of
 from walltime.whatif.simulations import ALL_CHANGES, TODAY, NamedSetting, settings_of, simulate_all
+from walltime.whatif.track_record import TrackRecord, track_record
 from walltime.wording import counted, human_percent, sanitize, seed_fault, shown
 from walltime.workload import Array, Workload, check_workload
 
@@ -154,7 +169,7 @@ class WhatIf:
         """Return a sentence on the result and its cost, and one on whether it can be trusted."""
         warning = "".join(f"{one} " for one in self.today.workload.warnings)
         known = "Waits count from eligible times known only in hindsight. " if hindsight_note(self.today.workload) else ""
-        return f"{warning}{known}{answer_of(self.ranked)}"
+        return f"{warning}{known}{answer_of(self.ranked, self.calibration)}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -258,6 +273,7 @@ def what_if(
             doubts=doubts(by_measure["mean_wait"], calibration, other_users),
             other_users=other_users,
             nodes_added=_nodes(named.setting.machine) / _nodes(machine) - 1,
+            record=_record(by_measure["mean_wait"], other_users, calibration),
         )
 
     everyone = np.arange(len(today))
@@ -278,6 +294,14 @@ def what_if(
         feedback=simulated.feedback,
         linked=simulated.linked,
     )
+
+
+def _record(one: Difference, other: OtherUsers | None, calibration: Calibration | None) -> TrackRecord | None:
+    """Return the expected change of the mean wait; None without a calibration, or if no job waits today."""
+    if calibration is None or not one.today:
+        return None
+    reacting = other.difference / other.today if other is not None and other.today else None
+    return track_record(one.difference / one.today, reacting, calibration.overall)
 
 
 def runs(alternatives: int, replications: int) -> int:

@@ -262,6 +262,9 @@ def effect_of(name, percent, killed=0, lost=0):
         doubts=[],
         other_users=None,
         percent=percent,
+        record=None,
+        is_known=False,
+        is_chance=False,
         worth=-percent - 40 * bool(killed or lost),
     )
 
@@ -302,7 +305,7 @@ def test_ranking__has_one_definition_of_lost_work(found):
     effect = found.effects[2]
     share = f"{100 * effect.cost.work_lost:.0f}"
     assert effect.cost.work_lost == pytest.approx(effect.cost.work_lost_hours / node_hours(found.today).sum())
-    assert share in ranking_table(found).column(3)[[one.label for one in found.ranked].index(effect.label)]
+    assert share in ranking_table(found).column(4)[[one.label for one in found.ranked].index(effect.label)]
     assert not hasattr(effect.cost, "cut_hours")
 
 

@@ -1,0 +1,111 @@
+"""How often predicted changes of the mean wait were right on made-up sites with known truth, by agreement with the log.
+
+The sites, the choice of the numbers on half of them and their test on the others: validation/change_bank.py, docs/validation/changes.md.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from walltime.metrics.recorded import FEW_JOBS, Agreement
+from walltime.metrics.summary import Averages
+
+LEAST_CHANGE = 0.02
+"""A smaller change of the mean wait counts as none: its direction is not predicted."""
+COIN = 2 / 3
+"""Directions that are right less often than this are withheld."""
+
+
+@dataclass(frozen=True)
+class SiteClass:
+    """Made-up sites that agree about equally well with their logs.
+
+    `least`: their lowest rank correlation of simulated and recorded waits. `floor`, `slope`: the half width of the interval of the true
+    change (a logarithm), and how much it grows with the predicted one. `directions`: predicted changes up to a size (absolute logarithm),
+    whether the direction is reported, and how many directions were right, of how many, on the sites that judge.
+    """
+
+    least: float
+    floor: float
+    slope: float
+    directions: tuple[tuple[float, bool, int, int], ...]
+
+    @property
+    def right(self) -> str:
+        """How many reported directions were right, in words."""
+        right, cases = (sum(counts[k] for _, known, *counts in self.directions if known) for k in range(2))
+        return f"{right} of {cases} directions of changes were right"
+
+
+CLASSES = (
+    SiteClass(0.8, 0.088, 0.05, ((0.05, True, 1, 2), (0.2, True, 1, 1), (math.inf, True, 18, 18))),
+    SiteClass(0.5, 0.143, 0.25, ((0.05, True, 1, 1), (0.2, True, 1, 1), (math.inf, True, 7, 9))),
+    SiteClass(-1.0, 0.156, 0.0, ((0.05, False, 1, 2), (0.2, True, 1, 1), (math.inf, True, 1, 1))),
+)
+"""From the best agreement on."""
+SEEN = (0.2, 2.0)
+"""The lowest and highest ratio of simulated to recorded mean waits of these sites."""
+
+
+@dataclass(frozen=True)
+class TrackRecord(Averages):
+    """The expected relative change of the mean wait (0.1: 10 % longer), its 90 % interval, and right directions.
+
+    `is_known`: whether directions of such changes were right often enough; `right` of `cases` were, on sites that agree as well.
+    """
+
+    expected: float
+    low: float
+    high: float
+    is_known: bool
+    right: int
+    cases: int
+
+    @property
+    def claims(self) -> bool:
+        """Whether the waits are expected to change."""
+        return abs(self.expected) >= LEAST_CHANGE
+
+    @property
+    def interval(self) -> str:
+        """The interval in words, such as `11 to 27 % shorter`."""
+        low, high = (round(100 * one) for one in (self.low, self.high))
+        if low * high <= 0:
+            return f"{percent_words(low)} to {percent_words(high)}"
+        ends = sorted((abs(low), abs(high)))
+        return f"{ends[0]} to {percent_words(math.copysign(ends[1], low))}"
+
+
+def percent_words(percent: float) -> str:
+    """Return a change in percent in words.
+
+    >>> percent_words(-12), percent_words(3), percent_words(0)
+    ('12 % shorter', '3 % longer', '0 %')
+    """
+    whole = round(abs(percent))
+    return f"{whole:,} % {'shorter' if percent < 0 else 'longer'}" if whole else "0 %"
+
+
+def class_of(agreement: Agreement) -> SiteClass | None:
+    """Return the made-up sites that agreed about as well with their logs; None if none agreed as badly, and for too few jobs."""
+    ratio = agreement.mean_simulated / agreement.mean_recorded if agreement.mean_recorded else math.nan
+    if agreement.jobs < FEW_JOBS or not SEEN[0] <= ratio <= SEEN[1]:
+        return None
+    return next((one for one in CLASSES if agreement.rank_correlation >= one.least), None)
+
+
+def track_record(change: float, if_users_react: float | None, agreement: Agreement) -> TrackRecord | None:
+    """Return the expected change of the mean wait and its record on made-up sites; None if none of these agreed as badly with its log.
+
+    `change`: the simulated relative change; `if_users_react`: the same if users react, None if unknown. Waits of causes that the simulation
+    lacks do not change: where the simulated mean wait is below the recorded one, changes count relative to the recorded one.
+    """
+    found = class_of(agreement)
+    if found is None:
+        return None
+    scale = min(1.0, agreement.mean_simulated / agreement.mean_recorded)
+    both = [math.log(max(1 + scale * one, 1e-3)) for one in (change, change if if_users_react is None else if_users_react)]
+    reach = found.floor + found.slope * abs(both[0])
+    known, right, cases = next(counts for largest, *counts in found.directions if abs(both[0]) <= largest)
+    return TrackRecord(math.expm1(both[0]), math.expm1(min(both) - reach), math.expm1(max(both) + reach), bool(known), right, cases)
