@@ -56,13 +56,14 @@ class AdjustmentOptions:
 
     adjusted: bool = o.field(
         False,
-        "Simulate walltimes shortened by predictions as well, and advise the users with most requested hours; implied by --report.",
+        "Simulate walltimes shortened to predictions as well, and suggest limits for the users who request the most hours; implied "
+        "by --report.",
         group=o.RUNS,
     )
     machine_file: o.MachineOption = None
     replications: int | None = o.field(
         None,
-        "Simulate N copies of the log with slightly moved submissions. Default: up to 5, fewer for long logs.",
+        "Simulate N copies of the log with slightly shifted submissions. Default: up to 5, fewer for long logs.",
         group=o.RUNS,
         min=1,
     )
@@ -81,14 +82,14 @@ class Letters:
     max_letters: int = o.field(10, "Write at most N letters, to the users who gain most.", min=1)
     risk: float = o.field(
         5.0,
-        "Suggest in letters only walltimes with a risk of being killed below this percentage, up to 50.",
+        "Suggest in letters only walltimes whose risk of killing the job is below this percentage, up to 50.",
         advanced=True,
         min=0,
         max=50,
         metavar="PERCENT",
     )
     template: Path | None = o.field(
-        None, "Use this text of the site for letters, with placeholders such as $user.", advanced=True, metavar="FILE"
+        None, "Use the text of this file for the letters, with placeholders such as $user.", advanced=True, metavar="FILE"
     )
 
 

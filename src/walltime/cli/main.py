@@ -66,7 +66,7 @@ def _show_version(value: bool) -> None:
 @manual(
     "tutorial/quickstart",
     ("Generate a log, compare three policies on it, and explain the longest wait.", "demo"),
-    ("List the scheduling policies; other lists are orders, predictors, metrics, ...", "list policies"),
+    ("List the scheduling policies.", "list policies"),
 )
 def _options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and exit.")] = False,

@@ -83,7 +83,7 @@ class TableOptions(GroupOptions):
         advanced=True,
     )
     fair: bool = o.field(
-        False, "Estimate how many jobs start later than they would if no later job had arrived.", "--fairness", advanced=True
+        False, "Estimate how many jobs start later than they would have if no later jobs had arrived.", "--fairness", advanced=True
     )
     sample: int | None = o.field(
         None, "Sample this many jobs for --fairness. Default: 200.", "--fairness-sample", min=1, metavar="JOBS", advanced=True
@@ -124,7 +124,7 @@ def simulate(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Simulate a log under one policy: how long jobs wait, and how busy the machine is."""
+    """Simulate a log under one policy, and show how long jobs wait and how busy the machine is."""
     from walltime.comparison.caveats import caveats_of
     from walltime.comparison.tables import RECORDED_SHORT, groups_table, recorded_tables
     from walltime.workload.filters import parse_seconds

@@ -48,9 +48,9 @@ def dialects(
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: Output,
 ) -> None:
-    """Show how much the results on a log depend on details of scheduling that papers leave open.
+    """Show how much the results on a log depend on scheduling details that papers leave unspecified.
 
-    Each interpretation of such a detail is tried alone, and so are the dialects: the sets of interpretations of published simulators.
+    Each interpretation of such a detail is tried separately. So is each dialect, the set of interpretations of a published simulator.
     """
     if trace is None:
         output.show(_known(), _list())

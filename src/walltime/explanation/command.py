@@ -42,7 +42,7 @@ class JobOptions:
 @manual(
     "guides/explain",
     ("List the ten longest waits under EASY.", "explain KTH-SP2 --longest 10"),
-    ("Explain one job on a page with its picture.", "explain KTH-SP2 --job 14708 --report why.html"),
+    ("Explain the wait of one job on a report page with a figure.", "explain KTH-SP2 --job 14708 --report why.html"),
 )
 def explain(
     trace: o.TraceArgument,

@@ -46,7 +46,7 @@ def clean(
     out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
     output: PageOutput,
 ) -> None:
-    """Remove jobs from a log, cut, scale or shake it, show what changed, and write the new log."""
+    """Filter the jobs of a log, scale its load or shift its submissions, show what changed, and write the new log."""
     from walltime.logs.convert import write_workload
     from walltime.workload.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.workload.cleaning import clean as remove_jobs

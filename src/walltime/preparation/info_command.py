@@ -30,8 +30,8 @@ LISTED = 20
 def info(trace: o.TraceArgument, *, reading: LogOptions, part: RecordedWindow, report: o.ReportOption = None, output: Output) -> None:
     """Show what is in a log: machine, period, load, jobs, and data quality.
 
-    Lines that cannot be read are skipped, counted and listed; other commands stop at the first one, unless with --skip-bad-lines.
-    If the columns of a table are not recognised, or doubtful, they are shown with their first values before the error.
+    Lines that cannot be read are skipped, counted and listed; other commands stop at the first such line unless --skip-bad-lines is given.
+    If the columns of a table are not recognised, or are ambiguous, they are shown with their first values before the error.
     """
     from walltime.errors import LogError
     from walltime.logs.formats import columns_of

@@ -36,7 +36,7 @@ class Moments:
 @manual(
     "guides/calibrate",
     ("Compare a simulation of the site's policy with the recorded waits.", "calibrate jobs.txt.gz --machine machine.toml"),
-    ("Keep the calibration for walltime what-if.", "calibrate jobs.txt.gz --machine machine.toml --out calibration.json"),
+    ("Save the calibration for walltime what-if.", "calibrate jobs.txt.gz --machine machine.toml --out calibration.json"),
 )
 def calibrate(
     trace: o.TraceArgument,
@@ -51,8 +51,8 @@ def calibrate(
 ) -> None:
     """Simulate a site's own policy, compare it with the recorded waits, and estimate the calibration error.
 
-    With --starts, the command predicts when waiting jobs start, from what was known at moments of the log, and reports how many jobs
-    started within their prediction intervals.
+    With --starts, the command instead takes random moments of the log, predicts from the data known at each of them when the waiting jobs
+    will start, and reports how many started within their prediction intervals.
     """
     if drawn.starts:
         if out is not None:
