@@ -160,7 +160,7 @@ def estimates(
     blocks: list[Part] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
     blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]
     if accuracy is not None:
-        blocks.insert(0, accuracy_answer(accuracy))
+        blocks[: 0 if hours is None else 1] = [accuracy_answer(accuracy)]
     output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn)
 
 
@@ -385,5 +385,5 @@ def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:
             yield f"{row['what']}: {row['policy']}" + ("" if meaning is None else f"; {meaning}")
     if simulated.advice:
         yield accuracy.advice_table(simulated)
-        yield "More of each: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
+        yield "For more on one user: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
     yield from caveats(accuracy.caveats(simulated))

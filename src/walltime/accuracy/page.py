@@ -10,7 +10,6 @@ from typing import Any
 from walltime.accuracy.accuracy import COLUMNS, WalltimeAccuracy, failed_jobs
 from walltime.accuracy.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
 from walltime.accuracy.advice import KindAdvice
-from walltime.comparison.answers import ELSEWHERE
 from walltime.comparison.caveats import caveats_of
 from walltime.metrics.estimates import FAILED
 from walltime.metrics.intervals import SHOWN_LEVEL
@@ -228,9 +227,9 @@ def adjusted_table(a: AdjustedWalltimes) -> Table:
     )
     if a.spread is not None:
         remark += (
-            f" Each simulation was repeated on {a.spread.copies} copies of the log with submissions moved by up to "
-            f"{a.spread.seconds} s. Below the change are the mean change over the log and the copies, and its {SHOWN_LEVEL} prediction "
-            f"interval for one more copy; a change within this interval is marked unclear. {ELSEWHERE}"
+            f" Each simulation was repeated on {a.spread.copies} copies of the log with submissions shifted by up to {a.spread.seconds} "
+            f"s. The mean change over the log and the copies follows, with its {SHOWN_LEVEL} prediction interval for one more copy; a "
+            "change within this interval is marked unclear. A clear change on this log may differ on other logs."
         )
     head = ["simulated", "mean wait", "median", "90 %", "bounded slowdown", "utilization", "accuracy"]
     head += ["jobs adjusted", "under", "30 min under"]

@@ -145,5 +145,5 @@ def _blocks(kind: dict[str, int], advice: Advice) -> Iterator[Part]:
     if dropped:
         notes.insert(0, f"Ignored, because too few earlier jobs have the same value: {', '.join(dropped)}.")
     if advice.killed:
-        notes.append(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that.")
+        notes.append(f"Earlier jobs that used their whole request ({advice.killed:,}) count as longer than it.")
     yield from caveats(notes)

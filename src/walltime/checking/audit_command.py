@@ -123,7 +123,7 @@ def allow_kill_wait(workload: Workload) -> tuple[Workload, list[str]]:
         return workload, []
     requested = np.where(slack, workload.runtime, workload.requested)
     believed = requested if workload.believed is workload.requested else workload.believed
-    remark = f"{counted(int(slack.sum()), 'job')} ran up to {KILL_WAIT} s over the limit (KillWait, OverTimeLimit)"
+    remark = f"jobs may run up to {KILL_WAIT} s over their limit (KillWait, OverTimeLimit), as {counted(int(slack.sum()), 'job')} did"
     return replace(workload, requested=requested, believed=believed), [remark]
 
 

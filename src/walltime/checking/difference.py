@@ -103,8 +103,8 @@ class Difference:
         starts = [f"{_jobs(own) or 'no job'} only in {name}" for name, own in zip(self.names, p.started, strict=True)]
         rows.append(("started then", ", ".join(starts) + (f"; {_jobs(p.both)} in both" if p.both else "")))
         if p.head >= 0:
-            latest = f"by requests it starts at {self._at(p.shadow)} at the latest, and leaves {counted(p.extra, 'extra processor')}"
-            rows.append(("still waiting", f"job {p.head} is the first in both; {latest}"))
+            latest = f"by the requests, it starts at {self._at(p.shadow)} at the latest and leaves {counted(p.extra, 'extra processor')}"
+            rows.append(("still waiting", f"job {p.head} is first in both queues; {latest}"))
         return [*rows, ("explanation", self.rule)]
 
     def sentences(self) -> list[str]:
@@ -160,7 +160,7 @@ def diff(
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> found = diff(wt.simulate(jobs, "fcfs").columns(), wt.simulate(jobs, "easy").columns(), jobs)
     >>> found.first.time, found.first.job, found.rule.partition(",")[0]
-    (2, 3, 'A equals a simulation of fcfs')
+    (2, 3, 'A matches a simulation of fcfs')
     """
     check_workload(workload)
     matched = _Matched(a, b, workload)

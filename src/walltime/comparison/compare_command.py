@@ -154,7 +154,7 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     ]
     if spread is not None:
         blocks.append(
-            f"±: {SHOWN_LEVEL} prediction interval for one more copy of this log with submissions moved by up to {spread.seconds} s. "
+            f"±: {SHOWN_LEVEL} prediction interval for one more copy of this log with submissions shifted by up to {spread.seconds} s. "
             "Other logs may differ."
         )
     return [*blocks, *caveats(sentences)]

@@ -306,7 +306,7 @@ def _predictions(schedule: Schedule, trim: str) -> Facts:
 
 def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
     wild = f"of the jobs, which delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
-    delayed = f"of the jobs; later than their first real shadow time by {human_time(d.mean_delay)} on average"
+    delayed = f"of the jobs, which start {human_time(d.mean_delay)} after their first real shadow time on average"
     heads = [("wild backfills", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
     choices = [("shortest job first", f"{d.sjfness:.1f} %", f"of the starts; {d.sjfness_of_choices:.1f} % of those with a choice")]
     return Facts("Effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
@@ -349,7 +349,7 @@ def batches_lines(means: BatchMeans, asked: int) -> list[str]:
     merged = "" if means.batch == asked else f"; between batches of the requested {asked:,} jobs {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
     if means.interval is None:
-        lines = [f"Mean response after the warm-up: {means.mean:,.0f} s, without an interval, because it is {means.reason} ({made})."]
+        lines = [f"Mean response after the warm-up: {means.mean:,.0f} s, without an interval: the run is {means.reason} ({made})."]
     else:
         half = means.interval.half_width
         mean, low, high = (to_error(value, half) for value in (means.mean, means.interval.low, means.interval.high))

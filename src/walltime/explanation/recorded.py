@@ -18,7 +18,7 @@ from walltime.workload import Workload
 
 MOST_LISTED = 3
 MOST_ROWS = 40
-_UNKNOWN = "another cause, which the log does not show (a reservation, a dependency, another limit, or the scheduler's own delay)"
+_UNKNOWN = "the log does not show the cause (a reservation, a dependency, another limit, or the scheduler's own delay)"
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class RecordedExplanation:
             "memory": "too little memory was free",
             "processors": "too few processors were free",
             "behind": "enough was free, but an earlier job for the same nodes lacked something",
-            "unknown": f"enough was free; {_UNKNOWN}",
+            "unknown": f"enough was free, but {_UNKNOWN}",
         }
         spans = sorted(((seconds, words[name]) for name, seconds in self.causes.items() if seconds), key=lambda one: -one[0])
         return "; ".join(text if len(spans) == 1 else f"for {human_time(seconds)}, {text}" for seconds, text in spans)

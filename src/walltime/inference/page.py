@@ -15,11 +15,11 @@ from walltime.wording import counted, human_time
 from walltime.workload import Workload
 
 WHAT_IT_IS = (
-    "One-step agreement: at every recorded instant, in the recorded state, the policy proposes jobs to start. A proposal is followed if "
-    "the job starts while it is still proposed, and followed promptly if it starts within a tick (60 s), or within twice the log's usual "
-    "start-up delay if that is at most 5 min. Pure delay shows only in the prompt shares. The agreement is the harmonic mean, F1, of two "
-    "shares: the recorded starts that followed a proposal promptly, and the proposals that were followed promptly. A free simulation is a "
-    "far weaker test, because one job that starts at another time changes everything that follows."
+    "One-step agreement: at every recorded instant, the policy proposes jobs to start, given the recorded machine and queue. A proposal "
+    "is followed if the job starts while it is still proposed, and followed promptly if it starts within 60 s (or within twice the log's "
+    "usual start-up delay, if that is longer but at most 5 min). The agreement is F1, the harmonic mean of two shares: the recorded "
+    "starts that promptly follow a proposal, and the proposals that are promptly followed. A free simulation is a much weaker test, "
+    "because one job that starts at another time changes everything that follows."
 )
 
 

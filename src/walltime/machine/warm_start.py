@@ -39,7 +39,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     waiting = before & (start >= begin)
     lost = running & ~_fits(workload, machine, running, start)
     running &= ~lost
-    step = f"submitted from {begin} until {end}, with {running.sum()} that ran then and {waiting.sum()} that waited"
+    step = f"submitted from {begin} until {end}, with the jobs running ({running.sum()}) and waiting ({waiting.sum()}) at its begin"
     concerned, chosen = inside | running | waiting | lost, inside | running | waiting
     jobs = workload.take(concerned, step).without(
         {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran at the begin of the window, and its partition has no room for it."}

@@ -126,7 +126,7 @@ def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
         return counted(procs, "processor")
     basis = "the widest job"
     if estimate["seconds"] is not None:
-        basis = f"the most that were busy at once, for {human_time(estimate['seconds'])} in total"
+        basis = f"the largest number busy at once, for {human_time(estimate['seconds'])} in total"
     if estimate["nodes"] is not None:
         basis += f"; {counted(estimate['nodes'], 'node')}, for {human_time(estimate['nodes_seconds'])}"
     return f"{counted(procs, 'processor')}, estimated ({basis}); confirm or correct it with --procs {procs}"

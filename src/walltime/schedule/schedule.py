@@ -294,7 +294,7 @@ class Schedule:
         rows = self.rows()
         share = human_percent(100 * lost / max(float((rows["procs"] * (rows["end"] - rows["start"])).sum()), 1.0))
         said = [
-            f"{self.title} preempts {jobs:,} of {len(self):,} jobs, {counted(int(runs), 'run')}: {share} of the processor time is lost."
+            f"{self.title} preempts {jobs:,} of {len(self):,} jobs ({counted(int(runs), 'run')}); {share} of the processor time is lost."
         ]
         if separate := self.workload.origin.noticed.get("requeued", 0):
             said.append(f"The log's {counted(separate, 'run')} of requeued jobs count as separate jobs; --join-runs joins them.")

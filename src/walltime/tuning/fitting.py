@@ -99,7 +99,7 @@ class Tuning:
         ]
         before, after = (round(wait / DAY, 1) for wait in self.longest_wait)
         if after > before:
-            sentences.append(f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: single jobs may lose.")
+            sentences.append(f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: individual jobs may lose.")
         return tuple(sentences)
 
     @property

@@ -53,7 +53,7 @@ def period_answer(numbers: Period) -> str:
     sentence = f"{first}; {_share(n.utilization)} of the {second or 'machine was'} used{wrong}"
     lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
-        sentence += f", {_share(lost)} of it by jobs that failed or reached their limit"
+        sentence += f". Jobs that failed or reached their limit account for {_share(lost)} of this use"
     change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
@@ -279,7 +279,7 @@ def _length(n: PeriodNumbers) -> str:
 def _chance(numbers: Period) -> str:
     unit, earlier = _length(numbers.numbers), len(numbers.before)
     if earlier < 9:
-        return f"Detecting unusual changes takes nine earlier {unit}s; the log has {earlier}."
+        return f"Detecting unusual changes requires at least nine earlier {unit}s; the log has {earlier}."
     return (
         f"Unusual: larger than {100 * USUAL:.0f} % of the {earlier - 1:,} earlier changes from one {unit} to the next. By construction, "
         "about 1 in 10 ordinary changes is marked unusual."
@@ -300,8 +300,8 @@ def _caveats(numbers: Period) -> list[str]:
         sentences.append(f"The log records no {' and no '.join(unknown)}, so the hours of such jobs are unknown ({UNDEFINED}).")
     if waiting := numbers.numbers.waiting_at_end:
         sentences.append(
-            f"{counted(waiting, 'job')} still waited at the end; a wait counts in the period in which the job starts. Most logs lack jobs "
-            "that never started."
+            f"Still waiting at the end: {counted(waiting, 'job')}. A wait is counted in the period in which its job starts; most logs "
+            "lack jobs that never started."
         )
     if numbers.numbers.utilization > 1 or int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
         sentences.append("Jobs used more processors than the machine has; give its true size with --procs.")
