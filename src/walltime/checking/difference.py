@@ -188,7 +188,7 @@ class _Matched:
             rows.append((columns, order, place, known))
         common = rows[0][3] & rows[1][3]
         if not common.any():
-            raise WorkloadError("the two schedules and the log have no job in common; compare job_id", "other_jobs")
+            raise WorkloadError("the two schedules and the log have no job in common; check the column job_id", "other_jobs")
         self.only = (len(a["job_id"]) - int(common.sum()), len(b["job_id"]) - int(common.sum()))
         own = [{name: columns[name][order][place[common]] for name in columns} for columns, order, place, _ in rows]
         if not common.all():

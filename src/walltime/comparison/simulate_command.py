@@ -40,7 +40,7 @@ class GroupOptions:
         from walltime.schedule.groups import parse_grouping
 
         if self.month_of != "end" and not self.monthly:
-            raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
+            raise PolicyError("--month-of needs --monthly; add --monthly, or leave --month-of out")
         return {text: parse_grouping(text) for text in self.by or ()}
 
     def tables(
@@ -134,9 +134,9 @@ def simulate(
     groupings = shown.groupings
     length = None if files.every is None else parse_seconds(files.every)
     if files.every is not None and files.timeline is None:
-        raise PolicyError("--interval sets the time between rows of --timeline; give both")
+        raise PolicyError("--interval needs --timeline; add --timeline FILE, or leave --interval out")
     if shown.sample is not None and not shown.fair:
-        raise PolicyError("--fairness-sample sets the number of jobs sampled for --fairness; give both")
+        raise PolicyError("--fairness-sample needs --fairness; add --fairness, or leave --fairness-sample out")
     if not run.is_single or len(part.loads) > 1:
         from walltime.comparison.many_runs_command import refuse, run_many
 

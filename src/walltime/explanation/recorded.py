@@ -135,7 +135,7 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
     placed, placement = span_of.jobs, span_of.placement
     found = np.flatnonzero(placed.job_id == job)
     if not len(found):
-        raise WorkloadError(f"{name} has no job {job} with a recorded start that can run on the machine", "unknown_job")
+        raise WorkloadError(f"{name} has no job {job} with a recorded start that fits the machine; choose another job", "unknown_job")
     k = int(found[0])
     begin, wait = int(placed.submit[k]), int(placed.columns["wait"][k])
     span = RecordedSpan(placed, placement, begin, begin + max(wait, 1))

@@ -181,8 +181,8 @@ def _check_titles(file: LogFile) -> None:
     """Raise LogError if a file has the output of sacct without titles."""
     if lacks_titles(file.head):
         raise LogError(
-            f"{file.where}:1: the titles of sacct's columns are missing, and the columns cannot be told by their values alone; print the "
-            "log again with titles, as walltime slurm sacct-command does, or put the line of titles above",
+            f"{file.where}:1: the column titles of sacct are missing, and the values alone do not identify the columns; print the log "
+            "again with titles, as walltime slurm sacct-command does, or insert the line of titles",
             "missing_titles",
         )
 

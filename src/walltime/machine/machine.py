@@ -90,7 +90,7 @@ class Machine:
         self._places.update({pool.name: k for k, pool in enumerate(self.pools)})
         for partition in self.partitions:
             if not partition.pools:
-                raise WorkloadError(f"partition {partition.name!r} has no pools")
+                raise WorkloadError(f"partition {partition.name!r} has no pools; add pools")
             for name in partition.pools:
                 self._check_pool(name, f"partition {partition.name!r}")
             _distinct(f"partition {partition.name!r}: pool", partition.pools)

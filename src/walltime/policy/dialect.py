@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from walltime.declared import DeclaredField, Field, keys_of
+from walltime.errors import PolicyError
 from walltime.policy.base import Policy
 from walltime.policy.orders import FCFS
 from walltime.specification import Family, Specification, Variant, spell
+from walltime.wording import shown
 
 Coincident = Literal["batch", "sequential", "arrivals-first", "one-by-one"]
 Expiry = Literal["pass", "silent"]
@@ -56,6 +58,9 @@ class Dialect(Specification):
         `coincident` overrides the dialect's. Raises PolicyError for an unknown name, interpretation or value.
         """
         chosen = DIALECTS.parse(dialect)
+        if coincident is not None and coincident not in (known := get_args(Coincident)):
+            handling = f"unknown way to handle simultaneous events {shown(coincident)}. Valid options: {', '.join(known)}"
+            raise PolicyError(handling, "wrong_value")
         changes: dict[str, Any] = {} if coincident is None else {"coincident": coincident}
         return replace(chosen, **changes)
 

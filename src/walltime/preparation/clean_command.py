@@ -71,7 +71,7 @@ def _check_call(context: typer.Context) -> None:
     """Reject options that would have no effect."""
     source = context.get_parameter_source("scale_by")
     if source is not None and source.name == "COMMANDLINE" and not context.params["load"]:
-        raise PolicyError("--scale-by has no effect without --load; give both or neither")
+        raise PolicyError("--scale-by needs --load; add --load N, or leave --scale-by out")
 
 
 def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path | None) -> dict[str, Any]:

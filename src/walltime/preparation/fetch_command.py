@@ -50,7 +50,7 @@ def fetch(
         _data_set(name, known[name], files or [], output)
         return
     if files:
-        raise PolicyError(f"{name} is a single file; only data sets take names of files: {', '.join(known)}")
+        raise PolicyError(f"{name} is a single file; only data sets accept names of files: {', '.join(known)}")
     fetched = download(name, progress=_progress if sys.stderr.isatty() else None)
     thanks = read_log(fetched.path, skip_bad_lines=True).header.get("Acknowledge", ())
     names = ("name", "path", "sha256", "verified", "procs")

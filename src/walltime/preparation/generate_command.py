@@ -60,7 +60,7 @@ def generate(
     *,
     out: Annotated[Path, o.out("the log", *o.LOGS)],
     made: ModelOptions,
-    compare_with: Annotated[Path | None, o.option("Draw this real log next to the generated one in --figure.", metavar="LOG")] = None,
+    compare_with: Annotated[Path | None, o.option("Show this real log next to the generated one in --figure.", metavar="LOG")] = None,
     figure: o.OneFigureOption = None,
     size: o.SizeOption = "",
     output: Output,

@@ -29,7 +29,7 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
     workloads, or for one with fewer than two jobs.
     """
     if not workloads:
-        raise WorkloadError("no workload to draw; give at least one", "no_workload")
+        raise WorkloadError("no workload to draw; pass at least one", "no_workload")
     for workload in workloads:
         if len(workload) < 2:
             raise WorkloadError(

@@ -56,15 +56,15 @@ def calibrate(
     """
     if drawn.starts:
         if out is not None:
-            raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
+            raise PolicyError("--starts makes no calibration that --out could write; use --json")
         if site.hindsight:
-            raise PolicyError("--hindsight is not for --starts: a start time is predicted from what was known then")
+            raise PolicyError("--hindsight cannot be combined with --starts, which uses only what was known then; leave one out")
         machine = machine_in(site.machine_file)
         workload = part.alone(reading.load(trace, machine)[0])
         part_of("calibrate --starts").calibrate_starts_command(workload, machine, site.policy, vars(drawn), output)
         return
     if drawn.predictor is not None:
-        raise PolicyError("--predictor is for --starts; the scheduler's own predictor is an option of --policy: easy:predictor=tsafrir07")
+        raise PolicyError("--predictor needs --starts; for the scheduler's own predictor, use --policy easy:predictor=tsafrir07")
     from walltime.inference.step_agreement import record_note
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run

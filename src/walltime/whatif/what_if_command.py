@@ -79,7 +79,7 @@ def what_if(
     from walltime.whatif.simulations import settings_of
 
     if not trial.change and not trial.against:
-        raise PolicyError("there is nothing to change; pass --change, such as --change 'nodes+=10%', or --against FILE", "no_change")
+        raise PolicyError("no change was given; add one such as --change 'nodes+=10%', or --against FILE", "no_change")
     changes = [parse_change(text) for text in trial.change or ()]
     against = [replace(machine, name=path.stem) for path in trial.against or () if (machine := machine_in(path)) is not None]
     machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})

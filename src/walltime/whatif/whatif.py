@@ -297,7 +297,7 @@ def _listed(changes: object, against: Sequence[Machine]) -> list[Any]:
     if isinstance(changes, str | Change):
         return [changes]
     if not isinstance(changes, Sequence) or not (changes or against):
-        raise PolicyError("there is nothing to change; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']", "no_change")
+        raise PolicyError("no change was given; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']", "no_change")
     return list(changes)
 
 

@@ -245,7 +245,7 @@ def _tang13(text: str) -> Tang13:
 
     predictor = parse_predictor(text)
     if not isinstance(predictor, Tang13):
-        raise PolicyError(f"{text} is not a form of tang13, the predictor of the side-car; write {PREDICTOR}, for example")
+        raise PolicyError(f"{text} is not a variant of tang13, the predictor of the side-car; use one such as {PREDICTOR}")
     return predictor
 
 

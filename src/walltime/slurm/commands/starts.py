@@ -198,7 +198,7 @@ def start_times(
     if asked.tries:
         others = {"job": asked.job, "user": asked.user, "predictions": asked.predictions, "report": output.report, "metrics": metrics}
         if named := [name for name, value in others.items() if value is not None]:
-            raise PolicyError(f"--try is for jobs that are not submitted yet; leave --{named[0]} out")
+            raise PolicyError(f"--try predicts jobs that are not submitted yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return

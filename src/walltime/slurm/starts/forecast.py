@@ -257,7 +257,7 @@ class Forecast:
                 continue
             self.misfits.append(label)
             if len(self.misfits) > MOST_MISFITS:
-                raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
+                raise PolicyError(f"over {MOST_MISFITS} running jobs do not fit on {snapshot.machine.name}; compare it with the cluster")
         if predictor is not None and not isinstance(predictor, PredictedRuntimes):
             predictor = predict_snapshot_runtimes(predictor, snapshot, history)
         self.predicted, predictions = predictor, None

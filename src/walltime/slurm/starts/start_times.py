@@ -114,7 +114,7 @@ def missing_reason(snapshot: Snapshot, label: str) -> str:
     """Return why a job has no start time, as the message of an error."""
     job = next((job for job in snapshot.jobs if job.label == label), None)
     if job is None:
-        return f"no job {sanitize(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
+        return f"no job {sanitize(label)!r} waits in the snapshot; write tasks of arrays as in 27_3"
     if job.left_out:
         return f"job {sanitize(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
     return f"job {sanitize(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
