@@ -85,8 +85,8 @@ def train(
     lines = [
         f"{trained.log}, seed {seed}: {'trained' if trained.is_finished else 'not finished: the same command goes on'}; {trained.done:,} "
         f"of {all_of_them:,} iterations, {played:,} decisions in {last['seconds'] / 60:.1f} minutes.",
-        *([] if best is None else [f"On the validation windows it costs {best:.3f} times what easy:order=saf does."]),
-        f"agent kept in {out}",
+        *([] if best is None else [f"On the validation windows, its cost is {best:.3f} times that of easy:order=saf."]),
+        f"agent stored in {out}",
     ]
     found = {"log": trained.log, "jobs_sha256": trained.jobs_sha256, "seed": seed, "iterations": trained.done}
     found |= {"finished": trained.is_finished, "folder": out, "validation": best, "progress": list(trained.progress)}

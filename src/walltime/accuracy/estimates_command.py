@@ -186,7 +186,7 @@ def _write_letters(
     paths = write_letters(folder, gains, template=text, most=mail.max_letters)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
-    written = "letters" if paths else "tables without a row"
+    written = "letters" if paths else "empty tables"
     output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: folder})
 
 

@@ -166,7 +166,7 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
         f"Waits are simulated under {gains.policy}, for each user alone; in parentheses, the 90 % prediction interval for one more copy "
         f"of the log, with submissions shifted by up to 30 s ({gains.copies} copies). In the simulation, jobs that outran the advice keep "
         "their requests; the cost of killed runs is the running time per job of the user that would be lost if they were killed. A user "
-        "gets a letter if the saved wait exceeds this cost clearly, by over a minute, and by over 2 % of the wait."
+        "gets a letter if the saved wait clearly exceeds this cost, by more than a minute and more than 2 % of the wait."
     )
     return Table(head, rows, "Users who gain from shorter requests", remark)
 

@@ -74,7 +74,7 @@ def run(
     found = done.cells - done.run
     record = {"plan": str(plan), "store": str(folder.folder), "cells": done.cells, "run": done.run, "found": found}
     record |= {"jobs_simulated": done.jobs, "seconds": {"processor": done.seconds}}
-    before = f"{found:,} were done before; {counted(done.jobs, 'job')} simulated"
+    before = f"{found:,} already done; {counted(done.jobs, 'job')} simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
     output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", where])
 

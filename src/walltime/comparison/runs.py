@@ -52,9 +52,9 @@ def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
     if not counts:
         return []
     runs = listed([f"{count:,}" for count in counts])
-    notes = [f"±: {LEVEL} confidence interval of the mean over {runs} runs with other seeds."]
+    notes = [f"±: {LEVEL} confidence interval of the mean over {runs} runs with different seeds."]
     if any(line.clear is False for line in lines):
-        notes.append(f"~: {NO_CLEAR}; the {LEVEL} confidence interval of the paired difference to {_named(baseline or {})} includes 0.")
+        notes.append(f"~: {NO_CLEAR}; the {LEVEL} confidence interval of the paired difference from {_named(baseline or {})} includes 0.")
     return notes
 
 

@@ -42,7 +42,7 @@ class Candidate:
 
 
 CAVEATS = (
-    "The intervals cover the sampling of windows of one machine's log, in blocks of neighbours; other machines may not benefit.",
+    "The intervals cover the sampling of windows of one machine's log, in blocks of neighbouring windows; other machines may not benefit.",
     "The fitted order and the best simple one were chosen on the training windows, so the test is fair to them. The other orders are "
     "sorted by the test itself: the first of them is partly lucky (selection bias).",
     "Users might submit different jobs under another order; the simulated jobs are the log's.",

@@ -308,7 +308,7 @@ def test_arrivals__of_a_short_history():
 
 
 @pytest.mark.parametrize(
-    ("days", "says"), [(20, ""), (5, "6 days of history before the snapshot"), (0, "no jobs arrive in the simulations")]
+    ("days", "says"), [(20, ""), (5, "6 days of history before the snapshot"), (0, "no new jobs are simulated")]
 )
 def test_starts__say_where_the_history_is_short(days, says):
     log = past([60] * (144 * days), every=600) if days else past([])

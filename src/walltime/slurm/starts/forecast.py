@@ -304,7 +304,7 @@ class Forecast:
         no_room = f"Left out, as they have no room on the machine as described: {counted(len(misfits), 'running job')}, such as"
         sentences = {
             f"Assumed to run to the limit, as too few jobs like them have ended: {counted(unknown, 'job')}.": unknown,
-            "The history is shorter than a day before the snapshot: no jobs arrive in the simulations.": arrivals and not arrivals.period,
+            "The history covers less than a day before the snapshot, so no new jobs are simulated.": arrivals and not arrivals.period,
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
             f"Left out, as they do not fit the machine: {counted(len(lost), 'job')}, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,

@@ -214,7 +214,7 @@ def explain_wait(
     def named(sentence: str) -> str:
         return re.sub(r"\b1[0-9]{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
-    condition = "This holds if jobs run for the median runtime of similar jobs, and none arrive; waits count from the snapshot on."
+    condition = "This assumes that jobs run for the median runtime of similar jobs, and that none arrive; waits count from the snapshot."
     told = [one for one in explanation.sentences if not one.startswith("Explained wait")]  # it waits still, so none is recorded
     return Reasons(label, explanation.held_back, (*map(named, told), condition))
 
