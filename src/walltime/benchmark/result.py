@@ -152,7 +152,7 @@ def verify_result(
     checksums = {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in own if Path(file).is_file()}
     stored = content.get("files")
     if own and isinstance(stored, dict) and any(checksums.get(name, text) != text for name, text in stored.items()):
-        return ["the files of the policy differ from this program or machine"]  # without running them
+        return ["the policy's files differ from those on this machine"]  # without running them
     with only(*own):
         check_data(policy, printable(path))
         scheduler = Scheduler.of(policy)

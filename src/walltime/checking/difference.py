@@ -89,8 +89,8 @@ class Difference:
         p = self.first
         if p is None:
             return [("", f"{a} and {b} are the same schedule: {counted(self.jobs, 'job')} with equal starts and ends"), *rows]
-        ended = f", {self.ended:,} start at the same time and end at another" if self.ended else ""
-        rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at another time{ended}"))
+        ended = f", {self.ended:,} start at the same time but end at a different one" if self.ended else ""
+        rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at a different time{ended}"))
         size = f"{counted(p.procs, 'processor')}, {human_time(p.requested)} requested"
         rows.append(("first difference", f"job {p.job} ({size}), submitted at {self._at(p.submit)}"))
         times = p.ends if p.what == "end" else p.starts
@@ -123,7 +123,7 @@ class Difference:
         return values | {"rule": self.rule, "trials": [asdict(trial) for trial in self.trials]}
 
     def __repr__(self) -> str:
-        return f"<Difference: {self.moved:,} of {self.jobs:,} jobs start at another time>"
+        return f"<Difference: {self.moved:,} of {self.jobs:,} jobs start at a different time>"
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())

@@ -138,7 +138,7 @@ def _run(arguments: list[str]) -> int:
             return _complain(f"this command needs {error.name}, which is not installed; install all of walltime", 2)
         if isinstance(error, OSError):
             _discard_output()
-            return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); send it elsewhere", 2)
+            return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); redirect the output elsewhere", 2)
         line = _line_of_own_file(error, arguments)
         if line is None:
             raise

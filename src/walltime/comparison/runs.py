@@ -217,7 +217,7 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
         rows.append(row)
     remark = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t). Scope: {OF}: {SCOPES[OF]}."
     if baseline:
-        below = f"the mean difference to {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
+        below = f"the mean difference from {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
         remark += f" Below: {below}."
     head = ["policy", "replications", *(measure(name).label for name in names)]
     return Table(head, rows, "Means with their intervals, one row per policy", remark, look="overview")

@@ -118,7 +118,9 @@ def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
         if row is not None and row.has_band:
             meaning = range_meaning(comparison.copies).replace("runs", "copies of the log with slightly shifted submissions")
             yield f"{name} under papers: slowdown {row.low:,.1f} to {row.high:,.1f}, the {meaning}."
-    yield "Jobs moved: jobs that start at another time than under papers. Empty cells: the policy does not depend on this interpretation."
+    yield (
+        "Jobs moved: jobs that start at a different time than under papers. Empty cells: the policy does not depend on this interpretation."
+    )
 
 
 def _cells(row: DialectRow | None) -> list[str | Cell]:

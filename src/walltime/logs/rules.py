@@ -77,7 +77,7 @@ START_BEFORE_SUBMIT = Rule(
     "start_before_submit", "change", "In the log, the job started before it was submitted: its submission is moved to its start."
 )
 UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is taken as 365 days, or its runtime if that is longer.")
-NOT_UTF8 = Rule("not_utf8", "change", "The line holds bytes that are not UTF-8: they are read as Latin-1.")
+NOT_UTF8 = Rule("not_utf8", "change", "The line contains bytes that are not UTF-8: they are read as Latin-1.")
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
 FLOORED = Rule("floored_time", "change", "A time of day has a fraction of a second: it is rounded down.")
 UNREADABLE_DURATION = Rule(

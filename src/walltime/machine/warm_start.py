@@ -42,7 +42,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     step = f"submitted from {begin} until {end}, with the jobs running ({running.sum()}) and waiting ({waiting.sum()}) at its begin"
     concerned, chosen = inside | running | waiting | lost, inside | running | waiting
     jobs = workload.take(concerned, step).without(
-        {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran at the begin of the window, and its partition has no room for it."}
+        {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran when the window began, but its partition has no room for it."}
     )
     running, waiting = running[chosen], waiting[chosen]
     moved = np.where(running | waiting, begin, jobs.submit)

@@ -62,7 +62,7 @@ def clean(
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
-    blocks, stay = list(_blocks(report, bursts)), f"{len(after):,} of the {len(before):,} jobs stay."
+    blocks, stay = list(_blocks(report, bursts)), f"{len(after):,} of the {len(before):,} jobs remain."
     output.write_blocks("a changed log", before.origin.name, [stay], blocks, after)
     output.show(_record(trace, report, bursts, out), blocks, log=out)
 

@@ -112,7 +112,7 @@ OF_COLUMNS = {
 """Columns of the log with positive values for jobs that waited for another reason, and this reason."""
 RARE = 0.005
 """Largest share of overcommitted time that inexact times in a log explain."""
-SHORT = "This is so rare that the times in the log may be inexact."
+SHORT = "This is so rare that the log's times may simply be inexact."
 TOO_LITTLE = "The machine file has too few processors, or nodes were shared."
 
 

@@ -111,7 +111,7 @@ class WhatIf:
         said += [*self.not_modelled, *self.today.preemption_notes]
         said += [f"With {one.name}: {note}" for one in self.effects for note in one.schedule.preemption_notes[:1]]
         if nothing := ", ".join(effect.name for effect in self.effects if effect.nothing):
-            said.append(f"No job starts earlier or later with {nothing}: the change does not affect these jobs, or not under this policy.")
+            said.append(f"No job starts earlier or later with {nothing}: the change does not affect these jobs under this policy.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
             told = "; ".join(f"{one.cost.lost_jobs:,} with {one.name} ({one.cost.rules_text})" for one in lost)
