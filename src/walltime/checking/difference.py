@@ -31,10 +31,11 @@ LISTED = 12
 class FirstDifference:
     """The first instant at which two schedules differ, and the state just before.
 
-    `job, submit, procs, requested`: the first job that differs then (s). `starts, ends`: its start and end in both files. `what`: `start`,
-    or `end` if it starts at the same time in both. `free`: processors free before any start at `time`. `running`, `waiting`: job numbers,
-    the queue by arrival. `started`: jobs that start at `time` in one file only; `both`: in both. `head`: the first job by arrival that
-    starts in neither file; `shadow`, `extra`: its latest start by the running jobs' requests, its extra processors; -1 without such a job.
+    `job`, `submit`, `procs`, `requested`: the first job that differs (times in s). `starts`, `ends`: its start and end in both files.
+    `what`: `start`, or `end` if it starts at the same time in both. `free`: processors free before any start at `time`. `running`,
+    `waiting`: job numbers, the waiting ones by arrival. `started`: jobs that start at `time` in one file only; `both`: in both files.
+    `head`: the first job by arrival that starts in neither file; `shadow`: its latest start according to the requests of the running jobs;
+    `extra`: the extra processors then; -1 without such a job.
     """
 
     time: int

@@ -43,7 +43,7 @@ class Dialect(Specification):
     extra: Literal["all", "literal", "none"] = "all"
     """extra processors of EASY: all, counted up to the first running job that suffices, or none"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """shadow time of EASY: computed for each backfilled job, when a job has ended, or once for a head"""
+    """shadow time of EASY: computed for each backfilled job, when a job has ended or the head has changed, or once for a head"""
     ends: Literal["by", "before"] = "by"
     """backfilled jobs of EASY end by the shadow time, or before it"""
     backfill_order: Literal["order", "fcfs"] = "order"
