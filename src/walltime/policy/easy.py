@@ -59,11 +59,11 @@ class Easy(HeadPolicy, Backfilling):
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
     )
     extra: Literal["all", "literal", "none"] = "all"
-    """the extra processors: `all`, those free at the shadow time that the head does not need; `none`; `literal`, those counted when the
-    search through running jobs by expected end (ties: the latest start first) stops at the first job whose end lets the head start"""
+    """the extra processors: `all` that are free at the shadow time and not needed by the head; `none`; or, `literal`, those counted when a
+    search through the running jobs stops at the first job that suffices. It goes by expected end; among equal ends, the latest start first"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
     """when shadow time and extra processors are computed: `afresh`, before each backfilled job; `once`, for each head; `kept`, when a job
-    has ended or the head has changed, so backfilled jobs may use the same extra processors twice and delay the head"""
+    has ended or the head has changed. With `kept`, backfilled jobs may use the same extra processors twice and delay the head"""
     ends: Literal["by", "before"] = "by"
     """a backfilled job that uses no extra processors must be expected to end `by` the shadow time, or `before` it"""
     arrivals: Literal["all", "fitting"] = "all"
