@@ -60,7 +60,7 @@ class Easy(HeadPolicy, Backfilling):
     )
     extra: Literal["all", "literal", "none"] = "all"
     """the extra processors: `all` that are free at the shadow time and not needed by the head; `none`; or, `literal`, those counted when a
-    search through the running jobs stops at the first job that suffices. It goes by expected end; among equal ends, the latest start first"""
+    search through the running jobs stops at the first job that suffices. It goes by expected end, and among equal ends by latest start"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
     """when shadow time and extra processors are computed: `afresh`, before each backfilled job; `once`, for each head; `kept`, when a job
     has ended or the head has changed. With `kept`, backfilled jobs may use the same extra processors twice and delay the head"""
