@@ -177,7 +177,7 @@ def _distinct(kind: str, names: Sequence[str]) -> None:
         raise WorkloadError(f"a machine needs at least one {kind}")
     for name in names:
         if list(names).count(name) > 1:
-            raise WorkloadError(f"{kind} {name!r} is listed twice")
+            raise WorkloadError(f"{kind} {name!r} is listed twice; rename or remove one")
 
 
 def _second_name(content: Mapping[str, Any]) -> dict[str, str]:

@@ -28,7 +28,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     inside = (submit >= begin) & (submit < end)
     if not inside.any():
         raise PolicyError(
-            f"no job of {workload.origin.name} is submitted from {begin} to {end} s after the start of the log", "empty_window"
+            f"no job of {workload.origin.name} is submitted from {begin} to {end} s of the log; use another window", "empty_window"
         )
     recorded = workload.recorded_wait
     if recorded is None or begin <= int(submit.min()):

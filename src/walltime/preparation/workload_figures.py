@@ -33,7 +33,8 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
     for workload in workloads:
         if len(workload) < 2:
             raise WorkloadError(
-                f"{workload.origin.name} has {counted(len(workload), 'job')}, too few to draw distributions", "too_few_jobs"
+                f"{workload.origin.name} has {counted(len(workload), 'job')}, too few to draw distributions; use a longer log",
+                "too_few_jobs",
             )
     labels = list(names) if names is not None else [w.origin.name for w in workloads]
     with style():

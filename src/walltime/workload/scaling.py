@@ -131,7 +131,7 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
     count = int(wide.sum())
     step = f"machine of {machine_procs} processors"
     if machine_procs < 1 or wide.all():
-        raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors", "no_job_fits")
+        raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors; enlarge it", "no_job_fits")
     if too_wide == "clip":
         clipped = replace(workload, procs=np.minimum(workload.procs, machine_procs), machine_procs=machine_procs)
         return replace(clipped, origin=workload.origin.after(f"{step}, {count} jobs clipped to it"))
