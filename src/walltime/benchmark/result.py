@@ -116,7 +116,7 @@ def read_result(path: str | Path) -> Result:
         content: Any = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise OutputError(
-            f"{path}: not a benchmark result ({getattr(error, 'strerror', type(error).__name__)}); give a file written by benchmark run",
+            f"{path}: not a benchmark result ({getattr(error, 'strerror', 'not valid JSON')}); give a file written by benchmark run",
             "not_a_result",
         ) from None
     rows = content.get("windows") if isinstance(content, dict) and content.get("schema") == SCHEMA else None

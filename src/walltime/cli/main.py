@@ -216,6 +216,7 @@ def _wrong_call(error: typer.TyperException, called: str) -> int:
         typer.echo(message)
         return 2
     command = context.command_path if context is not None else called
+    message = re.sub("^(Missing|No such)", lambda found: found[0].lower(), message)
     sentence = message if message.endswith("?") else f"{message.rstrip('.')}."
     return _complain(f"{sentence} Try: {command} --help", 2)
 

@@ -222,7 +222,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: not a snapshot ({type(error).__name__}); make one with walltime slurm snapshot") from error
+        raise LogError(f"{where}: not a snapshot (not valid JSON); make one with walltime slurm snapshot") from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise LogError(f"{where}: not a snapshot; make one with walltime slurm snapshot", "not_a_snapshot")
     if document.get("version") != VERSION:

@@ -284,7 +284,7 @@ def split(workload: Workload, days: int, warm: int, share: float, most: int) -> 
     late = windows(workload, days * DAY, warm * DAY, cut + warm * DAY)
     if len(early) < 2 or len(late) < 2:
         counts = f"{len(early)} training and {len(late)} test windows of {days} days with at least 20 jobs"
-        raise WorkloadError(f"{workload.origin.name} has {counts}; use fewer days to get 2 of each", "too_few_windows")
+        raise WorkloadError(f"{workload.origin.name} has {counts}; use shorter windows to get 2 of each", "too_few_windows")
     chosen = np.unique(np.linspace(0, len(early) - 1, min(most, len(early))).round().astype(int))
     return [early[k] for k in chosen], late
 
