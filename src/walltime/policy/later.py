@@ -183,7 +183,7 @@ class Slack(Policy):
     reservations = Reservations("all", kept=True)
     on_pools = Support("", "the policy has a single queue, without partitions and limits")
     factor: Annotated[float, Field(least=0)] = 1.0
-    """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
+    """ratio of the slack to the mean wait of the `recent` jobs, which counts as at least 1 s"""
     recent: Annotated[int, Field(least=1, most=1_000_000)] = 100
     """number of latest starts whose waits count"""
 

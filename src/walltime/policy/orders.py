@@ -39,7 +39,7 @@ Name = Annotated[str, Field(inside=True)]
 Starvation = Annotated[int | None, Field(least=0, meaning="jobs that have waited longer than this, s, come first")]
 Limit = Annotated[
     float | None,
-    Field(least=0, meaning="the same as a share of the longest wait so far; with both options, the wait must exceed both bounds"),
+    Field(least=0, meaning="like `starvation`, as a share of the longest wait so far; with both options, a wait must exceed both bounds"),
 ]
 
 

@@ -238,8 +238,8 @@ def causes_table(numbers: Period) -> Table:
         shares = [row[cause] / row["hours"] for cause in shown]
         rows.append([row["group"], hours_cell(row["hours"]), *(Cell(_share(share), value=share) for share in shares)])
     remark = (
-        "Resources such as processors: the nodes that the job may use had less free than it requested. Jobs ahead: enough was free, but an "
-        "earlier job lacked resources. Not known: other waits; priorities, reservations and room on single nodes are not recorded."
+        "Resources such as processors: less was free on the nodes that the job may use than it requested. Jobs ahead: enough was free, "
+        "but an earlier job lacked resources. Not known: other waits; priorities, reservations and room on single nodes are not recorded."
     )
     return Table(["", "hours waited", *shown.values()], rows, "Causes of waiting, share of the hours", remark)
 
