@@ -59,7 +59,7 @@ class Dialect(Specification):
         """
         chosen = DIALECTS.parse(dialect)
         if coincident is not None and coincident not in (known := get_args(Coincident)):
-            handling = f"unknown way to handle simultaneous events {shown(coincident)}. Valid options: {', '.join(known)}"
+            handling = f"unknown value {shown(coincident)} of coincident (simultaneous events). Valid options: {', '.join(known)}"
             raise PolicyError(handling, "wrong_value")
         changes: dict[str, Any] = {} if coincident is None else {"coincident": coincident}
         return replace(chosen, **changes)
