@@ -71,8 +71,8 @@ def compare(
 ) -> None:
     """Simulate a log under several policies and compare their waits, slowdowns and utilization.
 
-    By default, FCFS, EASY and conservative backfilling are compared; with a machine file that names a policy, that policy, FCFS and EASY.
-    Intervals come from copies of the log with slightly shifted submissions.
+    By default, FCFS, EASY and conservative backfilling are compared; with a machine file that sets a policy, this policy is compared with
+    FCFS and EASY. Intervals come from copies of the log with slightly shifted submissions.
     """
     from walltime.comparison.caveats import caveats_of
     from walltime.comparison.tables import breakdown_table, changes_table, sides_table, summary_table

@@ -160,7 +160,7 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
                 return of_tables
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
-    about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
+    about = f"the layout {name}{f' ({mapping.about.title})' if mapping.about else ''}"
     guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)
     return replace(guess, reading=(about, *guess.reading))
 

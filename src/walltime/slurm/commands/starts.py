@@ -178,7 +178,7 @@ def start_times(
     metrics: o.MetricsOption = None,
     output: PageOutput,
 ) -> None:
-    """Predict when the waiting jobs of a snapshot start, next to Slurm's own estimates, and explain why each is pending.
+    """Predict when the waiting jobs of a snapshot will start, next to Slurm's own estimates, and explain why each job is pending.
 
     Each simulation draws runtimes from similar past jobs and future submissions from past weeks, and applies the site's rules until all
     jobs of the snapshot have started. The errors of such predictions at past moments of the history correct the new ones.
