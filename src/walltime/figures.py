@@ -172,12 +172,10 @@ def sweep(
     lines = chosen(_lines(results, metric), metric, where)
     known = swept(lines)
     if not known:
-        raise PolicyError(
-            "these results are not swept over any parameter with numbers; draw them with walltime.figures.intervals", "no_sweep"
-        )
+        raise PolicyError("these results do not vary a numeric parameter; draw them with walltime.figures.intervals", "no_sweep")
     axis = known[0] if over is None else over
     if axis not in known:
-        raise PolicyError(f"these results are not swept over {axis!r}; they are over {', '.join(known)}", "no_sweep")
+        raise PolicyError(f"these results do not vary {axis!r}; they vary {', '.join(known)}", "no_sweep")
     return _drawn(lambda axes: of_many.draw_sweep(axes, lines, axis), ax, width, legend=True)
 
 
@@ -203,7 +201,9 @@ def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None 
     `results`: of `walltime.replicate` with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError otherwise.
     """
     if of not in BANDS:
-        raise PolicyError(f"bands are drawn of {', '.join(BANDS)}, not of {shown(of)}; the other figures show one run", "unknown_figure")
+        raise PolicyError(
+            f"bands can be drawn of {', '.join(BANDS)}, not of {shown(of)}; other figures show a single run", "unknown_figure"
+        )
     if not results or not all(result.kept for result in results):
         raise PolicyError(
             "these replications kept no curves; make them with replicate(..., keep=walltime.comparison.curves())", "missing_curves"
@@ -239,7 +239,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
     """Write a figure to .pdf, .svg or .png, whole or not at all, with the same bytes every time; returns the path. Raises OutputError."""
     figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
     if not isinstance(figure, Figure):
-        raise PolicyError(f"a figure is saved from its axes or itself, not from {shown(drawn)}", "wrong_type")
+        raise PolicyError(f"{shown(drawn)} cannot be saved; pass a figure or its axes", "wrong_type")
     return write_figure(figure, path)
 
 
@@ -280,12 +280,13 @@ def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications]
     of_seeds = [one for one in listed if isinstance(one, Replications)]
     if not listed or len(of_seeds) < len(listed):
         raise PolicyError(
-            f"{shown(results)} is not what walltime.campaign.read_results, compare_cells or walltime.replicate returns", "wrong_type"
+            f"{shown(results)} cannot be drawn; pass a result of walltime.campaign.read_results, compare_cells or walltime.replicate",
+            "wrong_type",
         )
     return compare_replications(of_seeds, names=[metric])[0]
 
 
 def _estimates(workload: Workload) -> tuple[Array, Array]:
     if not isinstance(workload, Workload):
-        raise WorkloadError(f"{shown(workload)} is not a workload; pass what walltime.read returns", "wrong_type")
+        raise WorkloadError(f"{shown(workload)} is not a workload; pass a result of walltime.read", "wrong_type")
     return np.minimum(workload.runtime, workload.requested), workload.requested

@@ -132,7 +132,7 @@ def _zstandard(text: bytes, target: Path) -> bytes:
         try:
             lines.write_csv(packed, include_header=False, quote_style="never", compression="zstd")  # type: ignore[call-arg,unused-ignore]
         except TypeError:
-            raise OutputError(f"{printable(target)}: this version of polars cannot pack it; give a file that ends in .gz") from None
+            raise OutputError(f"{printable(target)}: this version of polars cannot compress it; use the extension .gz") from None
         return packed.getvalue()
     whole: bytes = zstd.compress(text)
     return whole

@@ -13,8 +13,8 @@ from walltime.cli.option_groups import CommandGroup, LogOptions
 from walltime.cli.output import Output, PageOutput, caveats, progress_bar, write_rows
 from walltime.errors import PolicyError
 
-app = CommandGroup("learn", "Train an agent to schedule on the early part of a log, and compare it with other orders on the later part.")
-LogArgument = Annotated[str, o.argument("The job log; walltime generate makes one by a workload model.", "LOG")]
+app = CommandGroup("learn", "Train a scheduling agent on the early part of a log, and compare it with other orders on the later part.")
+LogArgument = Annotated[str, o.argument("The job log; walltime generate makes one from a workload model.", "LOG")]
 
 
 def _one_thread() -> None:
@@ -39,7 +39,7 @@ class TrainingOptions:
         group=o.SCHEDULER,
         advanced=True,
     )
-    test_share: float = o.field(0.3, "Hold out this last share of the log, above 0 and below 1, for the comparison.", group=o.RUNS)
+    test_share: float = o.field(0.3, "Hold out this final share of the log, above 0 and below 1, for the comparison.", group=o.RUNS)
     overrun: o.OverrunOption = "kill"
 
 
@@ -61,9 +61,9 @@ def train(
     reading: LogOptions,
     output: Output,
 ) -> None:
-    """Train an agent by proximal policy optimisation.
+    """Train an agent with proximal policy optimisation (PPO).
 
-    After an interruption the same command continues from the last state that was kept.
+    After an interruption, the same command continues from the last saved state.
     """
     _one_thread()
     from walltime.learn.ppo import TrainingSettings
@@ -85,8 +85,8 @@ def train(
     lines = [
         f"{trained.log}, seed {seed}: {'trained' if trained.is_finished else 'not finished: the same command goes on'}; {trained.done:,} "
         f"of {all_of_them:,} iterations, {played:,} decisions in {last['seconds'] / 60:.1f} minutes.",
-        *([] if best is None else [f"On the validation windows it costs {best:.3f} times what easy:order=saf does."]),
-        f"agent kept in {out}",
+        *([] if best is None else [f"On the validation windows, its cost is {best:.3f} times that of easy:order=saf."]),
+        f"agent stored in {out}",
     ]
     found = {"log": trained.log, "jobs_sha256": trained.jobs_sha256, "seed": seed, "iterations": trained.done}
     found |= {"finished": trained.is_finished, "folder": out, "validation": best, "progress": list(trained.progress)}
@@ -103,14 +103,14 @@ def evaluate(
     folders: Annotated[list[Path], o.argument("The folders of the agents, which may differ only in their seeds.", "FOLDER")],
     *,
     log: Annotated[
-        str | None, o.option("Evaluate on this log. Default: the log of the training.", "--log", group=o.INPUT, metavar="LOG")
+        str | None, o.option("Evaluate on this log. Default: the log used for training.", "--log", group=o.INPUT, metavar="LOG")
     ] = None,
     own: o.OwnOption = None,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the cost of each window", *o.TABLE)] = None,
     output: PageOutput,
 ) -> None:
-    """Compare agents with EASY and with other orders, on windows of a log that they have not seen."""
+    """Compare agents with EASY and with other orders, on windows of a log that the agents have not seen."""
     _one_thread()
     from walltime.learn.evaluation import count_steps
     from walltime.learn.evaluation import evaluate as compare

@@ -88,7 +88,7 @@ def check_data(content: Any, where: str) -> None:
             if "\0" in file or Path(file).resolve() not in allowed:
                 name = printable(file)
                 raise NotRunError(
-                    f"{where}: names the Python file {name}, but a data file runs no code; read that file, and if you trust it, allow it "
+                    f"{where}: names the Python file {name}, which is not allowed to run; read that file and, if you trust it, allow it "
                     f"with walltime.policy.only({name!r}) (--own {name})",
                     "python_file",
                 )

@@ -231,22 +231,22 @@ def read_options(
         if name is None and variant.free:
             option = key.replace("-", "_")
             if not option.isidentifier() or not value or option in free:
-                raise PolicyError(f"{shown(part)} of {where} is not an option; options are spelled name=value, each once")
+                raise PolicyError(f"{shown(part)} of {where} is not an option; write each option once, as name=value")
             free[option] = literal(value)
             continue
         if name is None and not equals and _letters(key) in by_letters:
-            raise PolicyError(f"{key} of {where} has no value; write {key}=VALUE", "missing_value")
+            raise PolicyError(f"option {key} of {where} has no value; write {key}=VALUE", "missing_value")
         if name is None:
             known = [*keys, *presets, *further]
             words = valid_options(key, known) if known else "; it has none"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in given:
-            raise PolicyError(f"{name} of {where} is {'given twice' if name in given else 'empty'}", "repeated_option")
+            raise PolicyError(f"option {name} of {where} is {'given twice' if name in given else 'empty'}", "repeated_option")
         given[name] = value
         inner = name if ":" in value else ""
     lacking = [key for key, one in keys.items() if one.needed and key not in given and one.field not in preset]
     if lacking:
-        raise PolicyError(f"{lacking[0]} of {where} is missing; add it: {describe_value(keys[lacking[0]])}", "missing_option")
+        raise PolicyError(f"option {lacking[0]} of {where} is missing; add it: {describe_value(keys[lacking[0]])}", "missing_option")
 
     def values(some: Mapping[str, DeclaredField]) -> dict[str, Any]:
         return {one.field: read_value(one, key, given[key], where) for key, one in some.items() if key in given}
@@ -404,12 +404,12 @@ def read_value(option: DeclaredField, key: str, text: str, where: str) -> Any:
         try:
             return option.key.read(text)
         except WalltimeError as error:
-            raise PolicyError(f"{key} of {where} {error}", "wrong_value") from error
+            raise PolicyError(f"option {key} of {where} {error}", "wrong_value") from error
     for one in alternatives(option.kind):
         value = _typed(*_alternative(one, option.key), text)
         if value is not None and _fits(option, value):
             return value
-    raise PolicyError(f"{key} of {where} must be {describe_value(option)}, not {shown(text)}", "wrong_value")
+    raise PolicyError(f"option {key} of {where} must be {describe_value(option)}, not {shown(text)}", "wrong_value")
 
 
 def literal(text: str) -> Any:

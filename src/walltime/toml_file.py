@@ -79,7 +79,7 @@ class TomlFile(Generic[T]):
             raise self.error(f"{printable(path)}: not a valid TOML file (not UTF-8); see {self.see}", "not_toml") from fault
         except (OSError, ValueError) as fault:  # a name with a NUL byte is a ValueError
             reason = (getattr(fault, "strerror", None) or str(fault)).lower()
-            raise self.error(f"{printable(path)}: cannot be read ({reason}); name {self.title}", "unreadable_file") from fault
+            raise self.error(f"{printable(path)}: cannot be read ({reason}); give {self.title}", "unreadable_file") from fault
 
     def content(self, text: str, where: str) -> dict[str, Any]:
         """Return the tables of a file with this text, named `where` in errors."""

@@ -91,5 +91,5 @@ def test_run__again_when_all_is_there_changes_nothing(undisturbed):
     before = {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in undisturbed.rglob("*.*") if file.name != ".lock"}
     status, out, err = ended(command("campaign", "run", plan))
     assert (status, err) == (0, "")
-    assert f"0 cells run, {CELLS:,} were done before" in out
+    assert f"0 cells run, {CELLS:,} already done" in out
     assert {file: (file.read_bytes(), file.stat().st_mtime_ns) for file in before} == before

@@ -150,7 +150,9 @@ def test_command_line__refuses_figures_that_there_are_not(golden, capsys, log, t
     golden("simulate", one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "x.pdf")))
     assert "unsupported file extension" in one_line(*call(capsys, "simulate", log, "--figure", "wait.gif"))
     assert "cannot be written" in one_line(*call(capsys, "simulate", log, "--figure", tmp_path / "none" / "wait.pdf"))
-    assert "shows one run" in one_line(*call(capsys, "compare", log, "--figure", tmp_path / "queue.pdf", "--shake", 5, "--replications", 2))
+    assert "shows a single run" in one_line(
+        *call(capsys, "compare", log, "--figure", tmp_path / "queue.pdf", "--shake", 5, "--replications", 2)
+    )
 
 
 def test_axes__a_notebook_shows_the_figure():

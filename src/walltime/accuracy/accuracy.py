@@ -237,8 +237,8 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
     over = int((jobs.runtime > jobs.requested).sum())
     if over:
         sentences.append(
-            f"{counted(over, 'job')} ran longer than requested, by grace times or changed limits: the accuracy is then "
-            "request over runtime, and the hours beyond the request count as used."
+            f"{counted(over, 'job')} ran longer than requested (grace times or changed limits). Their accuracy is request over runtime, "
+            "and their hours beyond the request count as used."
         )
     if adjusted is None:
         unknown = (

@@ -126,7 +126,7 @@ def tang13_schemes(workload: Workload, threshold: float = 0.0) -> list[Tang13]:
 
     if not has_column(workload, "user"):
         raise WorkloadError(
-            f"{workload.origin.name} does not record the users of its jobs, so predictors cannot learn from their earlier jobs",
+            f"{workload.origin.name} does not record users, so predictors cannot learn from their earlier jobs; use another log",
             "missing_column",
         )
     keys = ("user", "project", "double", "triple") if has_column(workload, "group") else ("user", "request")

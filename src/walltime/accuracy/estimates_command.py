@@ -56,13 +56,14 @@ class AdjustmentOptions:
 
     adjusted: bool = o.field(
         False,
-        "Simulate walltimes shortened by predictions as well, and advise the users with most requested hours; implied by --report.",
+        "Simulate walltimes shortened to predictions as well, and suggest limits for the users who request the most hours; implied "
+        "by --report.",
         group=o.RUNS,
     )
     machine_file: o.MachineOption = None
     replications: int | None = o.field(
         None,
-        "Simulate N copies of the log with slightly moved submissions. Default: up to 5, fewer for long logs.",
+        "Simulate N copies of the log with slightly shifted submissions. Default: up to 5, fewer for long logs.",
         group=o.RUNS,
         min=1,
     )
@@ -81,14 +82,14 @@ class Letters:
     max_letters: int = o.field(10, "Write at most N letters, to the users who gain most.", min=1)
     risk: float = o.field(
         5.0,
-        "Suggest in letters only walltimes with a risk of being killed below this percentage, up to 50.",
+        "Suggest in letters only walltimes whose risk of killing the job is below this percentage, up to 50.",
         advanced=True,
         min=0,
         max=50,
         metavar="PERCENT",
     )
     template: Path | None = o.field(
-        None, "Use this text of the site for letters, with placeholders such as $user.", advanced=True, metavar="FILE"
+        None, "Use the text of this file for the letters, with placeholders such as $user.", advanced=True, metavar="FILE"
     )
 
 
@@ -159,7 +160,7 @@ def estimates(
     blocks: list[Part] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
     blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]
     if accuracy is not None:
-        blocks.insert(0, accuracy_answer(accuracy))
+        blocks[: 0 if hours is None else 1] = [accuracy_answer(accuracy)]
     output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn)
 
 
@@ -185,7 +186,7 @@ def _write_letters(
     paths = write_letters(folder, gains, template=text, most=mail.max_letters)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
-    written = "letters" if paths else "tables without a row"
+    written = "letters" if paths else "empty tables"
     output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: folder})
 
 
@@ -384,5 +385,5 @@ def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:
             yield f"{row['what']}: {row['policy']}" + ("" if meaning is None else f"; {meaning}")
     if simulated.advice:
         yield accuracy.advice_table(simulated)
-        yield "More of each: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
+        yield "For more on one user: walltime suggest LOG --user NAME [--job-name NAME] [--job-procs N]."
     yield from caveats(accuracy.caveats(simulated))

@@ -45,7 +45,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "wait_before": "mean wait with the user's own requests, simulated",
     "wait_after": "mean wait with the advised requests",
     "lost": "running time per job that would be lost if all jobs that ran longer had been killed",
-    "saved": "difference of the mean waits, averaged over the log and copies with slightly moved submissions",
+    "saved": "difference of the mean waits, averaged over the log and copies with slightly shifted submissions",
     "interval": "90 % prediction interval of the saved wait in one more copy of the log",
 }
 """The names after a dollar sign in a template, and their meanings."""
@@ -164,9 +164,9 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
     head = ["user", "jobs", "kinds of job", "hours saved", "outran it", "mean wait", "saved wait", "cost of killed runs", "letter"]
     remark = (
         f"Waits are simulated under {gains.policy}, for each user alone; in parentheses, the 90 % prediction interval for one more copy "
-        f"of the log, with submissions moved by up to 30 s ({gains.copies} copies). In the simulation, jobs that outran the advice keep "
+        f"of the log, with submissions shifted by up to 30 s ({gains.copies} copies). In the simulation, jobs that outran the advice keep "
         "their requests; the cost of killed runs is the running time per job of the user that would be lost if they were killed. A user "
-        "gets a letter if the saved wait exceeds this cost clearly, by over a minute, and by over 2 % of the wait."
+        "gets a letter if the saved wait clearly exceeds this cost, by more than a minute and more than 2 % of the wait."
     )
     return Table(head, rows, "Users who gain from shorter requests", remark)
 

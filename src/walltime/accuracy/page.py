@@ -10,7 +10,6 @@ from typing import Any
 from walltime.accuracy.accuracy import COLUMNS, WalltimeAccuracy, failed_jobs
 from walltime.accuracy.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
 from walltime.accuracy.advice import KindAdvice
-from walltime.comparison.answers import ELSEWHERE
 from walltime.comparison.caveats import caveats_of
 from walltime.metrics.estimates import FAILED
 from walltime.metrics.intervals import SHOWN_LEVEL
@@ -116,14 +115,14 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
     if named:
         worst = max(named, key=lambda row: row["unused_hours"])
         alternative = (
-            f"Bars of processor-hours: the {counted(min(len(named), MOST_DRAWN), 'user')} that request most. Most unused hours: "
+            f"Bars of processor-hours: the {counted(min(len(named), MOST_DRAWN), 'user')} who request the most. Most unused hours: "
             f"{worst['group']}, {hours(worst['unused_hours'])} of {hours(worst['asked_hours'])}. The numbers are in the table below."
         )
-        caption = "The users that request most hours, with the share used at the right of each bar. The table below has more users."
+        caption = "The users who request the most hours, with the share used at the right of each bar. The table below has more users."
         blocks.append(Drawing(hours_figure(named[:MOST_DRAWN]), "users", alternative, caption))
     if accuracy.advice:
         users = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
-        blocks.append(Paragraph(f"Users with most unused hours: {users}."))
+        blocks.append(Paragraph(f"Users with the most unused hours: {users}."))
     for by in COLUMNS:
         if by in accuracy.groups and (by == "user" or len(accuracy.groups[by]) > 1):
             blocks += [Heading(f"By {by}"), use_table(accuracy.groups[by], f"By {by}", by)]
@@ -228,9 +227,9 @@ def adjusted_table(a: AdjustedWalltimes) -> Table:
     )
     if a.spread is not None:
         remark += (
-            f" Each simulation was repeated on {a.spread.copies} copies of the log with submissions moved by up to "
-            f"{a.spread.seconds} s. Below the change are the mean change over the log and the copies, and its {SHOWN_LEVEL} prediction "
-            f"interval for one more copy; a change within this interval is marked unclear. {ELSEWHERE}"
+            f" Each simulation was repeated on {a.spread.copies} copies of the log with submissions shifted by up to {a.spread.seconds} "
+            f"s. The mean change over the log and the copies follows, with its {SHOWN_LEVEL} prediction interval for one more copy; a "
+            "change within this interval is marked unclear. A clear change on this log may differ on other logs."
         )
     head = ["simulated", "mean wait", "median", "90 %", "bounded slowdown", "utilization", "accuracy"]
     head += ["jobs adjusted", "under", "30 min under"]
@@ -291,12 +290,12 @@ def advice_table(accuracy: WalltimeAccuracy) -> Table:
         rows.append([*cells, Cell(kind_of(kind), look="word long"), f"{kind.jobs:,}", *times, ask, killed, less])
     risk = accuracy.advice[0].risk if accuracy.advice else 0.0
     remark = (
-        "For each user, the kind of job (name, processors, queue) that would save most hours, and the shortest request that at most "
+        "For each user, the kind of job (name, processors, queue) that would save the most hours, and the shortest request that at most "
         f"{risk:g} % of these jobs outran. Ran, requested: medians. Backtest: share of jobs killed if each had requested what its "
         "predecessors suggest. Hours saved: by jobs that requested more than this; all other jobs keep their requests."
     )
     head = ["user", "unused hours", "kind of job", "jobs", "ran", "requested", "should request", "backtest", "hours saved"]
-    return Table(head, rows, "Advice for the users with most unused hours", remark)
+    return Table(head, rows, "Advice for the users with the most unused hours", remark)
 
 
 def kind_of(one: KindAdvice, show: Callable[[int], str] = human_time) -> str:

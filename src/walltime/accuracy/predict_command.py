@@ -38,13 +38,13 @@ class ReplayOptions:
 
     predictor: list[str] | None = o.field(
         None,
-        f"Predict runtimes by this predictor: {o.PREDICTORS}. Default: every key, statistic and window of tang13.",
+        f"Predict runtimes with this predictor: {o.PREDICTORS}. Default: all variants of tang13 (each key, statistic and window).",
         group=o.SCHEDULER,
         metavar="NAME",
     )
     threshold: float | None = o.field(
         None,
-        "Set the smallest share of the request that the default predictors predict, from 0 to 1 (tang13: 0.5). Default: 0.",
+        "Let the default predictors predict at least this share of the request, from 0 to 1 (0.5 in the paper tang13). Default: 0.",
         group=o.SCHEDULER,
         advanced=True,
         min=0,
@@ -52,13 +52,13 @@ class ReplayOptions:
     )
     ends: str = o.field(
         "auto",
-        "Learn from the recorded ends of jobs (log), from their ends in a simulation under EASY (easy), or from the log if it has wait "
-        "times (auto).",
+        "Learn from the recorded ends of jobs (log), from their ends in a simulation under EASY (easy), or from the log if it has "
+        "wait times, else from the simulation (auto).",
         group=o.SCHEDULER,
     )
     test_share: float = o.field(
         1.0,
-        "Judge only this last share of the log, from 0 to 1; predictors learn from all earlier jobs. Default: 1, all jobs.",
+        "Evaluate only this final share of the log, above 0 and up to 1; predictors learn from all earlier jobs. Default: 1, all jobs.",
         group=o.RUNS,
         min=0,
         max=1,
@@ -68,8 +68,8 @@ class ReplayOptions:
 
 @manual(
     "guides/predictions",
-    ("Compare all forms of the predictor tang13 on a log.", "predict KTH-SP2"),
-    ("Judge one predictor, and write the prediction of each job.", "predict KTH-SP2 --predictor tsafrir07 --out predictions.csv"),
+    ("Compare all variants of the predictor tang13 on a log.", "predict KTH-SP2"),
+    ("Evaluate one predictor, and write the prediction of each job.", "predict KTH-SP2 --predictor tsafrir07 --out predictions.csv"),
 )
 def predict(
     trace: o.TraceArgument,

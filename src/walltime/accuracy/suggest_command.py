@@ -30,7 +30,9 @@ class JobKind:
     """The known properties of the next job."""
 
     job_procs: int | None = o.field(None, "Suggest walltimes for jobs with this many processors.", group=o.JOBS, min=1)
-    requested: int | None = o.field(None, "Suggest walltimes for jobs with this usual request.", group=o.JOBS, min=1, metavar="SECONDS")
+    requested: int | None = o.field(
+        None, "Suggest walltimes for jobs that usually request this walltime.", group=o.JOBS, min=1, metavar="SECONDS"
+    )
     group: str | None = o.field(None, "Suggest walltimes for jobs of this group or project, by name or number.", group=o.JOBS)
     executable: str | None = o.field(
         None, "Suggest walltimes for jobs with this program or job name, by name or number.", "--executable", "--job-name", group=o.JOBS
@@ -51,7 +53,7 @@ class AdviceOptions:
     months: int | None = o.field(None, "Use only jobs of the last N months of 30 days. Default: all.", group=o.JOBS, advanced=True, min=1)
     min_jobs: int = o.field(
         10,
-        "Drop properties of the next job, the least important first, until N earlier jobs match the rest.",
+        "Ignore properties of the next job, the least important first, until at least N earlier jobs match the rest.",
         group=o.JOBS,
         advanced=True,
         min=2,
@@ -100,7 +102,7 @@ def _number(workload: Workload, column: str, text: str) -> int:
     if number < 0:
         what = "job name or program" if column == "executable" else column
         names = workload.origin.names.get(column, ())
-        close = nearest(text, names) or f"; give one of its {'names' if names else 'numbers'}"
+        close = nearest(text, names) or f"; use a {'name' if names else 'number'} in the log"
         raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}{close}")
     return number
 
@@ -143,5 +145,5 @@ def _blocks(kind: dict[str, int], advice: Advice) -> Iterator[Part]:
     if dropped:
         notes.insert(0, f"Ignored, because too few earlier jobs have the same value: {', '.join(dropped)}.")
     if advice.killed:
-        notes.append(f"{advice.killed:,} of the earlier jobs used all of their request; they count as longer than that.")
+        notes.append(f"Earlier jobs that used their whole request ({advice.killed:,}) count as longer than it.")
     yield from caveats(notes)

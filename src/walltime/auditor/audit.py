@@ -59,7 +59,7 @@ def audit(
     chosen = Prediction.of(prediction)
     if own_beliefs and placement is not None:
         raise PolicyError(
-            "a schedule's own planned runtimes can be used on a machine with a single pool only; leave the option out",
+            "planned runtimes can be read from a schedule only for a machine with a single pool; leave the option out",
             "unsupported_machine",
         )
     rules = Dialect.of(dialect, coincident)

@@ -55,7 +55,7 @@ class Sample(NamedTuple):
 
     def __str__(self) -> str:
         """Return the sample in words."""
-        return f"the checked stretches ({len(self.stretches):,} of {STARTS} starts each, drawn by seed {SEED}) stand for the whole schedule"
+        return f"the checked stretches ({len(self.stretches):,} of {STARTS} starts each, drawn by seed {SEED}) represent the whole schedule"
 
     def has(self, moment: int) -> bool:
         """Return whether a time is in the sample."""

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from walltime.auditor.rows import used_at_starts
 from walltime.auditor.walk import MachineSchedule
-from walltime.engine.problem import Nodes
 from walltime.machine import Placement
 from walltime.machine.placing import NEVER
-from walltime.node_demands import nodes_of
 
 Array = np.ndarray
 MOST_PARTITIONS = 10
@@ -43,14 +42,13 @@ def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
             yield int(jobs[k]), f"starts, and then {used[k].tolist()} of {has.tolist()} of {', '.join(sorted(union))} is in use"
 
 
-def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tuple[int, str]]:
-    """Yield the jobs that start in an outage without a way to place them: the job's index and a message; `by_node`: nodes are planned."""
+def broken_in_outages(schedule: MachineSchedule, nodes: Any) -> Iterator[tuple[int, str]]:
+    """Yield the jobs that start in an outage without a way to place them: the job's index and a message; `nodes`: if they are planned."""
     placement, machine, start, end = schedule.placement, schedule.placement.machine, schedule.start, schedule.end
     if not placement.outages:
         return
     amounts = np.stack([schedule.workload.procs, placement.second], axis=1)
     at_first = placement.since < NEVER
-    nodes = nodes_of(machine, placement, schedule.workload) if by_node else None
     for kind in range(2):
         levels = [PoolLevels(placement, p, kind, nodes) for p in range(len(machine.pools))]
         has = np.stack([np.where(at_first, one.most, one.at(start)) for one in levels], axis=1)
@@ -62,7 +60,7 @@ def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tupl
             lasting = starters[end[starters] > moment]
             # Jobs of zero length need not run together, nor together with the jobs that start then.
             for together in [lasting, *(np.array([job]) for job in starters[end[starters] <= moment].tolist())]:
-                if len(together) and not _fit(schedule, np.concatenate([through, together]), moment, need, has, levels, by_node):
+                if len(together) and not _fit(schedule, np.concatenate([through, together]), moment, need, has, levels, nodes is not None):
                     had = f"with {len(through)} running jobs and outages considered, its partition's pools have no room for it"
                     yield int(together[-1]), f"starts at {moment}, but {had}"
 
@@ -70,7 +68,7 @@ def broken_in_outages(schedule: MachineSchedule, by_node: bool) -> Iterator[tupl
 class PoolLevels:
     """The amount that a pool has, of processors or of the second resource, over time; with `nodes`, a node in two outages counts once."""
 
-    def __init__(self, placement: Placement, pool: int, kind: int, nodes: Nodes | None = None):
+    def __init__(self, placement: Placement, pool: int, kind: int, nodes: Any = None):
         one = placement.machine.pools[pool]
         each = (one.procs, one.second)[kind]
         self.most = one.nodes * each

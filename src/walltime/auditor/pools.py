@@ -28,7 +28,7 @@ MACHINE_CHECKS = {
     "pool_capacity": "no job starts in a pool without enough free processors, outages considered",
     "pool_order": "a job takes what stays free in its partition's pools, in their order",
     "limit_exceeded": "no job starts over one of its limits",
-    "window_shut": "no job starts, or is planned to run, in hours that a window of the site forbids to it",
+    "window_shut": "no job starts, or is planned to run, in hours that a window of the site closes to it",
     "dependency": "no job starts before the jobs on which it depends have ended",
     "node_capacity": "no node is given out twice, to another partition or in an outage, and each job has what it needs on its nodes",
     "node_order": "a job gets the nodes that Slurm, or OAR, chooses for it",
@@ -212,7 +212,8 @@ def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Dif
 def _somewhere(schedule: MachineSchedule, by_node: bool) -> Iterator[Difference]:
     """Check that there is some way to place the jobs."""
     reported = set()
-    for job, what in chain(broken_by_unions(schedule), broken_in_outages(schedule, by_node)):
+    nodes = nodes_of(schedule.placement.machine, schedule.placement, schedule.workload) if by_node else None
+    for job, what in chain(broken_by_unions(schedule), broken_in_outages(schedule, nodes)):
         if schedule.placement.since[job] == NEVER and job not in reported:
             reported.add(job)
             yield schedule.broken("pool_capacity", job, what)

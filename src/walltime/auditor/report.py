@@ -97,7 +97,7 @@ class AuditReport:
 
     def answer(self, name: str, workload: Workload, policy: str | None) -> str:
         """Return the result in a sentence; `name`: of the schedule's file; `policy`: with the promises, if any."""
-        promised = f"the promises of {policy}" if policy else "the rules for all schedules (without a policy, no promise is checked)"
+        promised = f"the guarantees of {policy}" if policy else "the rules common to all policies (no --policy: no guarantee is checked)"
         first, broken = self.first, len(self.violations)
         if first is None:
             unchecked = f"; {len(self.skipped)} could not be checked" if self.skipped else ""

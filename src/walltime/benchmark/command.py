@@ -18,7 +18,7 @@ from walltime.wording import counted, human_number
 
 app = CommandGroup("benchmark", "Run fixed benchmark suites, check the results of others, and compare schedulers and predictors.")
 SuiteArgument = Annotated[str, o.argument("The suite: classic, archive, overload or estimates.", "SUITE")]
-PathsArgument = Annotated[list[Path], o.argument("Files with results, or folders of them.", "PATH")]
+PathsArgument = Annotated[list[Path], o.argument("Result files, or folders that contain them.", "PATH")]
 
 
 @app.command("list")
@@ -36,7 +36,7 @@ def show(*, output: Output) -> None:
     ]
     rows = [[f"{s.name} {s.version}", s.title, str(sum(len(one.checksums) for one in s.subjects)), s.metrics[0]] for s in suites]
     table = Table(["suite", "what", "windows", "decides"], rows, "Suites", texts=-1)
-    predictors = f"predictions {VERSION} judges predictors by schedules, on logs of yours: walltime benchmark predictions LOG..."
+    predictors = f"To evaluate predictors on logs of your own (suite predictions {VERSION}): walltime benchmark predictions LOG..."
     output.show({"suites": listed, "predictions": VERSION}, [table, predictors])
 
 
@@ -61,7 +61,7 @@ def run(
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:
-    """Run a suite under schedulers; the command can be stopped and repeated at any time."""
+    """Run a suite under one or more schedulers; the command can be stopped and repeated at any time."""
     from walltime.benchmark import read_result, read_suite, run_suite
     from walltime.simulation.specification import Scheduler
 
@@ -97,12 +97,12 @@ class PredictionOptions:
 
     predictor: list[str] | None = o.field(
         None,
-        f"Judge this predictor in addition to the usual ones: {o.PREDICTORS}.",
+        f"Evaluate this predictor in addition to the usual ones: {o.PREDICTORS}.",
         "--predictor",
         group=o.SCHEDULER,
         metavar="NAME",
     )
-    only: bool = o.field(False, "Judge only the predictors named by --predictor.", group=o.SCHEDULER)
+    only: bool = o.field(False, "Evaluate only the predictors named by --predictor.", group=o.SCHEDULER)
     buffer: list[float] | None = o.field(
         None, "Multiply predictions by this factor. Default: 1, 1.5 and 3.", group=o.SCHEDULER, advanced=True, metavar="FACTOR"
     )
@@ -113,11 +113,11 @@ class PredictionOptions:
 @app.command()
 @manual(
     "guides/benchmarks",
-    ("Judge the usual predictors by the resulting schedules.", "benchmark predictions log.swf.gz --copies 0"),
-    ("Judge one predictor only.", "benchmark predictions log.swf.gz --predictor last --only --report page.html"),
+    ("Evaluate the usual predictors.", "benchmark predictions log.swf.gz --copies 0"),
+    ("Evaluate one predictor only, and write a page.", "benchmark predictions log.swf.gz --predictor last --only --report page.html"),
 )
 def predictions(
-    traces: Annotated[list[Path], o.argument("The job logs on which predictors are judged.", "LOG")],
+    traces: Annotated[list[Path], o.argument("The job logs on which to evaluate the predictors.", "LOG")],
     *,
     judging: PredictionOptions,
     stretch: RecordedWindow,
@@ -125,7 +125,7 @@ def predictions(
     workers: o.WorkersOption = None,
     output: PageOutput,
 ) -> None:
-    """Judge predictors by the schedules that they give: accuracy, waits, killed jobs and lost work."""
+    """Evaluate predictors by the schedules that result: accuracy, waits, killed jobs and lost work."""
     from walltime.benchmark.predictions import BUFFERS, PREDICTORS, judge_predictions
     from walltime.benchmark.predictions_tables import answers, predictions_tables
 
@@ -159,7 +159,7 @@ def predictions(
 @app.command()
 @manual(
     "guides/benchmarks",
-    ("Check a folder of results, with three windows of each simulated again.", "benchmark verify benchmark-results"),
+    ("Check a folder of results, and simulate three windows of each result again.", "benchmark verify benchmark-results"),
     ("Simulate all windows again.", "benchmark verify benchmark-results --all"),
 )
 def verify(
@@ -172,7 +172,7 @@ def verify(
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:
-    """Check the jobs and totals of results, and simulate some windows again; the exit status is 1 if something differs."""
+    """Check the jobs and totals in result files, and simulate some windows again; the exit status is 1 if anything differs."""
     from walltime.benchmark import result_files, verify_result
     from walltime.report.page import Items
 
@@ -203,7 +203,7 @@ def leaderboard(
     *,
     output: PageOutput,
 ) -> None:
-    """Rank schedulers by their results, suite by suite, each in comparison with the best one."""
+    """Rank schedulers by their results in each suite, and compare each with the best one."""
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files
     from walltime.benchmark.leaderboard_tables import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table

@@ -14,7 +14,7 @@ LEADERBOARD_CAVEATS = (
     "The intervals cover the sampling of windows of these subjects; on other machines the order may differ.",
     "The intervals behind the best hold for all schedulers at once, including the selection of the best. They are therefore wide; two "
     "schedulers chosen beforehand may differ clearly.",
-    "A mean hides single jobs: check the longest waits as well.",
+    "A mean hides individual jobs: check the longest waits as well.",
 )
 
 

@@ -148,7 +148,7 @@ def judge_predictions(
     missing columns are `skipped`.
     """
     if any(not 1 <= buffer < 100 for buffer in buffers) or not buffers:
-        raise PolicyError("buffers must be factors from 1 to below 100, at least one, such as 1 and 1.5")
+        raise PolicyError("buffers must be one or more factors of at least 1 and below 100, such as 1 and 1.5")
     texts = list(dict.fromkeys([*([] if only else PREDICTORS), *predictors]))
     for text in texts:
         parse_predictor(text)

@@ -16,9 +16,9 @@ HEAD = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", *SHOR
 MIN_CORRELATION = 0.3
 """The smallest rank correlation that makes a measure informative."""
 NOTE = (
-    "Under: share of jobs that run longer than predicted. Killed, work lost: jobs and work lost if the prediction were the limit. Other "
-    "columns: change of the mean wait from the same scheduler with the users' requests; in parentheses, its 90 % interval (sampling of "
-    "weeks) and the prediction interval for one more shaken copy."
+    "Under: share of jobs that run longer than predicted. Killed, work lost: jobs killed and work lost if the prediction were the limit. "
+    "Other columns: change of the mean wait from the same scheduler with the users' requests; in parentheses, its 90 % interval (sampling "
+    "of weeks) and the prediction interval for one more shaken copy."
 )
 
 

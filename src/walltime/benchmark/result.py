@@ -116,7 +116,7 @@ def read_result(path: str | Path) -> Result:
         content: Any = json.loads(Path(path).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise OutputError(
-            f"{path}: not a benchmark result ({getattr(error, 'strerror', type(error).__name__)}); give a file written by benchmark run",
+            f"{path}: not a benchmark result ({getattr(error, 'strerror', 'not valid JSON')}); give a file written by benchmark run",
             "not_a_result",
         ) from None
     rows = content.get("windows") if isinstance(content, dict) and content.get("schema") == SCHEMA else None
@@ -152,7 +152,7 @@ def verify_result(
     checksums = {Path(file).name: hashlib.sha256(Path(file).read_bytes()).hexdigest() for file in own if Path(file).is_file()}
     stored = content.get("files")
     if own and isinstance(stored, dict) and any(checksums.get(name, text) != text for name, text in stored.items()):
-        return ["the files of the policy differ from this program or machine"]  # without running them
+        return ["the policy's files differ from those on this machine"]  # without running them
     with only(*own):
         check_data(policy, printable(path))
         scheduler = Scheduler.of(policy)

@@ -103,7 +103,9 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
         mine = [result for result in results if result["suite"] == name]
         suite = read_suite(name)
         if any((one.get("version"), one.get("definition")) != (suite.version, suite.definition) for one in mine):
-            raise PolicyError(f"results of the suite {name} are of another version than this program's ({suite.version}); run it again")
+            raise PolicyError(
+                f"the results of the suite {name} are of another version of it than this program's ({suite.version}); run it again"
+            )
         labels = [one["policy"] for one in mine]
         if len(set(labels)) < len(labels):
             raise PolicyError(f"the suite {name} has two results of the same scheduler; remove one of the files", "repeated_result")

@@ -73,7 +73,9 @@ class Subject:
                 found.append(LogWindow(int(jobs.submit[inside][0]), int(jobs.submit[inside][-1]) + 1, jobs, jobs.job_id[inside]))
         if check and tuple(one.checksum for one in found) != self.checksums:
             raise WorkloadError(
-                f"the jobs of {self.name} differ from the suite's: another version of the log, or of numpy's generators", "other_jobs"
+                f"the jobs of {self.name} differ from the suite's, because the log or numpy has another version; use the version of the "
+                "suite's results",
+                "other_jobs",
             )
         return found
 

@@ -42,8 +42,8 @@ def run(
     dask: Annotated[
         str | None,
         o.option(
-            "Run on a Dask scheduler as in tcp://host:8786, on processes of this machine as in local:workers=4, or on workers submitted as "
-            "batch jobs as in slurm:jobs=10,cores=16 (with memory, walltime, partition, account).",
+            "Run on a Dask scheduler (tcp://host:8786), on processes of this machine (local:workers=4), or on workers submitted as "
+            "batch jobs (slurm:jobs=10,cores=16; further settings are memory, walltime, partition and account).",
             group=o.RUNS,
             metavar="ADDRESS",
         ),
@@ -74,7 +74,7 @@ def run(
     found = done.cells - done.run
     record = {"plan": str(plan), "store": str(folder.folder), "cells": done.cells, "run": done.run, "found": found}
     record |= {"jobs_simulated": done.jobs, "seconds": {"processor": done.seconds}}
-    before = f"{found:,} were done before; {counted(done.jobs, 'job')} simulated"
+    before = f"{found:,} already done; {counted(done.jobs, 'job')} simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
     output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", where])
 
@@ -133,7 +133,7 @@ def report(
     out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
     output: Output,
 ) -> None:
-    """Show the results of a plan: means with bands over the seeds, paired differences, and caveats."""
+    """Show the results of a plan: means with intervals over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
     from walltime.campaign.results import campaign_caveats, count_flurries
     from walltime.comparison.cell_caveats import left_out_cells

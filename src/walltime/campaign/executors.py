@@ -92,7 +92,7 @@ class SlurmJobs:
         try:
             from dask_jobqueue.slurm import SLURMCluster
         except ImportError as error:
-            raise PolicyError("dask-jobqueue is not installed; pip install 'walltime[dask]'") from error
+            raise PolicyError("dask-jobqueue is not installed; run: pip install 'walltime[dask]'") from error
         self._jobs = workers.jobs
         if logs is not None:
             options["log_directory"] = str(logs)
@@ -176,7 +176,7 @@ class Dask:
         try:
             from distributed import Client
         except ImportError as error:
-            raise PolicyError("Dask is not installed; pip install 'walltime[dask]'", "missing_library") from error
+            raise PolicyError("Dask is not installed; run: pip install 'walltime[dask]'", "missing_library") from error
         workers = WORKERS.parse(address) if isinstance(address, str) and address.partition(":")[0] in WORKERS else None
         self._slurm = SlurmJobs(workers, logs) if isinstance(workers, SlurmWorkers) else None
         self._local = workers.cluster() if isinstance(workers, LocalWorkers) else None

@@ -31,7 +31,7 @@ LIST = "a list (a single value goes into the table fixed)"
 
 def _distinct(values: Any) -> Any:
     if isinstance(values, tuple) and (repeated := [value for value in dict.fromkeys(values) if values.count(value) > 1]):
-        raise PolicyError(f"contains {repeated[0]!r} twice")
+        raise PolicyError(f"contains {repeated[0]!r} twice; remove one")
     return values
 
 
@@ -224,7 +224,7 @@ def _check(plan: Plan) -> None:
         if trace is not None and settings.get("jobs") not in (None, DIMENSIONS["jobs"].default):
             raise PolicyError("jobs is the number of jobs of a model; with a trace, use head to limit their number")
         if settings.get("scale_by") is not None and settings.get("load") is None and "load" not in named:
-            raise PolicyError("scale_by needs a load to scale to; give both")
+            raise PolicyError("scale_by needs a load to scale to; add load, or leave scale_by out")
         try:
             scheduler_of(settings)
         except NotRunError:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 @manual(
     "guides/audit",
-    ("Check a schedule against the rules of all schedules.", "audit log.swf.gz schedule.csv"),
-    ("Check that a schedule keeps what EASY backfilling promises.", "audit log.swf.gz schedule.csv --policy easy"),
+    ("Check a schedule against the rules that hold under every policy.", "audit log.swf.gz schedule.csv"),
+    ("Check a schedule against the guarantees of EASY backfilling as well.", "audit log.swf.gz schedule.csv --policy easy"),
 )
 def audit(
     trace: o.TraceArgument,
@@ -42,14 +42,17 @@ def audit(
     policy: Annotated[
         str | None,
         o.option(
-            f"Check the promises of this policy: {o.POLICIES}. Default: only the rules of all schedules.", "--policy", group=o.SCHEDULER
+            f"Check the guarantees of this policy as well: {o.POLICIES}. Default: check only the rules that hold under every policy.",
+            "--policy",
+            group=o.SCHEDULER,
         ),
     ] = None,
     deciding: SingleRunOptions,
     planned_from_file: Annotated[
         bool,
         o.option(
-            "Use the planned runtimes in the schedule file (its column believed), and check whether the other options give the same ones.",
+            "Read the planned runtimes from the column 'believed' of the schedule file, and check that the other options lead to "
+            "the same values.",
             group=o.SCHEDULER,
             advanced=True,
         ),
@@ -123,7 +126,7 @@ def allow_kill_wait(workload: Workload) -> tuple[Workload, list[str]]:
         return workload, []
     requested = np.where(slack, workload.runtime, workload.requested)
     believed = requested if workload.believed is workload.requested else workload.believed
-    remark = f"{counted(int(slack.sum()), 'job')} ran up to {KILL_WAIT} s over the limit (KillWait, OverTimeLimit)"
+    remark = f"jobs may run up to {KILL_WAIT} s over their limit (KillWait, OverTimeLimit), as {counted(int(slack.sum()), 'job')} did"
     return replace(workload, requested=requested, believed=believed), [remark]
 
 

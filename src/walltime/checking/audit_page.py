@@ -60,7 +60,7 @@ def _checked(report: AuditReport) -> Iterator[Table | Any]:
     ]
     rows += [[Cell(rule, look="code"), "not checked", Cell(reason, look="wrap")] for rule, reason in report.skipped.items()]
     yield Table(["rule", "kept", "requirement, or why it was not checked"], rows, texts=-1)
-    yield note("An audit uses only the schedule and the log, and nothing of the program that made the schedule.")
+    yield note("An audit uses only the schedule and the log, and no part of the program that made the schedule.")
 
 
 def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Figure:

@@ -35,7 +35,7 @@ class TrialOptions:
     "guides/audit",
     ("Find the first job on which two simulators differ.", "diff ours.csv theirs.csv --log log.swf.gz"),
     (
-        "Try only EASY as an explanation, and draw the moment.",
+        "Try only EASY as an explanation, and draw the machine at that time.",
         "diff ours.csv theirs.csv --log log.swf.gz --policy easy --figure moment.svg",
     ),
 )
@@ -52,7 +52,7 @@ def diff(
     drawn: FigureOptions,
     output: PageOutput,
 ) -> None:
-    """Find the first difference between two schedules, show machine and queue at that time, and name the rule that causes it."""
+    """Find the first difference between two schedules, show the machine and the queue at that time, and name the rule that explains it."""
     from walltime.checking import diff as find
     from walltime.schedule import read_schedule
     from walltime.tables import Facts

@@ -62,11 +62,11 @@ def _amounts(resources: Sequence[str], amounts: Sequence[int]) -> str:
 class FirstDifference:
     """The first instant at which two schedules differ, and the state just before.
 
-    `job, submit, procs, requested`: the first job that differs then (s). `starts, ends`: its start and end in both files. `what`: `start`,
-    or `end` if it starts at the same time in both. `free`: processors free before any start at `time`. `running`, `waiting`: job numbers,
-    the queue by arrival. `started`: jobs that start at `time` in one file only; `both`: in both. `head`: the first job by arrival that
-    starts in neither file; `shadow`, `extra`: its latest start by the running jobs' requests, its extra processors; -1 without such a job,
-    or on a machine, where `state` describes the job's partition.
+    `job`, `submit`, `procs`, `requested`: the first job that differs (times in s). `starts`, `ends`: its start and end in both files.
+    `what`: `start`, or `end` if it starts at the same time in both. `free`: processors free before any start at `time`. `running`,
+    `waiting`: job numbers, the waiting ones by arrival. `started`: jobs that start at `time` in one file only; `both`: in both files.
+    `head`: the first job by arrival that starts in neither file; `shadow`: its latest start according to the requests of the running jobs;
+    `extra`: the extra processors then. These are -1 without such a job, or on a machine, where `state` describes the job's partition.
     """
 
     time: int
@@ -122,8 +122,8 @@ class Difference:
         p = self.first
         if p is None:
             return [("", f"{a} and {b} are the same schedule: {counted(self.jobs, 'job')} with equal starts and ends"), *rows]
-        ended = f", {self.ended:,} start at the same time and end at another" if self.ended else ""
-        rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at another time{ended}"))
+        ended = f", {self.ended:,} start at the same time but end at a different one" if self.ended else ""
+        rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at a different time{ended}"))
         wanted = counted(p.procs, "processor")
         if p.state is not None and len(p.state.needs) > 1 and p.state.needs[1]:
             wanted += f" and {_amounts(p.state.resources[1:], p.state.needs[1:])}"
@@ -141,8 +141,8 @@ class Difference:
         starts = [f"{_jobs(own) or 'no job'} only in {name}" for name, own in zip(self.names, p.started, strict=True)]
         rows.append(("started then", ", ".join(starts) + (f"; {_jobs(p.both)} in both" if p.both else "")))
         if p.head >= 0:
-            latest = f"by requests it starts at {self._at(p.shadow)} at the latest, and leaves {counted(p.extra, 'extra processor')}"
-            rows.append(("still waiting", f"job {p.head} is the first in both; {latest}"))
+            latest = f"by the requests, it starts at {self._at(p.shadow)} at the latest and leaves {counted(p.extra, 'extra processor')}"
+            rows.append(("still waiting", f"job {p.head} is first in both queues; {latest}"))
         return [*rows, ("explanation", self.rule)]
 
     def sentences(self) -> list[str]:
@@ -161,7 +161,7 @@ class Difference:
         return values | {"rule": self.rule, "trials": [asdict(trial) for trial in self.trials]}
 
     def __repr__(self) -> str:
-        return f"<Difference: {self.moved:,} of {self.jobs:,} jobs start at another time>"
+        return f"<Difference: {self.moved:,} of {self.jobs:,} jobs start at a different time>"
 
     def __str__(self) -> str:
         return "\n".join(self.sentences())
@@ -200,7 +200,7 @@ def diff(
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
     >>> found = diff(wt.simulate(jobs, "fcfs").columns(), wt.simulate(jobs, "easy").columns(), jobs)
     >>> found.first.time, found.first.job, found.rule.partition(",")[0]
-    (2, 3, 'A equals a simulation of fcfs')
+    (2, 3, 'A matches a simulation of fcfs')
     """
     check_workload(workload)
     matched = _Matched(a, b, workload, machine)
@@ -229,7 +229,7 @@ class _Matched:
             rows.append((columns, order, place, known))
         common = rows[0][3] & rows[1][3]
         if not common.any():
-            raise WorkloadError("the two schedules and the log have no job in common; compare job_id", "other_jobs")
+            raise WorkloadError("the two schedules and the log have no job in common; check the column job_id", "other_jobs")
         self.only = (len(a["job_id"]) - int(common.sum()), len(b["job_id"]) - int(common.sum()))
         own = [{name: columns[name][order][place[common]] for name in columns} for columns, order, place, _ in rows]
         if not common.all():

@@ -265,12 +265,12 @@ def _changed(a: SchedulerTrial, b: SchedulerTrial) -> list[str]:
 
 
 def _describe(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs: int) -> str:
-    text = f"{names[0]} equals a simulation of {a.label}, {names[1]} one of {b.label}"
+    text = f"{names[0]} matches a simulation of {a.label}, and {names[1]} matches one of {b.label}"
     if a.whole and b.whole and a.jobs[0] == b.jobs[1] == jobs:
-        text += f": all {jobs:,} start times are equal in each case"
+        text += f", with all {jobs:,} start times equal"
     elif a.whole and b.whole:
         own = [f"all {jobs:,}" if same == jobs else f"{same:,} of {jobs:,}" for same in (a.jobs[0], b.jobs[1])]
-        text += f", but only until then: over the whole log {own[0]} and {own[1]} jobs start at the same times"
+        text += f", but only until then; over the whole log, {own[0]} and {own[1]} jobs start at the same times"
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
     parts = [
         f"{name} is {getattr(one, name)} and {getattr(other, name)} ({meaning_of(Dialect, INTERPRETATIONS[name])})"

@@ -139,7 +139,7 @@ def as_text(one: Description, everything: bool, width: int | None = None) -> str
         lines += [group, *(line for entry in entries for line in _item(entry.spelling, entry.text, width, INDENT)), ""]
     hidden = 0 if everything else sum(entry.advanced for entry in one.entries)
     if hidden:
-        lines += [f"{hidden} more options: {one.name} --help-all", ""]
+        lines += [f"To see {hidden} more option{'s' * (hidden > 1)}: {one.name} --help-all", ""]
     lines += ["Examples"]
     for example in one.examples:
         lines += [*_wrapped(f"# {example.does}", width, "  ", "  # "), *_folded(f"walltime {example.call}", width)]

@@ -36,7 +36,7 @@ WITHOUT_OPTIONS = {"metrics": "--metric", "logs": "LOG"}
     ("Show the options of one policy, with values and defaults.", "list policies easy"),
 )
 def list(  # noqa: A001 (the command's name)
-    kind: Annotated[Kind | None, o.argument(f"The kind of names: {', '.join(get_args(Kind))}.", "KIND")] = None,
+    kind: Annotated[Kind | None, o.argument(f"The names to list: {', '.join(get_args(Kind))}.", "KIND")] = None,
     name: Annotated[str | None, o.argument("The name to show in detail; without it, list all names.", "NAME")] = None,
     *,
     output: Output,

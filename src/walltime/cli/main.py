@@ -66,7 +66,7 @@ def _show_version(value: bool) -> None:
 @manual(
     "tutorial/quickstart",
     ("Generate a log, compare three policies on it, and explain the longest wait.", "demo"),
-    ("List the scheduling policies; other lists are orders, predictors, metrics, ...", "list policies"),
+    ("List the scheduling policies.", "list policies"),
 )
 def _options(
     version: Annotated[bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and exit.")] = False,
@@ -138,7 +138,7 @@ def _run(arguments: list[str]) -> int:
             return _complain(f"this command needs {error.name}, which is not installed; install all of walltime", 2)
         if isinstance(error, OSError):
             _discard_output()
-            return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); send it elsewhere", 2)
+            return _complain(f"the result cannot be printed ({(error.strerror or str(error)).lower()}); redirect the output elsewhere", 2)
         line = _line_of_own_file(error, arguments)
         if line is None:
             raise
@@ -216,6 +216,7 @@ def _wrong_call(error: typer.TyperException, called: str) -> int:
         typer.echo(message)
         return 2
     command = context.command_path if context is not None else called
+    message = re.sub("^(Missing|No such)", lambda found: found[0].lower(), message)
     sentence = message if message.endswith("?") else f"{message.rstrip('.')}."
     return _complain(f"{sentence} Try: {command} --help", 2)
 

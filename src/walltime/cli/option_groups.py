@@ -322,7 +322,7 @@ class SchedulingOptions(DecisionOptions):
     def measuring(self) -> str:
         """The measured jobs, as `walltime.metrics.measured` takes them; raises PolicyError for two contradicting options."""
         if not self.test_share:
-            raise PolicyError("the share of the log that is held out must be over 0 and at most 1, not 0")
+            raise PolicyError("--test-share must be above 0 and at most 1, not 0")
         if self.test_share < 1 and self.trim != "none":
             raise PolicyError("--trim and --test-share both select the measured jobs; leave one out")
         return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim
@@ -346,7 +346,7 @@ def one_workload(run: DecisionOptions, part: JobSelection, workload: Workload) -
     workload = variation.replica(workload, model, run.seed)
     count = int((workload.runtime > workload.requested).sum())
     if model.limit == "model" and count:
-        note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and end there")
+        note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and are killed there")
     return workload
 
 

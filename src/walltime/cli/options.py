@@ -186,7 +186,7 @@ ScheduleMappingOption = Annotated[
 AnonymiseOption = Annotated[
     str | None,
     _input(
-        "Replace users, accounts and job names by numbers that depend on a secret key: @FILE, env:NAME, or the key itself.",
+        "Replace users, accounts and job names with numbers derived from a secret key, given as @FILE, env:NAME, or the key itself.",
         advanced=True,
         metavar="KEY",
     ),
@@ -216,11 +216,12 @@ LoadOption = Annotated[float | None, _jobs("Scale the log to this offered load, 
 LoadsOption = Annotated[list[float] | None, _jobs("Scale the log to this offered load, above 0 and up to 1.5.")]
 ScaleByOption = Annotated[
     Literal["interarrival", "runtime", "machine", "size", "thin", "users"],
-    _jobs("Scale --load by changing this property of the log.", advanced=True),
+    _jobs("Change this property of the log to reach --load.", advanced=True),
 ]
-ShakeOption = Annotated[int, _jobs("Move each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
+ShakeOption = Annotated[int, _jobs("Shift each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
 FeedbackOption = Annotated[
-    bool, _jobs("Submit a job that depends on a preceding job after that job's end and the think time.", advanced=True)
+    bool,
+    _jobs("Submit a job that names a preceding job only after the preceding job has ended and the think time has passed.", advanced=True),
 ]
 
 # ---------------------------------------------------------------------- Scheduler
@@ -242,8 +243,8 @@ EstimatesListOption = Annotated[
     list[str] | None, _scheduler(f"Give the scheduler these runtime estimates: {ESTIMATES}. Default: user.", "--estimates")
 ]
 PREDICTORS = (
-    "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, or given ones as column:NAME, "
-    "file:predictions.csv or FILE.py:CLASS; walltime list predictors shows all"
+    "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, column:NAME or file:FILE.csv for "
+    "given predictions, or FILE.py:CLASS for your own; walltime list predictors shows all"
 )
 """Predictors as they are written after --predictor."""
 PredictorOption = Annotated[
@@ -257,15 +258,15 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions everywhere (regular), for all but running jobs (selective), nowhere (none), or where one of three bits is 1. "
-        "The bits stand for the queue order, the job to start, and running jobs, as in 110.",
+        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or as three bits select: for "
+        "the queue order, for the job to start, and for running jobs. For example, 110 means the first two.",
         advanced=True,
     ),
 ]
 RuntimePredictorOption = Annotated[
     str | None,
     _scheduler(
-        f"Draw runtimes of predicted starts around these predictions: {PREDICTORS}. Default: draw them from runtimes of similar jobs.",
+        f"Draw runtimes around the predictions of this predictor: {PREDICTORS}. Default: draw them from the runtimes of similar jobs.",
         advanced=True,
         metavar="NAME",
     ),
@@ -273,8 +274,8 @@ RuntimePredictorOption = Annotated[
 CorrectionOption = Annotated[
     str,
     _scheduler(
-        "Correct the planned runtime of a job that outlives its prediction by this rule: tsafrir07, tsafrir07:elapsed, estimate, double, "
-        "double:uncapped, half, soft or none.",
+        "Use this rule to correct the planned runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, "
+        "estimate, double, double:uncapped, half, soft or none.",
         advanced=True,
     ),
 ]
@@ -289,8 +290,8 @@ OverrunOption = Annotated[
 SimultaneousOption = Annotated[
     Literal["batch", "sequential"] | None,
     _scheduler(
-        "Run one scheduling pass after all events of the same second (batch), or one after each (sequential). Default: the dialect's rule, "
-        "which is batch for papers.",
+        "Run one scheduling pass after all events of the same second (batch), or one after each event (sequential). Default: the "
+        "rule of the dialect, which is batch for papers.",
         "--simultaneous",
         "--coincident",
         advanced=True,
@@ -299,7 +300,7 @@ SimultaneousOption = Annotated[
 DialectOption = Annotated[
     str,
     _scheduler(
-        "Interpret open points of scheduling rules as the papers do, or as another simulator does: pyss, predictsim, ...; "
+        "Interpret unspecified scheduling details as in the papers (papers) or as another simulator does: pyss, predictsim, ...; "
         "papers:shadow=kept changes one interpretation; walltime list dialects shows all.",
         advanced=True,
         metavar="NAME",
@@ -310,16 +311,16 @@ DialectOption = Annotated[
 
 SeedOption = Annotated[int, _runs("Set the seed of all random draws.", min=0, max=2**63)]
 ReplicationsOption = Annotated[
-    int, _runs("Repeat the simulations N times with the seeds SEED, SEED + 1, ..., which change --shake and random estimates.", min=1)
+    int, _runs("Repeat the simulations N times with the seeds SEED, SEED + 1, ..., which vary --shake and random estimates.", min=1)
 ]
 CopiesOption = Annotated[
-    int, _runs("Simulate N copies of the log with submissions moved by up to 30 s, to measure the effect of chance; 0 for none.", min=0)
+    int, _runs("Simulate N copies of the log with submissions shifted by up to 30 s, to measure the effect of chance; 0 for none.", min=0)
 ]
 CopyShakeOption = Annotated[
-    int, _runs("Move the submissions of the copies at random by up to this many seconds.", advanced=True, min=1, metavar="SECONDS")
+    int, _runs("Shift the submissions of the copies at random by up to this many seconds.", advanced=True, min=1, metavar="SECONDS")
 ]
 BudgetOption = Annotated[int, _runs("Simulate N candidates.", min=1)]
-OptimiserOption = Annotated[str, _runs("Find candidates with cma (needs the extra: pip install walltime[tune]) or at random (random).")]
+OptimiserOption = Annotated[str, _runs("Find candidates with cma (requires pip install 'walltime[tune]') or at random (random).")]
 StoreOption = Annotated[
     Path | None,
     option("Store the simulations in this folder, and continue from it after an interruption.", metavar="FOLDER", callback=written),
@@ -335,13 +336,16 @@ TrimOption = Annotated[
 TestShareOption = Annotated[
     float,
     _runs(
-        "Simulate all jobs, but measure only this last share of the log, from 0 to 1. Default: 1, all jobs.", advanced=True, min=0, max=1
+        "Simulate all jobs, but measure only this final share of the log, above 0 and up to 1. Default: 1, all jobs.",
+        advanced=True,
+        min=0,
+        max=1,
     ),
 ]
 
 # ---------------------------------------------------------------------- Output
 
-MonthlyOption = Annotated[bool, option("Print a row for each calendar month as well, in the time zone of the site.", advanced=True)]
+MonthlyOption = Annotated[bool, option("Print a row for each calendar month as well, in the site's time zone.", advanced=True)]
 MonthOfOption = Annotated[
     Literal["end", "start", "submit"], option("Count each job of --monthly in the month of this event.", advanced=True)
 ]
@@ -349,7 +353,7 @@ BreakdownOption = Annotated[
     list[str] | None,
     option(
         "Print a table by groups of jobs: month, class, user, users, size, length, size-length, queue, partition, hour, weekday or "
-        "hour-of-week; some with your own edges: size:8/64, length:1h/1d, users:20.",
+        "hour-of-week; some groupings accept your own bounds, as in size:8/64, length:1h/1d or users:20.",
         "--by",
         metavar="GROUPS",
     ),
@@ -358,7 +362,7 @@ JsonOption = Annotated[bool, option("Print one JSON object instead of text.", "-
 VerboseOption = Annotated[bool, option("Print all tables and notes.")]
 FormatOption = Annotated[
     Literal["text", "csv", "markdown", "latex", "json"],
-    option("Print text, or only the tables in this format for spreadsheets and papers.", "--format", advanced=True),
+    option("Print text, or print only the tables in one of the other formats, for spreadsheets and papers.", "--format", advanced=True),
 ]
 TablesOption = Annotated[
     Path | None,
@@ -392,8 +396,8 @@ SizeOption = Annotated[
 ReportOption = Annotated[
     Path | None,
     option(
-        "Write a report to this file: an .html page with everything in it, or a .pdf of one or two sheets, with the text of an e-mail in a "
-        ".txt file next to it.",
+        "Write a report to this file: a self-contained .html page, or a .pdf of one or two pages with the text of a covering "
+        "e-mail in a .txt file next to it.",
         "--report",
         callback=writable(*PAGE),
     ),

@@ -34,7 +34,7 @@ def toml_file(name: str) -> TomlFile[Any]:
 @manual(
     "reference/toml-files",
     ("Write the schema of machine files for an editor.", "schema machine > machine.schema.json"),
-    ("Print the keys of a campaign's plan.", "schema plan"),
+    ("Print the schema of campaign plans.", "schema plan"),
 )
 def schema(
     kind: Annotated[
@@ -42,5 +42,5 @@ def schema(
         o.argument("The kind of file: machine, plan (of a campaign), mapping (of a table), suite (of the benchmark) or order.", "KIND"),
     ],
 ) -> None:
-    """Print the JSON Schema of a kind of TOML file, which editors use to complete and check it."""
+    """Print the JSON Schema of a kind of TOML file; editors use it to complete and check such files."""
     typer.echo(json.dumps(toml_file(kind).schema(), indent=2))

@@ -244,7 +244,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
     if unclear and spread is not None:
         told = [differ(a, b, " ± ".join(map(human_time, spread.difference("mean_wait", a, b)))) for a, b in unclear]
         sentences.append(
-            f"No clear difference in mean wait: {listed(told)} (mean of the log and {spread.copies} copies with submissions moved by up "
+            f"No clear difference in mean wait: {listed(told)} (mean of the log and {spread.copies} copies with submissions shifted by up "
             f"to {spread.seconds} s, and {SHOWN_LEVEL} prediction interval of one copy)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]

@@ -80,7 +80,7 @@ def compare_cells(
     for metric in metrics:
         if metric not in table.columns or not table[metric].dtype.is_numeric():
             known = [name for name in averages() if name in table.columns]
-            raise PolicyError(f"no measure {metric!r} in these results{valid_options(metric, known)}")
+            raise PolicyError(f"these results have no measure {metric!r}{valid_options(metric, known)}")
     words = [name for name in varied if name in table.columns]
     for name in baseline or {}:
         if name not in words:
@@ -88,7 +88,7 @@ def compare_cells(
     runs = _runs(table, words, by, orders or {})
     if baseline and not any(all(dict(zip(words, values, strict=True)).get(k) == v for k, v in baseline.items()) for values, _ in runs):
         raise PolicyError(
-            f"no combination has the baseline {', '.join(f'{k}={v}' for k, v in baseline.items())}; choose values of the plan"
+            f"no combination has the baseline {', '.join(f'{k}={v}' for k, v in baseline.items())}; use values that the plan contains"
         )
     lines = []
     for (values, group), rows in runs.items():

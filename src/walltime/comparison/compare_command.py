@@ -46,7 +46,7 @@ class TableOptions(GroupOptions):
 
     gains: bool = o.field(False, "Show which jobs and users gain and lose, and the largest changes.")
     no_spread: bool = o.field(
-        False, "Leave out the intervals, for which copies of the log with slightly moved submissions are simulated.", advanced=True
+        False, "Leave out the intervals, which require simulations of copies of the log with slightly shifted submissions.", advanced=True
     )
 
 
@@ -71,8 +71,8 @@ def compare(
 ) -> None:
     """Simulate a log under several policies and compare their waits, slowdowns and utilization.
 
-    By default FCFS, EASY and conservative backfilling are compared, or the machine file's policy, FCFS and EASY. Intervals come from copies
-    of the log with slightly moved submissions.
+    By default, FCFS, EASY and conservative backfilling are compared; with a machine file that sets a policy, this policy is compared with
+    FCFS and EASY. Intervals come from copies of the log with slightly shifted submissions.
     """
     from walltime.comparison.caveats import caveats_of
     from walltime.comparison.tables import breakdown_table, changes_table, sides_table, summary_table
@@ -154,7 +154,7 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     ]
     if spread is not None:
         blocks.append(
-            f"±: {SHOWN_LEVEL} prediction interval for one more copy of this log with submissions moved by up to {spread.seconds} s. "
+            f"±: {SHOWN_LEVEL} prediction interval for one more copy of this log with submissions shifted by up to {spread.seconds} s. "
             "Other logs may differ."
         )
     return [*blocks, *caveats(sentences)]

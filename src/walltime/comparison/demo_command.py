@@ -30,7 +30,7 @@ FEWEST_JOBS = 200
 
 @manual(
     "tutorial/quickstart",
-    ("Generate a log, compare three policies, and open the page.", "demo"),
+    ("Use the default workload, and write report.html.", "demo"),
     ("Use a smaller and busier machine.", "demo --procs 64 --load 0.9 --out busy.html"),
 )
 def demo(
@@ -44,7 +44,7 @@ def demo(
 ) -> None:
     """Generate a log, compare three policies on it, and explain the longest wait; no files are needed.
 
-    The users of the log overestimate their runtimes, as real users do. The log is written as demo.swf.gz to the folder of the page.
+    The users of the log overestimate their runtimes, as real users do. The log is written as demo.swf.gz next to the report page.
     """
     from walltime.comparison.caveats import caveats_of
     from walltime.report.page import Code

@@ -113,7 +113,7 @@ def check_bands(figures: Sequence[str] | None, several: bool) -> None:
     bands = figures_module.BANDS
     others = [name for name, _ in map(figures_module.named_file, figures) if name not in bands]
     if others:
-        raise PolicyError(f"--figure {others[0]} shows one run; over replications there are bands of {' and '.join(bands)}")
+        raise PolicyError(f"--figure {others[0]} shows a single run; with replications, draw {' or '.join(bands)}")
 
 
 def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> dict[str, Path]:

@@ -139,7 +139,7 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
 def _check(schedules: Sequence[Schedule]) -> None:
     if not schedules:
-        raise WorkloadError("a report needs at least one schedule", "no_schedule")
+        raise WorkloadError("a report needs at least one schedule; pass results of walltime.simulate", "no_schedule")
     first = schedules[0].workload
     for other in (s.workload for s in schedules[1:]):
         alike = all(np.array_equal(getattr(first, name), getattr(other, name)) for name in ("job_id", "submit", "procs"))

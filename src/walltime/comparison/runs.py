@@ -52,9 +52,9 @@ def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
     if not counts:
         return []
     runs = listed([f"{count:,}" for count in counts])
-    notes = [f"±: {LEVEL} confidence interval of the mean over {runs} runs with other seeds."]
+    notes = [f"±: {LEVEL} confidence interval of the mean over {runs} runs with different seeds."]
     if any(line.clear is False for line in lines):
-        notes.append(f"~: {NO_CLEAR}; the {LEVEL} confidence interval of the paired difference to {_named(baseline or {})} includes 0.")
+        notes.append(f"~: {NO_CLEAR}; the {LEVEL} confidence interval of the paired difference from {_named(baseline or {})} includes 0.")
     return notes
 
 
@@ -217,7 +217,7 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
         rows.append(row)
     remark = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t). Scope: {OF}: {SCOPES[OF]}."
     if baseline:
-        below = f"the mean difference to {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
+        below = f"the mean difference from {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
         remark += f" Below: {below}."
     head = ["policy", "replications", *(measure(name).label for name in names)]
     return Table(head, rows, "Means with their intervals, one row per policy", remark, look="overview")

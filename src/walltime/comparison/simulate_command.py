@@ -40,7 +40,7 @@ class GroupOptions:
         from walltime.schedule.groups import parse_grouping
 
         if self.month_of != "end" and not self.monthly:
-            raise PolicyError("--month-of determines how --monthly splits the jobs; give both")
+            raise PolicyError("--month-of needs --monthly; add --monthly, or leave --month-of out")
         return {text: parse_grouping(text) for text in self.by or ()}
 
     def tables(
@@ -83,7 +83,7 @@ class TableOptions(GroupOptions):
         advanced=True,
     )
     fair: bool = o.field(
-        False, "Estimate how many jobs start later than they would if no later job had arrived.", "--fairness", advanced=True
+        False, "Estimate how many jobs start later than they would have if no later jobs had arrived.", "--fairness", advanced=True
     )
     sample: int | None = o.field(
         None, "Sample this many jobs for --fairness. Default: 200.", "--fairness-sample", min=1, metavar="JOBS", advanced=True
@@ -124,7 +124,7 @@ def simulate(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Simulate a log under one policy: how long jobs wait, and how busy the machine is."""
+    """Simulate a log under one policy, and show how long jobs wait and how busy the machine is."""
     from walltime.comparison.caveats import caveats_of
     from walltime.comparison.tables import RECORDED_SHORT, groups_table, recorded_tables
     from walltime.workload.filters import parse_seconds
@@ -134,9 +134,9 @@ def simulate(
     groupings = shown.groupings
     length = None if files.every is None else parse_seconds(files.every)
     if files.every is not None and files.timeline is None:
-        raise PolicyError("--interval sets the time between rows of --timeline; give both")
+        raise PolicyError("--interval needs --timeline; add --timeline FILE, or leave --interval out")
     if shown.sample is not None and not shown.fair:
-        raise PolicyError("--fairness-sample sets the number of jobs sampled for --fairness; give both")
+        raise PolicyError("--fairness-sample needs --fairness; add --fairness, or leave --fairness-sample out")
     if not run.is_single or len(part.loads) > 1:
         from walltime.comparison.many_runs_command import refuse, run_many
 
@@ -306,7 +306,7 @@ def _predictions(schedule: Schedule, trim: str) -> Facts:
 
 def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
     wild = f"of the jobs, which delayed the head of the queue; mean runtime {human_time(d.mean_runtime_wild)}"
-    delayed = f"of the jobs; later than their first real shadow time by {human_time(d.mean_delay)} on average"
+    delayed = f"of the jobs, which start {human_time(d.mean_delay)} after their first real shadow time on average"
     heads = [("wild backfills", f"{d.wild_percent:.2f} %", wild), ("delayed heads", f"{d.delayed_percent:.2f} %", delayed)]
     choices = [("shortest job first", f"{d.sjfness:.1f} %", f"of the starts; {d.sjfness_of_choices:.1f} % of those with a choice")]
     return Facts("Effects of backfilling", (heads if schedule.policy.reservations.of == "head" else []) + choices)
@@ -349,7 +349,7 @@ def batches_lines(means: BatchMeans, asked: int) -> list[str]:
     merged = "" if means.batch == asked else f"; between batches of the requested {asked:,} jobs {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
     if means.interval is None:
-        lines = [f"Mean response after the warm-up: {means.mean:,.0f} s, without an interval, because it is {means.reason} ({made})."]
+        lines = [f"Mean response after the warm-up: {means.mean:,.0f} s, without an interval: the run is {means.reason} ({made})."]
     else:
         half = means.interval.half_width
         mean, low, high = (to_error(value, half) for value in (means.mean, means.interval.low, means.interval.high))

@@ -48,9 +48,9 @@ def dialects(
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None,
     output: Output,
 ) -> None:
-    """Show how much the results on a log depend on details of scheduling that papers leave open.
+    """Show how much the results on a log depend on scheduling details that papers leave unspecified.
 
-    Each interpretation of such a detail is tried alone, and so are the dialects: the sets of interpretations of published simulators.
+    Each interpretation of such a detail is tried separately. So is each dialect, the set of interpretations of a published simulator.
     """
     if trace is None:
         output.show(_known(), _list())
@@ -60,7 +60,7 @@ def dialects(
     schedulers = tried.policy or list(SCHEDULERS)
     count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload = stretch.alone(reading.load(trace)[0])
-    note(f"{count} simulations of {len(workload):,} jobs; some interpretations run on the reference engine, some seconds each")
+    note(f"{count} simulations of {len(workload):,} jobs; some interpretations run on the reference engine, which takes a few seconds each")
     how: dict[str, Any] = {"overrun": tried.overrun, "trim": tried.trim}
     with progress_bar(count, "interpretations", "simulations") as progress:
         comparison = compare_dialects(workload, schedulers, dialects=tried.dialect, copies=tried.copies, progress=progress, **how)
@@ -116,9 +116,11 @@ def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
     for name in schedulers:
         row = comparison.find("papers", name)
         if row is not None and row.has_band:
-            meaning = range_meaning(comparison.copies).replace("runs", "copies of the log with slightly moved submissions")
+            meaning = range_meaning(comparison.copies).replace("runs", "copies of the log with slightly shifted submissions")
             yield f"{name} under papers: slowdown {row.low:,.1f} to {row.high:,.1f}, the {meaning}."
-    yield "Jobs moved: jobs that start at another time than under papers. Empty cells: the policy does not depend on this interpretation."
+    yield (
+        "Jobs moved: jobs that start at a different time than under papers. Empty cells: the policy does not depend on this interpretation."
+    )
 
 
 def _cells(row: DialectRow | None) -> list[str | Cell]:

@@ -275,7 +275,7 @@ def largest_estimate(requested: Array, outliers: float = 0.001) -> int:
     216000
     """
     if not len(requested):
-        raise WorkloadError("no jobs from which to infer the largest estimate", "empty_workload")
+        raise WorkloadError("there are no jobs from which to infer the largest estimate; set emax", "empty_workload")
     if not 0 <= outliers < 1:
         raise PolicyError(f"the share of outliers must be from 0 up to 1, not {outliers:g}", "number_out_of_range")
     ordered = np.sort(requested)

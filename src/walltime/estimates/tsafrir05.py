@@ -135,11 +135,15 @@ class Tsafrir05(EstimateModel):
                 )
             given[emax] = max(1, int(self.share * jobs / 100 + 0.5))
         if max(given, default=0) > emax:
-            raise PolicyError(f"a bin's time of {max(given)} s is over the largest estimate, {emax} s", "number_out_of_range")
+            raise PolicyError(
+                f"a bin's time of {max(given)} s exceeds the largest estimate, {emax} s; correct one of them", "number_out_of_range"
+            )
         if len(given.keys() - {emax}) >= m.HEAD:
             raise PolicyError(f"at most {m.HEAD - 1} bins are allowed besides the largest estimate's, not {len(given)}", "too_many_bins")
         if sum(given.values()) > jobs:
-            raise WorkloadError(f"the bins have {sum(given.values()):,} jobs, more than the {jobs:,} of the workload", "too_many_jobs")
+            raise WorkloadError(
+                f"the bins have {sum(given.values()):,} jobs, more than the {jobs:,} of the workload; reduce them", "too_many_jobs"
+            )
         return given
 
 

@@ -42,7 +42,7 @@ class JobOptions:
 @manual(
     "guides/explain",
     ("List the ten longest waits under EASY.", "explain KTH-SP2 --longest 10"),
-    ("Explain one job on a page with its picture.", "explain KTH-SP2 --job 14708 --report why.html"),
+    ("Explain the wait of one job on a report page with a figure.", "explain KTH-SP2 --job 14708 --report why.html"),
 )
 def explain(
     trace: o.TraceArgument,
@@ -62,14 +62,14 @@ def explain(
     from walltime.explanation.sentences import waits_table
 
     if (asked.job is None) == (asked.longest is None):
-        raise PolicyError("give one option: --job NUMBER explains a job, --longest N lists the longest waits")
+        raise PolicyError("give either --job NUMBER, to explain a job, or --longest N, to list the longest waits")
     if asked.job is None and (drawn.figure is not None or asked.no_sooner):
         raise PolicyError("--figure and --no-sooner need a job; add --job NUMBER")
     machine = machine_in(simulated.machine_file)
     if asked.recorded:
         given = {"--policy": simulated.policy, "--no-sooner": asked.no_sooner or None, "--longest": asked.longest, "--figure": drawn.figure}
         if named := [name for name, value in given.items() if value is not None]:
-            raise PolicyError(f"--recorded simulates nothing; leave {named[0]} out", "option_without_effect")
+            raise PolicyError(f"--recorded runs no simulation; leave {named[0]} out", "option_without_effect")
         _explain_recorded(trace, asked, machine, reading, output)
         return
     [chosen] = run.schedulers([simulated.policy or (None if machine is None else machine.policy) or "easy"])

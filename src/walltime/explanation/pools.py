@@ -39,12 +39,12 @@ Array = np.ndarray
 class Obstacles:
     """The parts of a job's wait, s, by cause.
 
-    `window`: hours of the site in which such jobs do not start. `limit`: one of its limits. `outage`: too little was free because of an
-    outage. `reservation`: it had room, but on nodes of a reservation for other jobs, or outside of its own. `too_few`, `few_second`,
-    `few_both`: too few processors were free, too little of the second resource, or both. `features`, `memory`, `resource`, `nodes`: enough
-    was free in its pools, but no room on single nodes: on those with its features or type of GPUs, next to its memory or the second
-    resource, or as it requests nodes. `others`: enough was free, but reserved for other jobs or held by the queue order, or no scheduler
-    had run yet. `overhead`: until the scheduler ran, and from its decision to the start.
+    `window`: the site's windows did not allow such jobs to start. `limit`: a limit of the site was reached. `outage`: too little was free
+    because of an outage. `reservation`: only nodes reserved for other jobs had room, or the job's own reservation had none. `too_few`,
+    `few_second`, `few_both`: too few processors were free, too little of the second resource, or both. `features`, `memory`, `resource`,
+    `nodes`: enough was free in the pools, but not on single nodes: on nodes with the requested features or GPU type, with enough memory,
+    with enough of the second resource, or in the requested distribution. `others`: enough was free, but reserved for other jobs or held
+    back by the queue order, or no scheduler had run yet. `overhead`: the time until the scheduler ran, and from its decision to the start.
     """
 
     window: int = 0

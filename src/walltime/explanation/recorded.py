@@ -18,7 +18,7 @@ from walltime.workload import Workload
 
 MOST_LISTED = 3
 MOST_ROWS = 40
-_UNKNOWN = "another cause, which the log does not show (a dependency, another limit or reservation, or the scheduler's own delay)"
+_UNKNOWN = "the log does not show the cause (a dependency, another limit or reservation, or the scheduler's own delay)"
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class RecordedExplanation:
             "priority": "enough was free, but a later job of higher priority for the same nodes lacked something",
             "reservation": "enough was free, but kept for a reservation",
             "window": "the site's windows did not allow it to start",
-            "unknown": f"enough was free; {_UNKNOWN}",
+            "unknown": f"enough was free, but {_UNKNOWN}",
         }
         spans = sorted(((seconds, words[name]) for name, seconds in self.causes.items() if seconds), key=lambda one: -one[0])
         return "; ".join(text if len(spans) == 1 else f"for {human_time(seconds)}, {text}" for seconds, text in spans)
@@ -138,7 +138,7 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
     placed, placement = span_of.jobs, span_of.placement
     found = np.flatnonzero(placed.job_id == job)
     if not len(found):
-        raise WorkloadError(f"{name} has no job {job} with a recorded start that can run on the machine", "unknown_job")
+        raise WorkloadError(f"{name} has no job {job} with a recorded start that fits the machine; choose another job", "unknown_job")
     k = int(found[0])
     begin, wait = int(placed.submit[k]), int(placed.columns["wait"][k])
     span = RecordedSpan(placed, placement, begin, begin + max(wait, 1))

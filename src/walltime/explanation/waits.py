@@ -71,7 +71,7 @@ def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
             return
     number = schedule.workload.job_id[job]
     raise EngineError(
-        f"simulated again, job {number} does not start at {schedule.start[job]} s as in the schedule; simulate the whole log again",
+        f"in a second simulation, job {number} does not start at {schedule.start[job]} s as in the schedule; simulate the whole log again",
         "other_schedule",
     )
 

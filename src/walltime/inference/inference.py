@@ -83,13 +83,13 @@ class FreeRun:
 class Inference:
     """The rules of a site, inferred from its log.
 
-    `machine`: the machine with all rules. `before`, `after`: held-out scores under the plain policy and with all rules; `hindsight`: also
-    with the times at which jobs became eligible, known only from the record. `free`: complete simulations: on the plain machine; with
-    the rules; with the rules against its own shaken copy (30 s), the best that any simulation can reach; and with the rules and those
-    times. `delay`: s from a proposal to the recorded start: 5 %, median, 95 %. `refused`: why nothing was inferred. `stopped`: the
-    step at which the search was interrupted. `held`: seconds from submission to eligibility, by number, of the jobs that in hindsight were
-    not eligible at submission. `groups`: held-out agreement with the rules by class, user and month. `order`: how well orders predict which
-    of the possible jobs starts, None with too few choices. The outages are those in the log, known in hindsight.
+    `machine`: the machine with all rules. `before`, `after`: scores on held-out jobs under the plain policy and with all rules;
+    `hindsight`: the same with eligible times known only from the record. `free`: free simulations of the whole log: on the plain machine;
+    with the rules; with the rules, against its own shaken copy (30 s), the best that a simulation can reach; with the rules and the
+    eligible times. `delay`: s from a proposal to the recorded start: 5th percentile, median, 95th percentile. `refused`: why nothing was
+    inferred. `stopped`: the step at which the search was interrupted. `held`: s from submission to eligibility, by job number, of jobs that
+    were not eligible at submission. `groups`: agreement on held-out jobs by class, user and month. `order`: how well orders predict which
+    job starts next; None with too few choices. Outages are those in the log, known only in hindsight.
     """
 
     log: str

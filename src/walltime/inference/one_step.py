@@ -182,11 +182,11 @@ def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | N
     counted = start >= 0 if rules.chosen is None else (start >= 0) & rules.chosen
     job = np.flatnonzero(counted)
     if not len(job):
-        raise WorkloadError(f"{workload.origin.name} does not record starts of these jobs; use a log with waits", "missing_starts")
+        raise WorkloadError(f"{workload.origin.name} does not record when these jobs started; use a log with waits", "missing_starts")
     size, site = workload.machine_procs if rules.procs is None else rules.procs, rules.overhead
     encoded = encode_policy(policy, PAPERS, None, size, False, histories=True)
     if encoded is None:
-        raise PolicyError(f"{policy.label} has its own passes, so its proposals are unknown; use a built-in policy", "opaque_policy")
+        raise PolicyError(f"{policy.label} makes its own passes, so its proposals are unknown; use a built-in policy", "opaque_policy")
     ended = release_times(site, start + workload.runtime if end is None else end)
     submit = release_times(Overhead(tick=site.tick), workload.submit)
     decided = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)

@@ -15,11 +15,11 @@ from walltime.wording import counted, human_time
 from walltime.workload import Workload
 
 WHAT_IT_IS = (
-    "One-step agreement: at every recorded instant, in the recorded state, the policy proposes jobs to start. A proposal is followed if "
-    "the job starts while it is still proposed, and followed promptly if it starts within a tick (60 s), or within twice the log's usual "
-    "start-up delay if that is at most 5 min. Pure delay shows only in the prompt shares. The agreement is the harmonic mean, F1, of two "
-    "shares: the recorded starts that followed a proposal promptly, and the proposals that were followed promptly. A free simulation is a "
-    "far weaker test, because one job that starts at another time changes everything that follows."
+    "One-step agreement: at every recorded instant, the policy proposes jobs to start, given the recorded machine and queue. A proposal "
+    "is followed if the job starts while it is still proposed, and followed promptly if it starts within 60 s (or within twice the log's "
+    "usual start-up delay, if that is longer but at most 5 min). The agreement is F1, the harmonic mean of two shares: the recorded "
+    "starts that promptly follow a proposal, and the proposals that are promptly followed. A free simulation is a much weaker test, "
+    "because one job that starts at another time changes everything that follows."
 )
 
 
@@ -28,7 +28,7 @@ def verdict(inference: Inference) -> list[str]:
     if inference.refused:
         return [short_verdict(inference)]
     kept, after = len(inference.rules), inference.after
-    said = [f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with them' if kept else ''} {after.text}."]
+    said = [f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with rules' if kept else ''} {after.text}."]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(
@@ -57,7 +57,7 @@ def order_note(order: OrderChoice) -> str:
 
 
 def short_verdict(inference: Inference) -> str:
-    """Return how many rules were found, and the agreement with them."""
+    """Return how many rules were found, and the agreement with the rules."""
     if inference.refused:
         return f"{inference.refused[0].upper()}{inference.refused[1:]}."
     kept, before, after = len(inference.rules), inference.before.prompt_f1, inference.after.prompt_f1
@@ -159,18 +159,18 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         sections.append(Section("The machine file", [Code(site_text(inference))]))
     return Page(
         "a site's rules, inferred from its log",
-        f"Which rules made the log {inference.log}?",
+        f"Which rules shaped the log {inference.log}?",
         [first, *rest[: len(inference.rules)]],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),
         [*rest[len(inference.rules) :], *inference.notes],
         numbers=[
             ("rules found", f"{len(inference.rules):,}"),
-            ("agreement with them", f"{inference.after.prompt_f1:.2f} ({inference.before.prompt_f1:.2f} without)"),
+            ("agreement with the rules", f"{inference.after.prompt_f1:.2f} ({inference.before.prompt_f1:.2f} without)"),
             ("proposals followed", f"{100 * inference.after.followed:.0f} %"),
             ("followed promptly", f"{100 * inference.after.followed_promptly:.0f} %"),
             *(
-                ("mean wait, simulated with them", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
+                ("mean wait, simulated with the rules", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
                 for one in inference.free[1:2]
             ),
         ],

@@ -38,7 +38,7 @@ def inferred_policy(search: RuleTrial) -> None:
             continue
         if own.passes.kind == "kept" and waiting > DEEPEST:
             search.notes.append(
-                f"{own.label} is not tried: {waiting:.0f} jobs wait on average, and a plan for all of them at every instant takes long."
+                f"{own.label} is not tried: {waiting:.0f} jobs wait on average, and planning all of them at every instant takes too long."
             )
             continue
         named.append(search.rules._replace(policy=own))
@@ -60,8 +60,8 @@ def inferred_policy(search: RuleTrial) -> None:
     orders = _fitted_orders(search)
     if waiting > DEEPEST_SCORED and orders:
         search.notes.append(
-            f"Fitted orders and fair share are not tried: {waiting:.0f} jobs wait on average, and to score all of them at every instant "
-            "takes long."
+            f"Fitted orders and fair share are not tried: {waiting:.0f} jobs wait on average, and scoring all of them at every instant "
+            "takes too long."
         )
         orders = []
     answers = search.ask_all([search.rules._replace(policy=policy) for policy, _ in orders])

@@ -133,7 +133,7 @@ class RuleTrial:
         self.week = (self.log.start - int(starts.min())) // WEEK
         if np.ptp(starts) < SHORTEST:
             raise WorkloadError(
-                f"{workload.origin.name} lasts less than two months, too short to choose and judge rules; use a longer log",
+                f"{workload.origin.name} covers less than two months, which is too short to choose and test rules; use a longer log",
                 "log_too_short",
             )
         self.fold, self.unit = (self.month, "months") if len(np.unique(self.month[self.log.known])) >= MONTHS else (self.week, "weeks")

@@ -45,7 +45,7 @@ _get, __dir__, __all__ = lazy(__name__)
 def __getattr__(name: str) -> Any:
     """Return a name of the package; the environments need Gymnasium."""
     if name.startswith("Backfilling") and find_spec("gymnasium") is None:
-        raise PolicyError("Gymnasium is not installed; pip install 'walltime[learn]'")
+        raise PolicyError("Gymnasium is not installed; run: pip install 'walltime[learn]'")
     return _get(name)
 
 

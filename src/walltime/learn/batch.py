@@ -66,9 +66,11 @@ class Rules(Specification):
                 "sparse_reward",
             )
         if self.decision in ("backfill", "both") and not self.backfilling:
-            raise PolicyError(f"decision={self.decision} needs backfilling=True; or use decision=next", "conflicting_options")
+            raise PolicyError(f"decision={self.decision} needs backfilling=True; set it, or use decision=next", "conflicting_options")
         if self.dialect == "rlscheduler" and self.committed is False:
-            raise PolicyError("the dialect rlscheduler has committed decisions; use dialect=papers", "conflicting_options")
+            raise PolicyError(
+                "the dialect rlscheduler needs committed decisions; leave out committed=False, or use dialect=papers", "conflicting_options"
+            )
 
     @property
     def shown(self) -> int:

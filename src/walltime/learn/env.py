@@ -36,23 +36,23 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     `jobs`: episodes from `walltime.learn.windows` or `overlapping`, or workloads. Each reset draws one with the
     environment's seed, or uses `options={"episode": k}`. An episode ends when every job has started.
 
-    `decision`: `next`, `backfill`, `both` or `formula`. With `next` the agent chooses the waiting job that comes next: it starts at once if
-    it fits, otherwise it is the head. With `backfill` it chooses jobs that start behind the reservation of the head, the first to arrive.
-    With `both` there is no decision while no job fits. With `formula` it chooses the formula of `walltime.learn.FORMULAS` that orders the
-    queue for the next `period` seconds. `committed`: whether the next job stays the head until it starts, or only in this pass (default: as
-    in the dialect). `skip`: with `next` and `both`, whether the last action starts no job until the next event; `backfill` always has it.
-    `backfilling`: whether jobs start behind the head's reservation, by EASY's rule unless the agent decides on that. `dialect`: `papers` or
-    `rlscheduler`.
+    `decision`: `next`, `backfill`, `both` or `formula`. With `next`, the agent chooses the next job from the waiting jobs; the job starts
+    at once if it fits, and becomes the head of the queue otherwise. With `backfill`, the head is the first job to arrive, and the agent
+    chooses jobs that start behind its reservation. With `both`, it does both, but makes no decision while no job fits. With `formula`, it
+    chooses which of `walltime.learn.FORMULAS` orders the queue for the next `period` seconds. `committed`: whether the next job remains the
+    head until it starts, or only in this pass (default: as in the dialect). `skip`: with `next` and `both`, whether the last action starts
+    no job until the next event; `backfill` always has this action. `backfilling`: whether jobs start behind the head's reservation, by
+    EASY's rule unless the agent chooses them. `dialect`: `papers` or `rlscheduler`.
 
-    `observation`: `compact` or `published` (see `walltime.learn.FEATURES`); `slots`: number of observed jobs (default 32 and 128).
-    `selection`: which ones if more wait: the first by `arrival` (default for `compact`), or, as in zhang20, the shortest and the smallest
-    in turn (`published`, default for that observation).
+    `observation`: `compact` or `published` (see `walltime.learn.FEATURES`); `slots`: number of observed jobs (by default 32 and 128).
+    `selection`: the jobs observed if more are waiting: the first by `arrival` (default for `compact`), or the shortest and the smallest in
+    turn, as in zhang20 (`published`, default for that observation).
 
-    `reward`: the metric `wait`, `response` (s), `slowdown` or `bounded_slowdown`. `dense`: the decrease of its sum over the jobs so far
-    (waiting jobs as if they started now), divided by the number of jobs. So an episode's rewards add up to minus the mean, plus the initial
-    cost of jobs that waited at its begin. With `dense=False`, minus the mean at the end of the episode; this also allows metrics of a whole
-    schedule, such as `p90_wait` (s) or `utilization`, which is not negated. `baseline`: a formula whose mean on the same episode is added
-    at the end. `overrun`: see `walltime.simulate`.
+    `reward`: the metric to minimise: `wait`, `response` (s), `slowdown` or `bounded_slowdown`. `dense`: each reward is the decrease of the
+    metric's sum over the jobs so far (waiting jobs count as if they started now), divided by the number of jobs. The rewards of an episode
+    thus add up to minus the mean, plus the initial cost of jobs that were already waiting. With `dense=False`, the only reward is minus the
+    mean, at the end of the episode; this also allows metrics of a whole schedule, such as `p90_wait` (s) or `utilization`, which is not
+    negated. `baseline`: a formula whose mean on the same episode is added at the end. `overrun`: see `walltime.simulate`.
 
     `info` has the `action_mask` (int8), the `time` (s), and the `episode_number`; `action_masks()` returns the mask as bool. A forbidden
     action counts as the first allowed one. Raises PolicyError for invalid options, WorkloadError for no jobs.

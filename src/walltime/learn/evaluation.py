@@ -37,10 +37,11 @@ SCHEDULERS: dict[str, tuple[str, str | None]] = {
 PAIR = ("easy:order=saf", "easy")
 """The schedulers whose difference shows whether the halves of a log are alike; agents have seen too much of the earlier one."""
 CAVEATS = (
-    "The intervals cover the sampling of windows of one log, in five blocks of neighbours; on other machines the agent may be worse.",
-    "Each interval covers 90 % by itself. The best of many schedulers is partly lucky (selection bias), which its interval does not cover.",
+    "The intervals cover the sampling of windows of one log, in five blocks of neighbours; the agent may be worse on other machines.",
+    "Each interval has a coverage of 90 % on its own. The best of many schedulers is partly lucky (selection bias), which its interval "
+    "ignores.",
     "Users might submit different jobs under another order; the simulated jobs are the log's.",
-    "A mean hides single jobs: check the longest waits as well.",
+    "A mean hides individual jobs: check the longest waits as well.",
 )
 """The caveats of every evaluation."""
 

@@ -167,7 +167,7 @@ def train(
     task, settings = task or Task(), settings or ppo.TrainingSettings()
     lessons = [_Lesson(one, task, settings) for one in logs]
     if not lessons:
-        raise WorkloadError("an agent needs at least one log to learn from")
+        raise WorkloadError("an agent needs at least one log to learn from; pass one")
     names = {"log": ", ".join(one.origin.name for one in logs), "jobs_sha256": ", ".join(map(jobs_sha256, logs)), "version": version()}
     own = {"seed": seed, "task": FIXED | asdict(task), "settings": json.loads(json.dumps(asdict(settings))), "source": dict(source or {})}
     plan: dict[str, Any] = names | own

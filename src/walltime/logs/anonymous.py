@@ -38,7 +38,7 @@ def read_key(text: str) -> bytes:
     elif text.startswith("env:"):
         value = os.environ.get(text[4:])
         if value is None:
-            raise PolicyError("the key cannot be read: the environment variable does not exist; give one with env:NAME", "unreadable_key")
+            raise PolicyError("the key cannot be read (no such environment variable); set it, or use another env:NAME", "unreadable_key")
         key = value.encode()
     else:
         key = text.encode()

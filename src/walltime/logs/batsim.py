@@ -47,7 +47,7 @@ def _read(state: ReaderState) -> JobLog:
     try:
         document = json.loads(b"".join(state.file.chunks()))
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); choose another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON; choose another file", "not_json") from error
     jobs, profiles = document.get("jobs"), document.get("profiles") or {}
     if not isinstance(jobs, list) or not isinstance(profiles, Mapping):
         raise LogError(

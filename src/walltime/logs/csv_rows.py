@@ -36,7 +36,9 @@ def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name:
     for column in wanted:
         if column not in titles:
             known = ", ".join(titles[:40])
-            raise LogError(f"{file.where}: {name} refers to the column {quoted(column)}, but the table has the columns {known}")
+            raise LogError(
+                f"{file.where}: {name} refers to the column {quoted(column)}, but the table has the columns {known}; correct the mapping"
+            )
     return [list(titles).index(column) for column in wanted]
 
 

@@ -160,7 +160,7 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
                 return of_tables
         return Guessing(file.where, sample).guess() or GuessingByValues(file.where, sample).complete()
     name, mapping = known
-    about = f"the layout is known: {name}, {mapping.about.title if mapping.about else ''}"
+    about = f"the layout {name}{f' ({mapping.about.title})' if mapping.about else ''}"
     guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)
     return replace(guess, reading=(about, *guess.reading))
 
@@ -181,8 +181,8 @@ def _check_titles(file: LogFile) -> None:
     """Raise LogError if a file has the output of sacct without titles."""
     if lacks_titles(file.head):
         raise LogError(
-            f"{file.where}:1: the titles of sacct's columns are missing, and the columns cannot be told by their values alone; print the "
-            "log again with titles, as walltime slurm sacct-command does, or put the line of titles above",
+            f"{file.where}:1: the column titles of sacct are missing, and the values alone do not identify the columns; print the log "
+            "again with titles, as walltime slurm sacct-command does, or insert the line of titles",
             "missing_titles",
         )
 

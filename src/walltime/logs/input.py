@@ -122,7 +122,7 @@ class LogFile:
             zero = text.find(b"\0")
             if zero >= 0:
                 line = first + text.count(b"\n", 0, zero)
-                raise LogError(f"{self.where}:{line}: not a text log (it has a NUL byte); give a text file, plain or packed")
+                raise LogError(f"{self.where}:{line}: not a text log (it has a NUL byte); use a text file, plain or compressed")
             end = text.rfind(b"\n")
             rest = text[end + 1 :]
             if len(rest) > _LONGEST_LINE:
@@ -343,7 +343,7 @@ def _zstandard(raw: Any) -> Any:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         if not hasattr(pl, "read_lines"):
-            raise OSError("this version of polars cannot unpack it; use zstd -d") from None
+            raise OSError("this version of polars cannot decompress it; use zstd -d") from None
         try:
             with without_panics():
                 lines = pl.read_lines(io.BytesIO(raw.read()))

@@ -48,7 +48,7 @@ def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
     try:
         jobs = json.loads(content)["Jobs"]
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{state.file.where}: not valid JSON ({type(error).__name__}); choose another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON; choose another file", "not_json") from error
     for number, (name, job) in enumerate(jobs.items(), 1):
         items = {"id": name}
         for key, value in job.items() if isinstance(job, Mapping) else ():

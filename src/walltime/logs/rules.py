@@ -49,7 +49,7 @@ RULES = (
     Rule("clipped_to_machine", "change", "The job needs more processors than the machine has and gets all of them; only with `clip`."),
     Rule("runtime_as_estimate", "change", "No requested time is known: the runtime serves as estimate, at least 1 s."),
     Rule("rounded_time", "change", "A time is fractional: it is rounded to the nearest second, halves up; an estimate to at least 1 s."),
-    Rule("reordered", "change", "The record comes after one with a later submission; jobs are sorted by arrival."),
+    Rule("reordered", "change", "The record follows one with a later submission; jobs are sorted by arrival."),
     Rule("unknown_id", "change", "The job has no number and gets one above the largest of the log."),
     Rule("duplicate_id", "change", "An earlier record has the same job number; this one gets a number above the largest of the log."),
     Rule("zero_runtime", "notice", "The runtime is 0 s."),
@@ -77,7 +77,7 @@ START_BEFORE_SUBMIT = Rule(
     "start_before_submit", "change", "In the log, the job started before it was submitted: its submission is moved to its start."
 )
 UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is taken as 365 days, or its runtime if that is longer.")
-NOT_UTF8 = Rule("not_utf8", "change", "The line holds bytes that are not UTF-8: they are read as Latin-1.")
+NOT_UTF8 = Rule("not_utf8", "change", "The line contains bytes that are not UTF-8: they are read as Latin-1.")
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
 FLOORED = Rule("floored_time", "change", "A time of day has a fraction of a second: it is rounded down.")
 UNREADABLE_DURATION = Rule(

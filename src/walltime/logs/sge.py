@@ -73,7 +73,7 @@ def _runs(line: str) -> Iterator[Run]:
         raise Skip(OTHER_EVENT)
     record = _RECORD.fullmatch(text)
     if record is None:
-        raise RecordError(f"{text.count(':') + 1} fields that are not those of Grid Engine's accounting")
+        raise RecordError(f"{text.count(':') + 1} fields do not match a record of Grid Engine's accounting")
     yield _run(record.groupdict(""))
 
 

@@ -93,7 +93,7 @@ class Machine:
         self._places.update({pool.name: k for k, pool in enumerate(self.pools)})
         for partition in self.partitions:
             if not partition.pools:
-                raise WorkloadError(f"partition {partition.name!r} has no pools")
+                raise WorkloadError(f"partition {partition.name!r} has no pools; add pools")
             for name in partition.pools:
                 self._check_pool(name, f"partition {partition.name!r}")
             _distinct(f"partition {partition.name!r}: pool", partition.pools)
@@ -187,7 +187,7 @@ def _distinct(kind: str, names: Sequence[str]) -> None:
         raise WorkloadError(f"a machine needs at least one {kind}")
     for name in names:
         if list(names).count(name) > 1:
-            raise WorkloadError(f"{kind} {name!r} is listed twice")
+            raise WorkloadError(f"{kind} {name!r} is listed twice; rename or remove one")
 
 
 def _second_name(content: Mapping[str, Any]) -> dict[str, str]:

@@ -24,12 +24,12 @@ from walltime.workload import MISSING, Array, Workload
 NEVER = np.iinfo(np.int64).max
 
 PLACING_RULES = {
-    "unknown_partition": ("drop", "The machine has no partition of the job's name; scontrol shows hidden partitions with --all only."),
-    "too_wide_for_partition": ("drop", "The job needs more processors or nodes than its partition has, or those that it may use."),
-    "too_many_gpus": ("drop", "The job needs more GPUs than its partition has, or on each node than the nodes that it may use."),
-    "too_much_memory": ("drop", "The job needs more memory than its partition has, or on each node than the nodes that it may use."),
-    "too_much_second": ("drop", "The job needs more of the second resource than its partition has, or than the nodes that it may use."),
-    "fits_no_node": ("drop", "No nodes of the partition have together what the job requests, such as its memory next to its GPUs."),
+    "unknown_partition": ("drop", "The machine lacks the job's partition; scontrol shows hidden partitions only with --all."),
+    "too_wide_for_partition": ("drop", "The job needs more processors or nodes than its partition has, or than it may use there."),
+    "too_many_gpus": ("drop", "The job needs more GPUs than its partition has, or more per node than its nodes have."),
+    "too_much_memory": ("drop", "The job needs more memory than its partition has, or more per node than its nodes have."),
+    "too_much_second": ("drop", "The job needs more of the second resource than its partition has, or than its nodes have."),
+    "fits_no_node": ("drop", "No nodes of the partition combine what the job requests, such as its memory and its GPUs."),
     "depends_on_failed": ("drop", "The job depends on the success of a job that failed, was cancelled or is missing."),
     "first_partition": ("change", "The log has no partition of the job: it goes to the first partition that accepts such jobs."),
     "whole_nodes": ("change", "The partition allocates whole nodes: the job's processors are rounded up."),

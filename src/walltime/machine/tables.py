@@ -286,9 +286,9 @@ class Limit:
             if name not in LIMIT_COLUMNS:
                 raise WorkloadError(f"a limit cannot be counted by {name!r}. Valid columns: {', '.join(LIMIT_COLUMNS)}")
         if self.jobs is None and self.procs is None and self.second is None and self.run_minutes is None:
-            raise WorkloadError("a limit must limit jobs, procs, the second resource or run_minutes")
+            raise WorkloadError("a limit needs at least one of jobs, procs, the second resource and run_minutes")
         if self.only and not self.by:
-            raise WorkloadError("a limit with `only` needs `by`, the column of these values")
+            raise WorkloadError("a limit with `only` also needs `by`, the column of these values")
 
     @property
     def partitions(self) -> tuple[str, ...]:

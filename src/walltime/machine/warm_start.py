@@ -28,7 +28,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     inside = (submit >= begin) & (submit < end)
     if not inside.any():
         raise PolicyError(
-            f"no job of {workload.origin.name} is submitted from {begin} to {end} s after the start of the log", "empty_window"
+            f"no job of {workload.origin.name} is submitted from {begin} to {end} s of the log; use another window", "empty_window"
         )
     recorded = workload.recorded_wait
     if recorded is None or begin <= int(submit.min()):
@@ -39,10 +39,10 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     waiting = before & (start >= begin)
     lost = running & ~_fits(workload, machine, running, start)
     running &= ~lost
-    step = f"submitted from {begin} until {end}, with {running.sum()} that ran then and {waiting.sum()} that waited"
+    step = f"submitted from {begin} until {end}, with the jobs running ({running.sum()}) and waiting ({waiting.sum()}) at its begin"
     concerned, chosen = inside | running | waiting | lost, inside | running | waiting
     jobs = workload.take(concerned, step).without(
-        {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran at the begin of the window, and its partition has no room for it."}
+        {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran when the window began, but its partition has no room for it."}
     )
     running, waiting = running[chosen], waiting[chosen]
     moved = np.where(running | waiting, begin, jobs.submit)

@@ -84,16 +84,17 @@ def batch_means(
     """Return the steady-state mean with a confidence interval, from values in order of termination.
 
     `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as warm-up.
-    Batches are merged until each is ten autocorrelation times long, so that their means are nearly independent, and at most 30 remain; the
-    interval is `walltime.metrics.series_interval` of them, over five blocks of batches, as the autocorrelation time is itself uncertain. A
-    run of fewer than ten such batches is too short and has no interval, because its coverage would be far below its nominal level. A
-    `saturated` run has none either: the lower end of its interval exceeds `saturation`, or, if it is too short for one, of the interval
-    over five batches, if ten or more were requested. `least`: fewest values for an interval, as a short run may lack the long queue that
-    others have (`jobs_needed`). The lower end for positive values is not below 0. Raises WorkloadError if fewer than two batches remain.
+    Batches are merged until each is ten autocorrelation times long, so that their means are nearly independent, and at most 30 remain. The
+    interval of these means is `walltime.metrics.series_interval`, over five blocks of batches, because the autocorrelation time is itself
+    uncertain. A run of fewer than ten such batches is too short and has no interval, because the coverage would be far below nominal. A
+    `saturated` run has none either: the lower end of its interval exceeds `saturation`. If such a run is too short for an interval, the
+    interval over five batches decides, provided that ten or more were requested. `least`: fewest values for an interval, because a short
+    run may lack the long queue that others have (`jobs_needed`). For positive values, the lower end is at least 0. Raises WorkloadError if
+    fewer than two batches remain.
 
     Source: batches as in mualem01, section 3.1, whose stopping rules are in `walltime.papers.mualem01.models`; the integrated
-    autocorrelation time with the window of Sokal, in: Functional Integration, 1997, section 3 (up to five times the estimate). That a run
-    of a hundred such times is long enough is ours, from experiments with the waits of a single server (M/M/1); the experiments of
+    autocorrelation time with Sokal's window, in: Functional Integration, 1997, section 3 (up to five times the estimate). The required
+    length of a hundred such times is ours, from experiments with the waits of a single server (M/M/1); the experiments of
     `validation/coverage_selection.py` use other streams.
 
     >>> result = batch_means(np.tile([1.0, 3.0], 50_000), batch=1000)

@@ -85,7 +85,7 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
     """
     values = np.asarray(values, np.float64)
     if not len(values):
-        raise WorkloadError("a band of percentiles needs at least 1 replication", "too_few_values")
+        raise WorkloadError("a percentile band needs at least 1 replication", "too_few_values")
     below, above = np.percentile(values, [low, high])
     return Interval(float(values.mean()), float(below), float(above), f"{low:g}th to {high:g}th percentile of {len(values)} replications")
 

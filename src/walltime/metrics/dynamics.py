@@ -18,10 +18,10 @@ class Dynamics:
 
     `wild`: bool, whether backfilling the job moved the real shadow of the head to a later time. The real shadow is the time at which the
     head would start if no other job started first, given the real ends of the running jobs. `suffered`: int64, the number of wild backfills
-    while the job was the head with the reservation. `delay`: int64 s from its first real shadow, before the first backfill while it was the
-    head, to its start, for jobs that suffered; 0 for others. Both exist only under EASY. `shortest`: bool, whether no waiting job had a
-    shorter runtime when this one was chosen; `alone`: bool, whether no other job was waiting then. `sequence`: int64, the positions of the
-    jobs in the order of starts.
+    while the job was the head with the reservation. `delay`: int64, s, for jobs that suffered: the time from the real shadow before the
+    first backfill to the start; 0 for other jobs. Both exist only under EASY. `shortest`: bool, whether no waiting job had a shorter
+    runtime when the job was chosen; `alone`: bool, whether no other job was waiting then. `sequence`: int64, the positions of the jobs in
+    the order of starts.
 
     Source: tsafrir06, sections V and VI; that jobs alone in the queue count as shortest is an interpretation.
     """

@@ -14,7 +14,7 @@ LEVEL = 0.90
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
 
 SCOPES: Mapping[str, str] = {
-    "shaken copies of this log": "the same jobs with each submission moved by up to 30 s; nothing about other weeks, users or logs",
+    "shaken copies of this log": "the same jobs with each submission shifted by up to 30 s; nothing about other weeks, users or logs",
     "other seeds": "further runs made in the same way with other seeds, from one shaken log or one model",
     "these runs": "the runs that were made; nothing about further ones",
     "sampling of weeks": "the mean over many more weeks like the log's, with the same machine and users, who submit as they did",

@@ -65,7 +65,9 @@ def monthly(
     if by not in SPLITS:
         raise PolicyError(f"jobs cannot be split into months by {by!r}. Valid options: {', '.join(SPLITS)}", "unknown_column")
     if unix_start_time is None:
-        raise WorkloadError("the log does not record its start (UnixStartTime), so it has no calendar months", "unknown_start_time")
+        raise WorkloadError(
+            "the log does not record its start, so it has no calendar months; add UnixStartTime to its header", "unknown_start_time"
+        )
     submit, start, runtime, procs = (np.asarray(a, np.int64) for a in (submit, start, runtime, procs))
     if not len(submit):
         return []
@@ -100,4 +102,6 @@ def month_starts(first: int, last: int, tzinfo: tzinfo) -> list[tuple[int, int, 
         names = [divmod(a.year * 12 + a.month - 1 + k, 12) for k in range(count + 1)]
         return [(year, month + 1, round(datetime(year, month + 1, 1, tzinfo=tzinfo).timestamp())) for year, month in names]
     except (OverflowError, ValueError, OSError) as error:
-        raise WorkloadError(f"the times {first} to {last} s since 1970 are outside the calendar", "date_out_of_range") from error
+        raise WorkloadError(
+            f"the times {first} to {last} s since 1970 are outside the calendar; check UnixStartTime", "date_out_of_range"
+        ) from error

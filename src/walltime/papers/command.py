@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED = 6
 """Items that are named, at most, before they are run."""
-app = CommandGroup("paper", "Reproduce published studies: every table and figure, next to the printed numbers.")
+app = CommandGroup("paper", "Reproduce published studies: their tables and figures, next to the published numbers.")
 
 
 @app.command("list")
@@ -62,8 +62,8 @@ class Inputs:
         None, "Look for the paper's logs in this folder. Default: the folder of walltime fetch.", group=o.INPUT, metavar="FOLDER"
     )
     trace: list[Path] | None = o.field(None, "Use this log instead of the paper's logs.", group=o.INPUT, metavar="LOG")
-    generated: bool = o.field(False, "Use generated workloads of the logs' sizes, as for missing logs.", group=o.INPUT)
-    quick: bool = o.field(False, "Use a coarser grid and fewer seeds, which takes under two minutes for a paper.", group=o.RUNS)
+    generated: bool = o.field(False, "Use generated workloads of the same sizes for all logs, not only for missing ones.", group=o.INPUT)
+    quick: bool = o.field(False, "Use a coarser grid and fewer seeds, which takes less than two minutes per paper.", group=o.RUNS)
 
 
 @app.command()

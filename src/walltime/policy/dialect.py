@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from walltime.declared import DeclaredField, Field, keys_of
+from walltime.errors import PolicyError
 from walltime.policy.base import Policy
 from walltime.policy.orders import FCFS
 from walltime.specification import Family, Specification, Variant, spell
+from walltime.wording import shown
 
 Coincident = Literal["batch", "sequential", "arrivals-first", "one-by-one"]
 Expiry = Literal["pass", "silent"]
@@ -41,7 +43,7 @@ class Dialect(Specification):
     extra: Literal["all", "literal", "none"] = "all"
     """extra processors of EASY: all, counted up to the first running job that suffices, or none"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """shadow time of EASY: computed for each backfilled job, when a job has ended, or once for a head"""
+    """shadow time of EASY: computed for each backfilled job, when a job has ended or the head has changed, or once for a head"""
     ends: Literal["by", "before"] = "by"
     """backfilled jobs of EASY end by the shadow time, or before it"""
     backfill_order: Literal["order", "fcfs"] = "order"
@@ -56,6 +58,9 @@ class Dialect(Specification):
         `coincident` overrides the dialect's. Raises PolicyError for an unknown name, interpretation or value.
         """
         chosen = DIALECTS.parse(dialect)
+        if coincident is not None and coincident not in (known := get_args(Coincident)):
+            handling = f"unknown value {shown(coincident)} of coincident (simultaneous events). Valid options: {', '.join(known)}"
+            raise PolicyError(handling, "wrong_value")
         changes: dict[str, Any] = {} if coincident is None else {"coincident": coincident}
         return replace(chosen, **changes)
 

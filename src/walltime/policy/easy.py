@@ -59,13 +59,13 @@ class Easy(HeadPolicy, Backfilling):
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
     )
     extra: Literal["all", "literal", "none"] = "all"
-    """the extra processors: all that are free at the shadow time and not needed by the head; or none; or, `literal`, those counted when the
-    walk over the running jobs stops at the first job that suffices. This walk takes the latest start first among equal expected ends"""
+    """the extra processors: `all` that are free at the shadow time and not needed by the head; `none`; or, `literal`, those counted when a
+    search through the running jobs stops at the first job that suffices. It goes by expected end, and among equal ends by latest start"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """when shadow time and extra processors are computed: before each backfilled job; once for each head; or only when a job has ended or
-    the head has changed. In the last case backfilled jobs may use the same extra processors twice and delay the head"""
+    """when shadow time and extra processors are computed: `afresh`, before each backfilled job; `once`, for each head; `kept`, when a job
+    has ended or the head has changed. With `kept`, backfilled jobs may use the same extra processors twice and delay the head"""
     ends: Literal["by", "before"] = "by"
-    """a job that uses no extra processors must be expected to end by the shadow time, or before it"""
+    """a backfilled job that uses no extra processors must be expected to end `by` the shadow time, or `before` it"""
     arrivals: Literal["all", "fitting"] = "all"
     """which arrivals trigger a pass; `fitting`: with predictions and in queue order, only jobs that fit into the free processors, which
     matters only after a silent expiry has moved the shadow time"""

@@ -169,10 +169,10 @@ class MultiQueue(Backfilling):
 class Slack(Policy):
     """Slack-like backfilling: every job has a reservation on arrival, and later jobs may delay it by its slack.
 
-    The slack is `factor` times the mean wait of the `recent` jobs that started last, at least 1 s. An arriving job takes the first place in
-    the line of waiting jobs that delays no job behind it too much; at the end of the line it delays none. All jobs behind it are planned
-    again in the order of the line: none may move past its first reservation plus slack, or at all if it is past that already. Every event
-    recomputes the reservations in this order. With exact estimates and a factor of 0 it is conservative backfilling.
+    The slack is `factor` times the mean wait of the `recent` latest starts, at least 1 s. The waiting jobs have an order. An arriving job
+    is inserted at the first position at which it delays no job behind it too much; at the end it delays none. All jobs behind it are then
+    planned again in this order: none may be moved past its first reservation plus slack, or moved back at all if it is already past that
+    time. Every event recomputes the reservations in this order. With exact estimates and a factor of 0, this is conservative backfilling.
 
     Source: the idea of Talby and Feitelson, IPPS 1999. Their slack depends on priorities, and they compare schedules by a cost function;
     formula, factor and the number of recent jobs are assumptions here.
@@ -183,7 +183,7 @@ class Slack(Policy):
     reservations = Reservations("all", kept=True)
     on_pools = Support("", "the policy has a single queue, without partitions and limits")
     factor: Annotated[float, Field(least=0)] = 1.0
-    """slack over the mean wait of the `recent` jobs, which counts as at least 1 s"""
+    """ratio of the slack to the mean wait of the `recent` jobs, which counts as at least 1 s"""
     recent: Annotated[int, Field(least=1, most=1_000_000)] = 100
     """number of latest starts whose waits count"""
 
@@ -191,8 +191,8 @@ class Slack(Policy):
     def promises(self) -> Mapping[str, str]:
         """Every job starts where it is planned; arriving jobs delay no job beyond its slack."""
         return {
-            "reserved_start_missed": "jobs are planned in the order of the line, each at its earliest place; jobs planned for now start",
-            "out_of_turn": "no other job starts. An arriving job takes the first place in the line that plans no job behind it later "
+            "reserved_start_missed": "waiting jobs are planned in their order, each at its earliest place; jobs planned for now start",
+            "out_of_turn": "no other job starts. An arriving job is inserted at the first position that plans no job behind it later "
             "than both now and first reservation + slack; slack = factor x mean wait of the recent starts, at least factor seconds",
             "reserved_start_differs": "a job's first reservation is its planned start on arrival",
             **KINDS,

@@ -39,7 +39,7 @@ Name = Annotated[str, Field(inside=True)]
 Starvation = Annotated[int | None, Field(least=0, meaning="jobs that have waited longer than this, s, come first")]
 Limit = Annotated[
     float | None,
-    Field(least=0, meaning="the same as a share of the longest wait so far; with both options, the wait must exceed both bounds"),
+    Field(least=0, meaning="like `starvation`, as a share of the longest wait so far; with both options, a wait must exceed both bounds"),
 ]
 
 
@@ -154,7 +154,9 @@ class ScoredOrder(Order):
             parameters = inspect.signature(self.scoring).parameters
             names = tuple(name for name, one in parameters.items() if one.default is one.empty)
         except (ValueError, TypeError):
-            raise PolicyError(f"the order {self.name!r} is not a Python function with inspectable parameters", "opaque_order") from None
+            raise PolicyError(
+                f"the order {self.name!r} is not a Python function whose parameters can be inspected; define it with def", "opaque_order"
+            ) from None
         unknown = [n for n in names if n not in ARGUMENTS and n not in HISTORY]
         if unknown or not names:
             fault = f"has unknown parameters: {', '.join(unknown)}" if unknown else "has no parameters"

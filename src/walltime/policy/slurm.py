@@ -237,9 +237,9 @@ class Slurm(Policy):
     preempt_youngest_first: Annotated[bool | None, _parameter(False, "flag", "youngest")] = None
     """the latest starts are preempted first, instead of the lowest priorities and fewest nodes"""
     preempt_reorder_count: Annotated[int | None, _parameter(1, "number", "reorders")] = None
-    """how often the jobs to be preempted are reordered, so that fewer of them are needed"""
+    """how often the jobs to be preempted are reordered, so that fewer jobs are preempted"""
     preempt_strict_order: Annotated[bool | None, _parameter(False, "flag", "strict")] = None
-    """that order only moves the last of them to the front"""
+    """reordering moves only the last of these jobs to the front"""
 
     def settings(self, machine: Mapping[str, str] | None = None) -> SlurmSettings:
         """Return all parameters, from this policy, the machine's table `[slurm]`, or the defaults, with notes for the user."""

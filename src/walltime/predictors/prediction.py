@@ -51,14 +51,14 @@ def _belief(bits: str, meaning: str = "") -> Variant:
 
 BELIEFS = Family(
     Belief,
-    "belief",
+    "use of predictions",
     {
         "regular": _belief("111", "Predictions are used everywhere."),
         "selective": _belief("110", "User estimates are used for running jobs."),
         "none": _belief("000", "User estimates are used everywhere."),
     },
     lambda text: (_belief(text), "") if len(text) == 3 and set(text) <= {"0", "1"} else None,
-    "three bits such as 101: queue order, own length of a waiting job, running jobs",
+    "three bits such as 101, for the queue order, the job to start and running jobs",
 )
 """Where predictions are used, by name."""
 
@@ -166,9 +166,7 @@ class Prediction(Specification):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.history == "log" and self.predictor.again:
-            raise PolicyError(
-                "waiting jobs can be predicted again with history=simulation only, not with history=log", "conflicting_options"
-            )
+            raise PolicyError("history=log does not support new predictions of waiting jobs; use history=simulation", "conflicting_options")
 
     @classmethod
     def of(cls, given: Prediction | Predictor | str | None) -> Prediction | None:

@@ -30,7 +30,7 @@ class Quantile(KeyPredictor):
     last: Annotated[int, Field(least=0)] = 0
     """number of the last similar jobs that count; 0 for all"""
     min_jobs: Annotated[int, Field(least=1)] = 5
-    """with fewer such jobs the request is used"""
+    """with fewer similar jobs, the request is used"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -46,7 +46,7 @@ class Tang13(KeyPredictor):
     threshold: Annotated[float, Field(least=0, most=1)] = 0.0
     """lower bound of the percentile"""
     min_jobs: Annotated[int, Field(least=1)] = 10
-    """with fewer such jobs the request is used"""
+    """with fewer similar jobs, the request is used"""
     rank: Literal["nearest", "cobalt"] = "nearest"
     """the ceil(p k)-th smallest of k values, or, as in Cobalt, the value at index int(p k), counted from 0"""
     refresh: Annotated[int, Field(least=1)] = 1

@@ -46,7 +46,7 @@ def clean(
     out: Annotated[Path | None, o.out("the remaining jobs", *o.LOGS)] = None,
     output: PageOutput,
 ) -> None:
-    """Remove jobs from a log, cut, scale or shake it, show what changed, and write the new log."""
+    """Filter the jobs of a log, scale its load or shift its submissions, show what changed, and write the new log."""
     from walltime.logs.convert import write_workload
     from walltime.workload.cleaning import CleaningReport, find_flurries, published_filters
     from walltime.workload.cleaning import clean as remove_jobs
@@ -62,7 +62,7 @@ def clean(
     report = CleaningReport(cleaned.removed, before, after)
     if out is not None:
         write_workload(out, after, extra_header=[f"; Note: {step}" for step in after.origin.steps])
-    blocks, stay = list(_blocks(report, bursts)), f"{len(after):,} of the {len(before):,} jobs stay."
+    blocks, stay = list(_blocks(report, bursts)), f"{len(after):,} of the {len(before):,} jobs remain."
     output.write_blocks("a changed log", before.origin.name, [stay], blocks, after)
     output.show(_record(trace, report, bursts, out), blocks, log=out)
 
@@ -71,7 +71,7 @@ def _check_call(context: typer.Context) -> None:
     """Reject options that would have no effect."""
     source = context.get_parameter_source("scale_by")
     if source is not None and source.name == "COMMANDLINE" and not context.params["load"]:
-        raise PolicyError("--scale-by has no effect without --load; give both or neither")
+        raise PolicyError("--scale-by needs --load; add --load N, or leave --scale-by out")
 
 
 def _record(trace: Path, report: CleaningReport, bursts: list[Flurry], out: Path | None) -> dict[str, Any]:

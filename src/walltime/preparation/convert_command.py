@@ -28,11 +28,11 @@ class FileOptions:
 @manual(
     "guides/cluster-logs",
     ("Convert a cluster's accounting records to the Standard Workload Format.", "convert jobs.txt.gz --out log.swf.gz"),
-    ("Replace the names of users and accounts by numbers.", "convert jobs.txt.gz --anonymise @key.txt --out public.swf.gz"),
+    ("Replace the names of users and accounts with numbers.", "convert jobs.txt.gz --anonymise @key.txt --out public.swf.gz"),
 )
 def convert(
     trace: o.TraceArgument,
-    written: Annotated[Path | None, o.argument("The written log; another way to give --out.", "OUT", callback=o.writable(*o.LOGS))] = None,
+    written: Annotated[Path | None, o.argument("The file to write; the same as --out.", "OUT", callback=o.writable(*o.LOGS))] = None,
     *,
     out: Annotated[Path | None, o.out("the log", *o.LOGS)] = None,
     how: FileOptions,

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 @manual(
     "guides/get-logs",
     ("List the logs and data sets that can be downloaded.", "fetch"),
-    ("Download a log; from then on its name stands for the file.", "fetch KTH-SP2"),
+    ("Download a log; all commands then accept its name.", "fetch KTH-SP2"),
 )
 def fetch(
     name: Annotated[str | None, o.argument("The log or data set to download; without it, list all.", "NAME")] = None,
     files: Annotated[
         list[str] | None,
-        o.argument("The files of a data set to download, with * for any text; without them, list its files.", "FILE"),
+        o.argument("The files of a data set to download; * matches any text. Without this argument, list the files.", "FILE"),
     ] = None,
     *,
     verbose: o.VerboseOption = False,
@@ -37,7 +37,7 @@ def fetch(
 ) -> None:
     """Download a log of the Parallel Workloads Archive, or files of another data set, and check them.
 
-    Afterwards the name of the log stands for its file in all commands.
+    All commands then accept the name of the log in place of a file name.
     """
     from walltime.logs import read_log
     from walltime.logs.catalogue import ACKNOWLEDGE
@@ -50,7 +50,7 @@ def fetch(
         _data_set(name, known[name], files or [], output)
         return
     if files:
-        raise PolicyError(f"{name} is a single file; only data sets take names of files: {', '.join(known)}")
+        raise PolicyError(f"{name} is a single file; only data sets accept names of files: {', '.join(known)}")
     fetched = download(name, progress=_progress if sys.stderr.isatty() else None)
     thanks = read_log(fetched.path, skip_bad_lines=True).header.get("Acknowledge", ())
     names = ("name", "path", "sha256", "verified", "procs")

@@ -33,8 +33,8 @@ class ModelOptions:
     seed: int = o.field(0, "Set the seed of all random draws.", group=o.RUNS)
     estimates: str | None = o.field(
         None,
-        "Draw the users' requests by this model of estimates: double, f:4, tsafrir05, ...; walltime list estimates shows all. Default: "
-        "the runtimes.",
+        "Draw the users' requests from this estimate model: double, f:4, tsafrir05, ...; walltime list estimates shows all. "
+        "Default: requests equal to the runtimes.",
         group=o.INPUT,
     )
     users: int | None = o.field(
@@ -65,7 +65,7 @@ def generate(
     size: o.SizeOption = "",
     output: Output,
 ) -> None:
-    """Generate a log by a published workload model, and write it as SWF, Parquet or CSV."""
+    """Generate a log from a published workload model, and write it as SWF, Parquet or CSV."""
     from walltime.estimates import parse_estimates
     from walltime.logs.convert import write_workload
     from walltime.workload.models import parse_model

@@ -39,9 +39,9 @@ def info(
 ) -> None:
     """Show what is in a log: machine, period, load, jobs, and data quality.
 
-    Lines that cannot be read are skipped, counted and listed; other commands stop at the first one, unless with --skip-bad-lines.
-    If the columns of a table are not recognised, or doubtful, they are shown with their first values before the error. With --machine, the
-    offered load of each partition, pool and resource is shown.
+    Lines that cannot be read are skipped, counted and listed; other commands stop at the first such line unless --skip-bad-lines is given.
+    If the columns of a table are not recognised, or are ambiguous, they are shown with their first values before the error. With --machine,
+    the offered load of each partition, pool and resource is shown.
     """
     from walltime.errors import LogError
     from walltime.logs.formats import columns_of
@@ -139,7 +139,7 @@ def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
         return counted(procs, "processor")
     basis = "the widest job"
     if estimate["seconds"] is not None:
-        basis = f"the most that were busy at once, for {human_time(estimate['seconds'])} in total"
+        basis = f"the largest number busy at once, for {human_time(estimate['seconds'])} in total"
     if estimate["nodes"] is not None:
         basis += f"; {counted(estimate['nodes'], 'node')}, for {human_time(estimate['nodes_seconds'])}"
     return f"{counted(procs, 'processor')}, estimated ({basis}); confirm or correct it with --procs {procs}"

@@ -21,7 +21,7 @@ def mapping(
     out: Annotated[Path | None, o.out("the mapping", ".toml")] = None,
     output: Output,
 ) -> None:
-    """Recognise the columns of a table of jobs, and write them as a mapping that you can correct."""
+    """Recognise the columns of a job table, and write a mapping file that you can correct."""
     if trace is None:
         _list(output)
         return

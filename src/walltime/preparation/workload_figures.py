@@ -29,11 +29,12 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
     workloads, or for one with fewer than two jobs.
     """
     if not workloads:
-        raise WorkloadError("no workload to draw; give at least one", "no_workload")
+        raise WorkloadError("no workload to draw; pass at least one", "no_workload")
     for workload in workloads:
         if len(workload) < 2:
             raise WorkloadError(
-                f"{workload.origin.name} has {counted(len(workload), 'job')}, too few to draw distributions", "too_few_jobs"
+                f"{workload.origin.name} has {counted(len(workload), 'job')}, too few to draw distributions; use a longer log",
+                "too_few_jobs",
             )
     labels = list(names) if names is not None else [w.origin.name for w in workloads]
     with style():

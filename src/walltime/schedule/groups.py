@@ -142,7 +142,10 @@ def check_same_jobs(first: Workload, other: Workload) -> None:
     if other is first:
         return
     if len(other) != len(first) or (other.job_id != first.job_id).any() or (other.submit != first.submit).any():
-        raise WorkloadError(f"the schedules of {first.origin.name} and {other.origin.name} have different jobs", "other_jobs")
+        raise WorkloadError(
+            f"the schedules of {first.origin.name} and {other.origin.name} have different jobs; use schedules of the same jobs",
+            "other_jobs",
+        )
 
 
 def _times(text: str) -> tuple[int, ...]:

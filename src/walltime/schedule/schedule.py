@@ -299,10 +299,10 @@ class Schedule:
         rows, said = self.rows(), []
         total = max(float((rows["procs"] * (rows["end"] - rows["start"])).sum()), 1.0)
         for cause, found in self.interruptions().items():
-            jobs = f"{found['jobs']:,} of {len(self):,} jobs, {counted(int(found['runs']), 'run')}"
+            jobs = f"{found['jobs']:,} of {len(self):,} jobs ({counted(int(found['runs']), 'run')})"
             share = human_percent(100 * found["lost_procseconds"] / total)
             what = f"{self.title} preempts {jobs}" if cause == "preemption" else f"Under {self.title}, failures of nodes end {jobs}"
-            said.append(f"{what}: {share} of the processor time is lost.")
+            said.append(f"{what}; {share} of the processor time is lost.")
         if separate := self.workload.origin.noticed.get("requeued", 0):
             said.append(f"The log's {counted(separate, 'run')} of requeued jobs count as separate jobs; --join-runs joins them.")
         return said

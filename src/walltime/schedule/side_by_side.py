@@ -60,7 +60,7 @@ class Comparison:
 
 
 def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
-    """Compare schedules of one workload: their averages, and their differences to the first.
+    """Compare schedules of one workload: their averages, and their differences from the first.
 
     `trim`: as in `Schedule.summary`. The result's `table()` has a row for each schedule, `difference("mean_wait")` the changes in percent,
     and `gains()` the jobs and users that gain or lose. Raises WorkloadError without schedules, for another object, or if the jobs differ.

@@ -136,7 +136,7 @@ def compiled(predictor: Predictor, jobs: Jobs) -> CompiledPredictor:
     check_columns(predictor, jobs.workload)
     lowered = predictor.compiled(jobs)
     if lowered is None:
-        raise PolicyError(f"the predictor {predictor.label} is plain Python, which needs the reference engine")
+        raise PolicyError(f"the predictor {predictor.label} is plain Python, which only the reference engine supports; use engine='auto'")
     return lowered
 
 

@@ -50,7 +50,7 @@ def held_out(workload: Workload, share: float) -> Array:
     [False, False, False, True]
     """
     if not 0 < share <= 1:
-        raise PolicyError(f"the held-out share of the log must be over 0 and at most 1, not {share!r}", "number_out_of_range")
+        raise PolicyError(f"the held-out share of the log must be above 0 and at most 1, not {share!r}", "number_out_of_range")
     if not len(workload):
         raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
     since = workload.submit[min(int((1 - share) * len(workload)), len(workload) - 1)]

@@ -112,7 +112,7 @@ def _check_seeds(seeds: object) -> list[int]:
         raise PolicyError(f"seeds must be a sequence of whole numbers, such as {example}, not {shown(seeds)}", "wrong_type")
     listed = list(seeds)
     if not listed:
-        raise PolicyError("replications need at least one seed", "number_out_of_range")
+        raise PolicyError("replications need at least one seed, as in range(5)", "number_out_of_range")
     for fault in filter(None, map(seed_fault, listed)):
         raise PolicyError(fault, "wrong_type")
     return listed

@@ -109,7 +109,7 @@ class Variation:
     def apply(self, workload: Workload, seed: int) -> Workload:
         """Apply everything except shaking: first filters, then the part of the log, then the load."""
         if self.scale_by != "interarrival" and self.load is None:
-            raise PolicyError("scale_by needs a load to scale to; give both")
+            raise PolicyError("scale_by needs a load to scale to; add load, or leave scale_by out")
         if self.remove:
             workload = clean(workload, self.remove).after
         if self.window is not None:

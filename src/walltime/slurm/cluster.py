@@ -171,7 +171,7 @@ class _ClusterBuilder:
             else:
                 before.append(text)
         if before:
-            self.note(f"Applied before jobs entered the log: {'; '.join(before)}.")
+            self.note(f"Applied by Slurm at submission, so the log already reflects it: {'; '.join(before)}.")
 
     def _mixed(self, of_node: Mapping[str, frozenset[str]], most: int | None = None) -> dict[str, int]:
         """Return 0 for each partition whose nodes differ in these values, or have more than `most` of them."""
@@ -259,7 +259,7 @@ class _ClusterBuilder:
         gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and not _UNAVAILABLE.isdisjoint(_states(node))}
         if gone:
             down = _count(len(gone), "node", "is", "are")
-            self.note(f"{down} down or drained: missing from the beginning of the log; remove the outages if they were up then.")
+            self.note(f"{down} down or drained, and missing from the start of the log; remove the outages if the nodes were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self._reserved(True):
@@ -271,7 +271,7 @@ class _ClusterBuilder:
             for other_begin, other_end, others in seen:
                 if other_begin < end and begin < other_end and nodes & others:
                     both = _count(len(nodes & others), "node", "is", "are")
-                    self.note(f"{both} in the maintenance {sanitize(name)} and in an overlapping one; only the other one counts.")
+                    self.note(f"{both} in the maintenance {sanitize(name)} and in an overlapping one; only the latter counts.")
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)

@@ -109,7 +109,7 @@ def _largest(limits: Sequence[Minutes]) -> Minutes:
 def read_configuration(records: ClusterRecords) -> Configuration:
     """Return the configuration in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
     if "SchedulerType" not in records.settings or not records.partitions or "reservations" not in records.known:
-        raise SlurmError("scontrol show: the settings, partitions or reservations are missing in its output", "unknown_output")
+        raise SlurmError("scontrol show: its output lacks settings, partitions or reservations; check the command", "unknown_output")
     partitions = {
         name: Partition(frozenset(expand(record.get("Nodes", ""))), minutes_of(record["MaxTime"]), known(record.get("QoS", "")))
         for name, record in records.partitions.items()
@@ -164,7 +164,7 @@ USED = ("GrpTRESMins", "GrpWall")
 def read_limits(records: ClusterRecords) -> Limits:
     """Return the limits in the tables of sacctmgr; raises SlurmError if they are incomplete or unreadable."""
     if not {"associations", "qos"} <= records.known:
-        raise SlurmError("sacctmgr show: the associations or the qualities of service are missing in its output")
+        raise SlurmError("sacctmgr show: its output lacks associations or qualities of service; check the command")
     associations, qos = records.associations, records.qos
     accounts, users = [row for row in associations if not row["User"]], [row for row in associations if row["User"]]
     parents = {row["Account"]: row["ParentName"] for row in accounts}

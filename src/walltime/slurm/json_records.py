@@ -39,7 +39,7 @@ def json_records(text: str, where: str) -> dict[str, list[Record]]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: not valid JSON ({type(error).__name__}); print it again") from error
+        raise LogError(f"{where}: not valid JSON; print it again") from error
     if isinstance(document, list):
         document = {_kind_of(document): document}
     lists = {kind: document[kind] for kind in _READERS if isinstance(document, dict) and isinstance(document.get(kind), list)}

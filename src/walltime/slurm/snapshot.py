@@ -185,7 +185,7 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
     queues = [(where, queue) for where, _, queue in found if queue is not None]
     others = [(where, text) for where, text, queue in found if queue is None]
     if len(queues) > 1:
-        raise LogError(f"{queues[1][0]}: a second output of squeue; give one")
+        raise LogError(f"{queues[1][0]}: this is a second output of squeue; give only one")
     if not queues:
         raise LogError("no file has the output of squeue --json; see docs/guides/start-times.md")
     if not others:
@@ -209,9 +209,9 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
         counts["repeated"] = len(listed) - len(jobs)
     if time is None:  # a waiting job may become eligible in the future
         time = max((max(job.submit or 0, job.start or 0, 0 if job.state == WAITING else job.eligible or 0) for job in jobs), default=0)
-        notes.append("The files do not record when they were printed: the latest time of a job is used.")
+        notes.append("The files do not record when they were saved: the latest time of a job is used.")
     if time <= 0:
-        raise LogError("the files do not record when they were printed; give the time")
+        raise LogError("the files do not record when they were saved; give the time")
     placed = tuple(_placed(jobs, cluster, notes))
     return Snapshot(time, cluster.machine, placed, dict(counts), tuple(notes), str(zone), version).checked()
 
@@ -222,7 +222,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: not a snapshot ({type(error).__name__}); make one with walltime slurm snapshot") from error
+        raise LogError(f"{where}: not a snapshot (not valid JSON); make one with walltime slurm snapshot") from error
     if not isinstance(document, dict) or document.get("kind") != KIND:
         raise LogError(f"{where}: not a snapshot; make one with walltime slurm snapshot", "not_a_snapshot")
     if document.get("version") != VERSION:

@@ -15,7 +15,7 @@ from walltime.workload import MISSING, Workload
 RUNNING, WAITING = "running", "waiting"
 
 NEVER_RULES = {
-    "over_time_limit": "The time limit is over the longest time that its partition or quality of service allows.",
+    "over_time_limit": "The time limit exceeds the longest time that its partition or quality of service allows.",
     "over_node_gpus": "It needs more GPUs on one node than any node of its partition has.",
     "over_node_memory": "It needs more memory on one node than any node of its partition has.",
     "over_partition": "It needs more than its whole partition has.",

@@ -22,7 +22,8 @@ class Runs:
     )
     metric: str = o.field(
         "mean_bounded_slowdown",
-        "Minimise this metric: mean_wait, p90_wait, mean_bounded_slowdown, ...: a wait, response or slowdown of walltime list metrics.",
+        "Minimise this wait, response or slowdown metric: mean_wait, p90_wait, mean_bounded_slowdown, ...; walltime list metrics "
+        "shows all.",
         group=o.RUNS,
     )
     seed: o.SeedOption = 0
@@ -36,8 +37,8 @@ class FitOptions:
     score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
     features: str | None = o.field(
         None,
-        "Use these features in the score, as in wait/area: wait, believed (the planned runtime), procs or area; for linear also "
-        "log-wait, ... Default: those of the kind of score.",
+        "Use these features in the score, separated by slashes as in wait/area: wait, believed (the planned runtime), procs or "
+        "area; for a linear score also log-wait, ... Default: depends on --score.",
         group=o.SCHEDULER,
     )
     where: str = o.field("order", "Fit the queue order (order) or the backfill order (backfill-order).", group=o.SCHEDULER, advanced=True)
@@ -45,7 +46,7 @@ class FitOptions:
     margin: int = o.field(
         7, "Simulate N more days before and after each window, without measuring them.", group=o.RUNS, advanced=True, min=0
     )
-    test_share: float = o.field(0.5, "Hold out this last share of the log, above 0 and below 1, for the test.", group=o.RUNS)
+    test_share: float = o.field(0.5, "Hold out this final share of the log, above 0 and below 1, for the test.", group=o.RUNS)
     max_windows: int = o.field(6, "Train on at most N windows.", group=o.RUNS, advanced=True, min=2)
     copies: int = o.field(2, "Simulate N copies of each window, the original included.", group=o.RUNS, advanced=True, min=1)
     shake: o.CopyShakeOption = 60
@@ -94,7 +95,7 @@ class SearchOptions:
 
     budget: o.BudgetOption = 1500
     test_share: float = o.field(
-        0.4, "Hold out this last share of each log, above 0 and below 1, for the choice among the best orders.", group=o.RUNS
+        0.4, "Hold out this final share of each log, above 0 and below 1, for the choice among the best orders.", group=o.RUNS
     )
     copies: int | None = o.field(
         None, "Simulate N copies of each log, the original included. Default: 2.", group=o.RUNS, advanced=True, min=1
@@ -112,8 +113,8 @@ class SearchOptions:
     )
     predictions_for: str | None = o.field(
         None,
-        "Use predictions everywhere (regular), for all but running jobs (selective), or where a bit of three is 1: for the queue order, "
-        "for the length of the job to start, and for running jobs. Default: 100, for the order only.",
+        "Use predictions everywhere (regular), except for running jobs (selective), or as three bits select: for the queue order, "
+        "for the job to start, and for running jobs. Default: 100, for the order only.",
         "--predictions-for",
         group=o.SCHEDULER,
         advanced=True,
@@ -126,7 +127,7 @@ class SearchOptions:
 @manual(
     "guides/tuning",
     ("Search for an order on several logs.", "search KTH-SP2 SDSC-SP2 --budget 500 --out order.toml"),
-    ("Search with orders of predicted runtimes.", "search KTH-SP2 SDSC-SP2 --predictor tsafrir07 --out order.toml"),
+    ("Search for an order that uses predicted runtimes.", "search KTH-SP2 SDSC-SP2 --predictor tsafrir07 --out order.toml"),
 )
 def search(
     traces: Annotated[list[Path], o.argument("The job logs.", "LOG...")],
@@ -138,7 +139,7 @@ def search(
     out: Annotated[Path | None, o.out("the best orders", ".toml")] = None,
     output: PageOutput,
 ) -> None:
-    """Search for a queue order that is good on many logs."""
+    """Search for a queue order that performs well on many logs."""
     logs = [stretch.alone(reading.load(trace)[0]) for trace in traces]
     from walltime.tuning.formula_search import CHOOSING, search_orders
     from walltime.tuning.order_file import write_order_file

@@ -42,7 +42,7 @@ class Candidate:
 
 
 CAVEATS = (
-    "The intervals cover the sampling of windows of one machine's log, in blocks of neighbours; other machines may not benefit.",
+    "The intervals cover the sampling of windows of one machine's log, in blocks of neighbouring windows; other machines may not benefit.",
     "The fitted order and the best simple one were chosen on the training windows, so the test is fair to them. The other orders are "
     "sorted by the test itself: the first of them is partly lucky (selection bias).",
     "Users might submit different jobs under another order; the simulated jobs are the log's.",
@@ -99,7 +99,7 @@ class Tuning:
         ]
         before, after = (round(wait / DAY, 1) for wait in self.longest_wait)
         if after > before:
-            sentences.append(f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: single jobs may lose.")
+            sentences.append(f"The longest wait in these windows grows from {before:.1f} to {after:.1f} days: individual jobs may lose.")
         return tuple(sentences)
 
     @property
@@ -284,7 +284,7 @@ def split(workload: Workload, days: int, warm: int, share: float, most: int) -> 
     late = windows(workload, days * DAY, warm * DAY, cut + warm * DAY)
     if len(early) < 2 or len(late) < 2:
         counts = f"{len(early)} training and {len(late)} test windows of {days} days with at least 20 jobs"
-        raise WorkloadError(f"{workload.origin.name} has {counts}; use fewer days to get 2 of each", "too_few_windows")
+        raise WorkloadError(f"{workload.origin.name} has {counts}; use shorter windows to get 2 of each", "too_few_windows")
     chosen = np.unique(np.linspace(0, len(early) - 1, min(most, len(early))).round().astype(int))
     return [early[k] for k in chosen], late
 

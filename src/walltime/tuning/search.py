@@ -73,7 +73,7 @@ def import_cma() -> Any:
             warnings.simplefilter("ignore")
             import cma
     except ImportError:
-        raise PolicyError("the optimiser cma needs the package cma (pip install 'walltime[tune]'); or use random") from None
+        raise PolicyError("the optimiser cma needs the package cma; run pip install 'walltime[tune]', or use random") from None
     return cma
 
 

@@ -36,7 +36,7 @@ class Span:
         group=o.JOBS,
         metavar="BEGIN:END",
     )
-    week: bool = o.field(False, "Report on the last whole week, Monday to Sunday in the time zone of the site.", group=o.JOBS)
+    week: bool = o.field(False, "Report on the last whole week, Monday to Sunday in the site's time zone.", group=o.JOBS)
     store: Path | None = o.field(
         None,
         "Keep the numbers of each week in this folder, so that trends reach further back than the log.",
@@ -46,7 +46,7 @@ class Span:
     verbose: o.VerboseOption = False
     timer: bool = o.field(
         False,
-        "Print a systemd timer and a line for cron that write the report every Monday with the other options, and exit.",
+        "Print a systemd timer and a crontab line that write this report every Monday with the other options given, and exit.",
         "--print-timer",
         advanced=True,
     )
@@ -66,7 +66,7 @@ def report(
     page: o.ReportOption = None,
     output: Output,
 ) -> None:
-    """Report on last week: waits by group, use, causes of waiting, lost hours, and what changed."""
+    """Report on a week: waits by group, utilization, causes of waiting, lost hours, and changes since earlier weeks."""
     from walltime.provenance import version
     from walltime.report.html import write_page
     from walltime.weekly_report.page import period_page, period_record, period_tables

@@ -54,7 +54,8 @@ def period_answer(numbers: Period) -> str:
     lost = n.lost_hours / max(n.used_hours, 1e-9)
     if lost >= 0.005:
         known = {"failed": n.failed_hours, "reached their limit": n.limit_hours}
-        sentence += f", {_share(lost)} of it by jobs that {' or '.join(word for word, value in known.items() if math.isfinite(value))}"
+        which = " or ".join(word for word, value in known.items() if math.isfinite(value))
+        sentence += f". Jobs that {which} account for {_share(lost)} of this use"
     change, large = unusual(n.mean_wait, [one.mean_wait for one in numbers.before])
     if not math.isfinite(change):
         return f"{sentence}."
@@ -244,9 +245,9 @@ def causes_table(numbers: Period) -> Table:
         shares = [row[cause] / row["hours"] for cause in shown]
         rows.append([row["group"], hours_cell(row["hours"]), *(Cell(_share(share), value=share) for share in shares)])
     remark = (
-        "Resources such as processors: the nodes that the job may use had less free than it requested. Jobs ahead: enough was free, but an "
-        "earlier job lacked resources; priority: a later job with a higher recorded priority did. Limits, reservations and closed hours: "
-        "those of the machine file. Not known: other waits, such as for room on single nodes, which is not recorded."
+        "Resources such as processors: less was free on the nodes that the job may use than it requested. Jobs ahead: enough was free, "
+        "but an earlier job lacked resources; priority: a later job with a higher recorded priority did. Limits, reservations and closed "
+        "hours: those of the machine file. Not known: other waits, such as for room on single nodes, which is not recorded."
     )
     return Table(["", "hours waited", *shown.values()], rows, "Causes of waiting, share of the hours", remark)
 
@@ -286,7 +287,7 @@ def _length(n: PeriodNumbers) -> str:
 def _chance(numbers: Period) -> str:
     unit, earlier = _length(numbers.numbers), len(numbers.before)
     if earlier < 9:
-        return f"Detecting unusual changes takes nine earlier {unit}s; the log has {earlier}."
+        return f"Detecting unusual changes requires at least nine earlier {unit}s; the log has {earlier}."
     return (
         f"Unusual: larger than {100 * USUAL:.0f} % of the {earlier - 1:,} earlier changes from one {unit} to the next. By construction, "
         "about 1 in 10 ordinary changes is marked unusual."
@@ -307,8 +308,8 @@ def _caveats(numbers: Period) -> list[str]:
         sentences.append(f"The log records no {' and no '.join(unknown)}, so the hours of such jobs are unknown ({UNDEFINED}).")
     if waiting := numbers.numbers.waiting_at_end:
         sentences.append(
-            f"{counted(waiting, 'job')} still waited at the end; a wait counts in the period in which the job starts. Most logs lack jobs "
-            "that never started."
+            f"Still waiting at the end: {counted(waiting, 'job')}. A wait is counted in the period in which its job starts; most logs "
+            "lack jobs that never started."
         )
     if numbers.numbers.utilization > 1 or int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
         sentences.append("Jobs used more processors than the machine has; give its true size with --procs.")

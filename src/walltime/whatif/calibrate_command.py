@@ -36,7 +36,7 @@ class Moments:
 @manual(
     "guides/calibrate",
     ("Compare a simulation of the site's policy with the recorded waits.", "calibrate jobs.txt.gz --machine machine.toml"),
-    ("Keep the calibration for walltime what-if.", "calibrate jobs.txt.gz --machine machine.toml --out calibration.json"),
+    ("Save the calibration for walltime what-if.", "calibrate jobs.txt.gz --machine machine.toml --out calibration.json"),
 )
 def calibrate(
     trace: o.TraceArgument,
@@ -51,20 +51,20 @@ def calibrate(
 ) -> None:
     """Simulate a site's own policy, compare it with the recorded waits, and estimate the calibration error.
 
-    With --starts, the command predicts when waiting jobs start, from what was known at moments of the log, and reports how many jobs
-    started within their prediction intervals.
+    With --starts, the command instead takes random moments of the log, predicts from the data known at each of them when the waiting jobs
+    will start, and reports how many started within their prediction intervals.
     """
     if drawn.starts:
         if out is not None:
-            raise PolicyError("--out writes the calibration for walltime what-if, which --starts does not make; use --json")
+            raise PolicyError("--starts makes no calibration that --out could write; use --json")
         if site.hindsight:
-            raise PolicyError("--hindsight is not for --starts: a start time is predicted from what was known then")
+            raise PolicyError("--hindsight cannot be combined with --starts, which uses only what was known then; leave one out")
         machine = machine_in(site.machine_file)
         workload = part.alone(reading.load(trace, machine)[0])
         part_of("calibrate --starts").calibrate_starts_command(workload, machine, site.policy, vars(drawn), output)
         return
     if drawn.predictor is not None:
-        raise PolicyError("--predictor is for --starts; the scheduler's own predictor is an option of --policy: easy:predictor=tsafrir07")
+        raise PolicyError("--predictor needs --starts; for the scheduler's own predictor, use --policy easy:predictor=tsafrir07")
     from walltime.inference.step_agreement import record_note
     from walltime.simulation.specification import parse_scheduler
     from walltime.whatif import calibrate as run

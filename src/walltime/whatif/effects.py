@@ -355,8 +355,8 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
     if other_users is not None and difference.difference * other_users.difference < 0:
         why.append(f"the sign changes under the other assumption on users ({signed(other_users.difference)})")
     if difference.copies and not abs(difference.difference) > difference.scatter:  # which may be nan
-        known = f"small shifts of the submissions change it by ±{human_time(difference.scatter)} ({SHOWN_LEVEL})"
-        why.append(f"it may be chance: {known if np.isfinite(difference.scatter) else 'small shifts of the submissions were not tried'}")
+        known = f"small shifts of the submissions change it by ±{human_time(difference.scatter)}, {SHOWN_LEVEL}"
+        why.append(f"it may be chance ({known if np.isfinite(difference.scatter) else 'small shifts of the submissions were not tried'})")
     if difference.others and not (difference.other_low > 0 or difference.other_high < 0):
         ends = f"from {signed(difference.other_low)} to {signed(difference.other_high)}"
         why.append(f"not every resampled log shows it ({ends} in {difference.others} logs)")

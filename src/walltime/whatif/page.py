@@ -282,15 +282,15 @@ def sure_table(answer: WhatIf) -> Table:
         rows.append([Cell(effect.name, look="change"), *cells, why])
     counts = {effect.differences["mean_wait"].others for effect in answer.ranked}
     simulated = max(counts, default=0)
-    linked = "" if answer.feedback else "; a job submitted within 20 min of the end of its user's earlier job follows that end"
-    meaning = f": {range_meaning(simulated).replace('runs', 'logs')}" if simulated else ""
+    linked = "" if answer.feedback else "; jobs submitted within 20 min of the end of their user's earlier job follow that end"
+    meaning = f". The interval is the {range_meaning(simulated).replace('run', 'log')}" if simulated else ""
     how = {
-        "shaken.copy": f"prediction interval of one more copy, from {answer.replications} copies that are the same for every setting",
-        "weeks": "from the differences between five parts of the log, with fixed schedules",
-        "weeks.logs": f"{simulated or 'no'} logs, simulated under each setting{linked}{meaning}",
+        "shaken.copy": f"The interval predicts one more copy, from {answer.replications} copies that are the same for every setting",
+        "weeks": "The interval comes from the differences between five parts of the log, with fixed schedules",
+        "weeks.logs": f"Simulated under each setting: {simulated or 'no'} such logs{linked}{meaning}",
     }
-    scopes = [f"{KINDS[name].of[0].upper()}{KINDS[name].of[1:]}: {SCOPES[KINDS[name].of]} ({detail})." for name, detail in how.items()]
-    remark = f"Mean wait. {' '.join(scopes)} Weeks that agree: share of weeks in which the difference has the same sign."
+    scopes = [f"{KINDS[name].of[0].upper()}{KINDS[name].of[1:]}: {SCOPES[KINDS[name].of]}. {detail}." for name, detail in how.items()]
+    remark = f"Differences of the mean wait. {' '.join(scopes)} Weeks that agree: share of weeks in which the difference has this sign."
     return Table(["change", *SURE, "doubts"], rows, "Uncertainty of each difference", remark, look="sure")
 
 

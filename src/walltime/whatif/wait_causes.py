@@ -112,7 +112,7 @@ OF_COLUMNS = {
 """Columns of the log with positive values for jobs that waited for another reason, and this reason."""
 RARE = 0.005
 """Largest share of overcommitted time that inexact times in a log explain."""
-SHORT = "This is so rare that the times in the log may be inexact."
+SHORT = "This is so rare that the log's times may simply be inexact."
 TOO_LITTLE = "The machine file has too few processors, or nodes were shared."
 
 
@@ -189,8 +189,8 @@ def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Seque
         over = group.started_overfull(start)
         if len(over):
             hints.append(
-                f"After {counted(len(over), 'recorded start')}, more processors were busy on {where} than its {group.procs:,} "
-                f"(up to {group.most:,}, {100 * group.overfull_share():.1f} % of the time). "
+                f"After {counted(len(over), 'recorded start')}, more processors of {where} were busy than its {group.procs:,} (up to "
+                f"{group.most:,}; {100 * group.overfull_share():.1f} % of the time). "
                 + (SHORT if group.overfull_share() < RARE else TOO_LITTLE)
             )
         elif group.most < 0.9 * group.procs:
@@ -200,7 +200,7 @@ def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Seque
             )
     unknown = int((start < 0).sum())
     if unknown:
-        hints.append(f"{unknown:,} of {counted(len(start), 'job')} without a recorded start: they are simulated but not compared.")
+        hints.append(f"Jobs without a recorded start are simulated but not compared: {unknown:,} of {len(start):,}.")
     if not (schedule.workload.columns.get("partition", np.full(1, -1)) >= 0).any() and len(placement.machine.partitions) > 1:
         hints.append("The log has no partitions: all jobs are submitted to the first one.")
     return hints

@@ -25,12 +25,12 @@ class TrialOptions:
 
     change: list[str] | None = o.field(
         None,
-        "Change this: nodes+=10%, pool.gpu.nodes+=4, partition.long.MaxTime=24h, limit.1.jobs=8, load*=1.1, policy=easy++, "
-        "SchedulerParameters+=bf_max_job_test=1000, ...",
+        "Simulate this change: nodes+=10%, pool.gpu.nodes+=4, partition.long.MaxTime=24h, limit.1.jobs=8, load*=1.1, "
+        "policy=easy++, SchedulerParameters+=bf_max_job_test=1000, ...",
         group=o.SCHEDULER,
     )
     against: list[Path] | None = o.field(
-        None, "Compare with this other description of the machine, an alternative like a change.", group=o.SCHEDULER, metavar="FILE"
+        None, "Simulate this other machine file as well, and rank it together with the changes.", group=o.SCHEDULER, metavar="FILE"
     )
     together: bool = o.field(False, "Simulate all changes together as well.", "--together", group=o.SCHEDULER)
     submissions: Literal["as-recorded", "react"] = o.field(
@@ -42,14 +42,14 @@ class TrialOptions:
     )
     replications: int = o.field(
         5,
-        "Simulate N copies of the log with submissions moved by up to 30 s, for the intervals of the differences; 0 for none.",
+        "Simulate N copies of the log with submissions shifted by up to 30 s, for the intervals of the differences; 0 for none.",
         "--replications",
         group=o.RUNS,
         min=0,
     )
     seed: o.SeedOption = 0
     calibration: Path | None = o.field(
-        None, "Use the calibration that walltime calibrate --out wrote. Default: calibrate now.", group=o.INPUT, metavar="FILE"
+        None, "Use the calibration that walltime calibrate --out wrote. Default: calibrate first.", group=o.INPUT, metavar="FILE"
     )
 
 
@@ -72,14 +72,14 @@ def what_if(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Rank changes to a machine or its settings by gain against price, each simulated alone."""
+    """Simulate each of several changes to a machine or its settings, and rank the changes by gain minus cost."""
     from walltime.whatif import parse_change, read_calibration, runs
     from walltime.whatif import what_if as run
     from walltime.whatif.setting import NEEDED, machine_of
     from walltime.whatif.simulations import settings_of
 
     if not trial.change and not trial.against:
-        raise PolicyError("there is nothing to change; pass --change, such as --change 'nodes+=10%', or --against FILE", "no_change")
+        raise PolicyError("no change was given; add one such as --change 'nodes+=10%', or --against FILE", "no_change")
     changes = [parse_change(text) for text in trial.change or ()]
     against = [replace(machine, name=path.stem) for path in trial.against or () if (machine := machine_in(path)) is not None]
     machine = machine_in(site.machine_file, NEEDED if site.policy is None else {})

@@ -126,7 +126,7 @@ class WhatIf:
         said += [*self.not_modelled, *self.today.interruption_notes]
         said += [f"With {one.name}: {note}" for one in self.effects for note in one.schedule.interruption_notes[:1]]
         if nothing := ", ".join(effect.name for effect in self.effects if effect.nothing):
-            said.append(f"No job starts earlier or later with {nothing}: the change does not affect these jobs, or not under this policy.")
+            said.append(f"No job starts earlier or later with {nothing}: the change does not affect these jobs under this policy.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
             told = "; ".join(f"{one.cost.lost_jobs:,} with {one.name} ({one.cost.rules_text})" for one in lost)
@@ -321,7 +321,7 @@ def _listed(changes: object, against: Sequence[Machine]) -> list[Any]:
     if isinstance(changes, str | Change):
         return [changes]
     if not isinstance(changes, Sequence) or not (changes or against):
-        raise PolicyError("there is nothing to change; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']", "no_change")
+        raise PolicyError("no change was given; give changes such as ['nodes+=10%', 'policy=easy:order=sjf']", "no_change")
     return list(changes)
 
 

@@ -112,7 +112,7 @@ def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SH
     Source: the Parallel Workloads Archive describes flurries; the thresholds are an interpretation.
     """
     if "user" not in workload.columns:
-        raise WorkloadError(f"{workload.origin.name} does not record users, so no flurry can be found", "missing_column")
+        raise WorkloadError(f"{workload.origin.name} does not record users, so it cannot show flurries; use another log", "missing_column")
     weekly, pairs, index, count = _weekly_counts(workload)
     hot = np.flatnonzero((pairs[0] >= 0) & (count > times * np.median(weekly[weekly > 0])) & (count > share * weekly[pairs[1]]))
     continues = (np.diff(pairs[0][hot]) == 0) & (np.diff(pairs[1][hot]) == 1)  # the next week of the same user

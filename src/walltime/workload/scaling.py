@@ -32,15 +32,15 @@ STREAM_COPIES = 10_000
 def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: int = 0) -> Workload:
     """Return the workload at another offered load; the achieved load is recorded in `origin.steps`.
 
-    Values of `by`: `interarrival` multiplies all interarrival times by (current load / wanted load); exact, but stretches the daily cycle
-    (mualem01, section 3.1; tsafrir06, section III). `runtime` multiplies runtimes and requests by (wanted load / current load). `machine`
-    changes the size of the machine, never below the widest job. `size` changes the processors of each job, at least 1 and at most the
-    machine. `thin` removes jobs at random, or repeats them at random up to a week later (new ids), wrapping around to the first submission
-    after the last (our construction). `users` resamples users, each with all jobs, with replacement and shifted by whole weeks, until the
-    load is as close as whole users allow (our construction). Jobs that would be submitted after the last job of the workload are dropped. A
-    user who is drawn again is shifted to another week, or, after all weeks, by up to an hour.
+    Values of `by`: `interarrival` multiplies all interarrival times by (current load / wanted load); this is exact, but stretches the daily
+    cycle (mualem01, section 3.1; tsafrir06, section III). `runtime` multiplies runtimes and requests by (wanted load / current load).
+    `machine` changes the size of the machine, but not below the widest job. `size` changes the processors of each job, from 1 up to the
+    size of the machine. `thin` removes random jobs, or adds copies of random jobs up to a week later (with new ids); times after the last
+    submission wrap around to the first (our construction). `users` draws users with replacement, each with all jobs and shifted by whole
+    weeks, until the load is as close as whole users allow (our construction). A user who is drawn again is shifted to another week or, once
+    all weeks are used, by up to an hour. Jobs that would be submitted after the last job of the workload are dropped.
 
-    `thin` and `users` keep jobs that follow each other (`preceding_job`) together, as a chain with unchanged gaps.
+    `thin` and `users` keep chains of dependent jobs (`preceding_job`) together, with unchanged gaps.
 
     Raises PolicyError for a load outside 0.000001 to 1.5 and for an unknown method; WorkloadError for a load that the method
     cannot reach: within 1 % by `interarrival` and `runtime`, within 10 % by the others.
@@ -131,7 +131,7 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
     count = int(wide.sum())
     step = f"machine of {machine_procs} processors"
     if machine_procs < 1 or wide.all():
-        raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors", "no_job_fits")
+        raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors; enlarge it", "no_job_fits")
     if too_wide == "clip":
         clipped = replace(workload, procs=np.minimum(workload.procs, machine_procs), machine_procs=machine_procs)
         return replace(clipped, origin=workload.origin.after(f"{step}, {count} jobs clipped to it"))

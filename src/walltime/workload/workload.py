@@ -204,7 +204,9 @@ class Workload:
         fields["believed"] = fields["requested"] if believed is None else _int64("believed", believed)
         lengths = {len(values) for values in fields.values()}
         if len(lengths) > 1:
-            raise WorkloadError(f"submit, runtime, procs, requested and believed differ in length: {sorted(lengths)}", "different_lengths")
+            raise WorkloadError(
+                f"submit, runtime, procs, requested and believed must be equally long, not {sorted(lengths)}", "different_lengths"
+            )
         submit = fields["submit"]
         if job_id is None:
             order = np.argsort(submit, kind="stable")
@@ -474,7 +476,8 @@ def _check(w: Workload) -> None:
         if bad.any():
             i = int(np.argmax(bad))
             raise WorkloadError(
-                f"jobs {w.job_id[i]} and {w.job_id[i + 1]} (rows {i + 1} and {i + 2}) are not sorted by submit, then job id", "wrong_order"
+                f"jobs {w.job_id[i]} and {w.job_id[i + 1]} (rows {i + 1} and {i + 2}) must be sorted by submit, then job id",
+                "wrong_order",
             )
         ids = w.job_id if rising else np.sort(w.job_id)  # much faster than np.unique for numbers that are nearly in order
         if not rising and (ids[1:] == ids[:-1]).any():

@@ -86,4 +86,4 @@ def test_command__without_a_schedule(capsys, tmp_path):
     status, out, _ = call(capsys, "audit", tmp_path / "log.swf", "--machine", tmp_path / "m.toml", "--json")
     found = json.loads(out)
     assert (status, found["ok"], found["schedule"], found["jobs"]) == (0, True, None, 11)
-    assert any("11 jobs ran up to 60 s over the limit" in one for one in found["assumed"])
+    assert any("over their limit (KillWait, OverTimeLimit), as 11 jobs did" in one for one in found["assumed"])

@@ -258,7 +258,7 @@ BAD_CALLS = {
     "an unknown policy": (["--policy", "esay"], "fcfs, easy, conservative, conservative-scratch, double"),
     "a hybrid without a depth": (
         ["--policy", "hybrid:depth=x"],
-        "depth of the policy 'hybrid:depth=x' must be a whole number of 0 or more",
+        "option depth of the policy 'hybrid:depth=x' must be a whole number of 0 or more",
     ),
     "an unknown order": (["--order", "lifo"], "fcfs, sjf, wfp"),
     "an unknown backfill order": (["--backfill-order", "lifo"], "fcfs, sjf, wfp"),
@@ -598,5 +598,5 @@ def test_test_share__all_jobs_run_and_the_last_are_measured(log, capsys):
     both = json.loads(call(capsys, "compare", log, "--policy", "easy", "--test-share", 0.4, "--json")[1])
     assert both["runs"][0]["mean_wait"] == part["mean_wait"]
     assert "both select the measured jobs" in one_line(*call(capsys, "compare", log, "--trim", "tsafrir06", "--test-share", 0.4))
-    assert "over 0 and at most 1" in one_line(*call(capsys, "simulate", log, "--test-share", 0))
+    assert "above 0 and at most 1" in one_line(*call(capsys, "simulate", log, "--test-share", 0))
     assert "--test-share" in one_line(*call(capsys, "compare", log, "--test-share", 0.4, "--replications", 3, "--shake", 30))

@@ -93,7 +93,7 @@ def test_help__shows_few_options_in_known_groups(name):
     short, long = as_text(one, False, 80), as_text(one, True, 80)
     assert all(f"  {spelling}" in long for spelling in hidden)
     assert not any(f"  {spelling} " in short for spelling in hidden)
-    assert (f"{len(hidden)} more options: {name} --help-all" in short) == bool(hidden)
+    assert (f"To see {len(hidden)} more option{'s' * (len(hidden) > 1)}: {name} --help-all" in short) == bool(hidden)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -203,7 +203,7 @@ def test_figure__of_replications_is_of_bands(capsys, log, tmp_path):
     assert (status, errors) == (0, "")
     assert "figure of wait written" in out
     assert 'width="252pt"' in (tmp_path / "wait.svg").read_text()  # 3.5 inches
-    assert "shows one run" in one_line(*call(capsys, *many, "--figure", tmp_path / "gantt.svg"))
+    assert "shows a single run" in one_line(*call(capsys, *many, "--figure", tmp_path / "gantt.svg"))
     assert "one load" in one_line(*call(capsys, *many, "--load", 0.5, "--load", 0.6, "--figure", tmp_path / "wait.svg"))
 
 

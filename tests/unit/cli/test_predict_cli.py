@@ -80,7 +80,7 @@ def test_simulate__with_a_predictor(capsys, log):
     assert status == 0
     assert "Predictions by last" in out
     assert "add --predictor NAME" in one_line(*call(capsys, "simulate", log, "--predictions-for", "none"))
-    assert "unknown belief" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--predictions-for", "all"))
+    assert "unknown use of predictions" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--predictions-for", "all"))
 
 
 def test_predict__judges_the_last_part_and_says_what_knows_the_future(golden, capsys, log, tmp_path):

@@ -109,7 +109,7 @@ def test_lsf__bad_record_is_one_line(golden, written, old, new):
 
 def test_alcf__counts_nodes(written):
     log = read_log(written(COBALT), time_zone="America/Chicago")
-    assert (log.format, log.reading[0].split(",")[0]) == ("mapped", "the layout is known: alcf")
+    assert (log.format, log.reading[0].split(" (")[0]) == ("mapped", "the layout alcf")
     assert rows(log) == [(101, 0, 600, 3600, 7200, 128, 128, 1), (102, 10, 600, 590, 7200, 1, 2, 0)]
     assert named(log, "queue") == ["default", 'default, "x"']
     assert log.header.unix_start_time == 1672531210 + 6 * 3600

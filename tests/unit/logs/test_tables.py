@@ -126,7 +126,7 @@ def file_of(name, folder):
 def test_shipped__reads_its_layout_by_recognition_and_by_name(name, tmp_path):
     path = file_of(name, tmp_path)
     log = read_log(path)
-    assert f"known: {name}," in log.reading[0]
+    assert f"layout {name} (" in log.reading[0]
     assert not log.dropped
     numbers, users, submits, waits, runtimes, requests, sizes = (list(values) for values in zip(*jobs(), strict=True))
     found = log.to_workload(procs=10_000)
@@ -338,7 +338,7 @@ def test_shipped__is_recognised_however_it_is_written(how, tmp_path):
         path = tmp_path / f"{name}.csv"
         path.write_bytes(written_otherwise(name, how))
         log = read_log(path)
-        assert f"known: {name}," in log.reading[0]
+        assert f"layout {name} (" in log.reading[0]
         found = log.to_workload(procs=10_000)
         assert found.runtime.tolist() == [job[4] for job in jobs()], name
         assert found.procs.tolist() == [job[6] for job in jobs()], name
@@ -375,7 +375,7 @@ def test_shipped__is_read_with_cells_in_other_forms(how, tmp_path):
         table.writerows(rows)
         (tmp_path / "t.csv").write_bytes(out.getvalue().encode())
         log = read_log(tmp_path / "t.csv")
-        assert f"known: {name}," in log.reading[0]
+        assert f"layout {name} (" in log.reading[0]
         found = log.to_workload(procs=10_000)
         assert found.runtime.tolist() == [job[4] for job in jobs()], name
         assert found.requested.tolist() == [job[5] for job in jobs()], name
@@ -470,7 +470,7 @@ def test_shipped__cerit_with_times_that_count_from_an_unknown_beginning(tmp_path
     lines = [f"{900 + k}[16921]   {60 * k}   5  100  2 4194304 u{k % 2} q_2h  7200   -1" for k in range(20)]
     path.write_text("; a header\n" + "\n".join(lines) + "\n")
     log = read_log(path)
-    assert "known: cerit-soft-walltimes," in log.reading[0]
+    assert "layout cerit-soft-walltimes (" in log.reading[0]
     assert log.column("submit")[:3].tolist() == [0, 60, 120]
     assert log.to_workload(procs=8).origin.unix_start_time is None
 
@@ -487,7 +487,7 @@ def test_folder__is_read_as_its_parts_in_order(ending, tmp_path, capsys):
         else:
             (folder / f"{name}{ending}").write_bytes(gzip.compress(text.encode()) if ending == ".csv.gz" else text.encode())
     log = read_log(folder)
-    assert "known: f-data," in log.reading[0]
+    assert "layout f-data (" in log.reading[0]
     assert log.column("job_id").tolist() == list(range(1, JOBS + 1))
     (folder / "more.tsv").write_text("a\tb\n")
     status, _, error = call(capsys, "info", folder)

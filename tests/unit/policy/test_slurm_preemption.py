@@ -193,7 +193,7 @@ def test_failure__a_requeued_job_starts_again_on_other_nodes():
     assert (found.start.tolist(), found.end.tolist()) == ([0, 221], [1000, 721])
     assert found.interruptions() == {"failure": {"jobs": 1, "runs": 1, "lost_procseconds": 400}}
     assert found.interruption_notes == [
-        f"Under {found.title}, failures of nodes end 1 of 2 jobs, 1 run: {40_000 / 14_400:.1f} % of the processor time is lost."
+        f"Under {found.title}, failures of nodes end 1 of 2 jobs (1 run); {40_000 / 14_400:.1f} % of the processor time is lost."
     ]
 
 

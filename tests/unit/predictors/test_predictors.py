@@ -305,7 +305,7 @@ def test_simulate_many__runs_predictors_and_policies_in_plain_python_too():
 
 
 def test_simulate_many__refuses_what_it_does_not_know():
-    with raises(wt.PolicyError, "unknown_name", "belief"):
+    with raises(wt.PolicyError, "unknown_name", "use of predictions"):
         wt.simulate_many(JOBS, [wt.simulation.Case(prediction=wt.Prediction(wt.predictors.LastRun(), believe="often"))])
     with raises(wt.PolicyError, "no_predictions"):
         wt.simulate(JOBS, wt.Easy()).prediction_summary()

@@ -145,4 +145,4 @@ def test_commands__say_what_is_wrong_in_one_line(tmp_path, capsys, written):
     assert record["predictor"] == f"file:{file}"
     assert "no such file" in one_line(*call(capsys, *base, "--predictor", "file:none.csv"))
     assert "no column 'soft'" in one_line(*call(capsys, *base, "--predictor", "column:soft"))
-    assert "--predictor is for --starts" in one_line(*call(capsys, "calibrate", log, "--predictor", "tsafrir07"))
+    assert "--predictor needs --starts" in one_line(*call(capsys, "calibrate", log, "--predictor", "tsafrir07"))

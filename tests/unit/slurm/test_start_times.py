@@ -307,9 +307,7 @@ def test_arrivals__of_a_short_history():
     assert times.max() < 5 * DAY
 
 
-@pytest.mark.parametrize(
-    ("days", "says"), [(20, ""), (5, "6 days of history before the snapshot"), (0, "no jobs arrive in the simulations")]
-)
+@pytest.mark.parametrize(("days", "says"), [(20, ""), (5, "6 days of history before the snapshot"), (0, "no new jobs are simulated")])
 def test_starts__say_where_the_history_is_short(days, says):
     log = past([60] * (144 * days), every=600) if days else past([])
     found = start_times(taken(job(1, 4, start=NOW - 100), job(2, 3)), log, draws=Draws(2))
@@ -604,4 +602,4 @@ def test_never__is_the_answer_of_the_command(tmp_path, capsys):
     taken(job(2, limit=9 * 86_400), machine=GPU_NODES).write(snapshot)
     status, out, _ = call(capsys, *usual[:-1])
     assert status == 0
-    assert "over the longest time" in " ".join(out.split())
+    assert "exceeds the longest time" in " ".join(out.split())

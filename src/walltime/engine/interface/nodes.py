@@ -112,7 +112,7 @@ class PlannedNodes(CompiledEngine):
         """Return how many jobs never start, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
         if (job := int(self._memory.state["no_room"])) > 0:
             raise WorkloadError(
-                f"the jobs that run at first need more than the machine has: there is no room for job number {job}", "overfull_machine"
+                f"the jobs running at the start need more than the machine has; there is no room for job number {job}", "overfull_machine"
             )
         return why_waiting(self._memory.jobs, len(self.problem) - self.started)
 

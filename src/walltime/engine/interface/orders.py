@@ -85,7 +85,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if isinstance(order, Wfp):
         return LoweredOrder(BY_WFP, order.exponent, True, True, **bounds)
     if not isinstance(order, ScoredOrder):
-        raise PolicyError(f"the compiled engine does not support the order {order!r}", "unsupported_order")
+        raise PolicyError(f"the compiled engine does not support the order {order!r}; use engine='auto'", "unsupported_order")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
     numbers = np.asarray(order.parameters, np.float64)

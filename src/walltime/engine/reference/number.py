@@ -361,7 +361,7 @@ class Reference(Engine):
         for job in self._chosen(self.free):
             if job.procs > self.free:
                 raise PolicyError(
-                    f"{self.policy.name} chose job number {job.index + 1}, which needs {job.procs} processors of {self.free} free",
+                    f"{self.policy.name} chose job number {job.index + 1}, which needs {job.procs} processors, but {self.free} are free",
                     "choice_too_large",
                 )
             self._start(job, self._ahead(job))

@@ -184,7 +184,7 @@ def _values(file: LogFile) -> Iterator[Any]:
     except json.JSONDecodeError as error:
         raise LogError(f"{file.where}:{error.lineno}: not valid JSON ({error.msg}); print the log again", "not_json") from error
     except (ValueError, RecursionError) as error:  # such as bytes that are not text, or a number of thousands of digits
-        raise LogError(f"{file.where}: not valid JSON ({type(error).__name__}); print the log again", "not_json") from error
+        raise LogError(f"{file.where}: not valid JSON; print the log again", "not_json") from error
 
 
 def _jobs(file: LogFile) -> Iterator[Any]:

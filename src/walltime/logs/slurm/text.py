@@ -78,7 +78,7 @@ def _read(state: ReaderState, untitled: tuple[Heading, Adapted] | None = None) -
     else:
         found = (-1, untitled[0]) if untitled is not None else found_heading(lines)
         if found is None:
-            raise LogError(f"{file.where}:1: the titles of sacct's columns are missing; print them, as walltime slurm sacct-command does")
+            raise LogError(f"{file.where}:1: the column titles are missing; print them, as walltime slurm sacct-command does")
         place, heading = found
         if place >= 0 and len(heading.delimiter) == 1 and suffice(set(heading.fields)):
             titles = dict(reversed([pair for pair in zip(heading.fields, heading.titles, strict=True) if pair[0] in (*KINDS, *TEXTS)]))

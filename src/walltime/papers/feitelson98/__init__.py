@@ -77,7 +77,7 @@ FOUR_HOURS = 14_400
 
 @item("F4")
 def figure_4(study: Study) -> Parts:
-    """Fig. 4: how much of the requested time is used."""
+    """Fig. 4: share of the requested time used."""
     rows: Rows = []
     for subject in study.subjects:
         w, killed = subject.workload, killed_jobs(subject)

@@ -115,7 +115,7 @@ def slowdowns(study: Study, subject: Subject, chosen: Sequence[Triple]) -> dict[
 
 @item("best")
 def best(study: Study) -> Parts:
-    """The best triples, and what is gained."""
+    """The best triples, and their gains."""
     chosen = triples(study.quick)
     rows: Rows = []
     gains: Rows = []

@@ -187,7 +187,7 @@ def figure_7(study: Study) -> Parts:
 
 @item("F5")
 def figure_5(study: Study) -> Parts:
-    """Fig. 5: how much is backfilled."""
+    """Fig. 5: amount of backfilling."""
     curves = run_models(study, ["F", "J", "Fs", "Fl", "Fsl"], list(POLICIES))
     shares = {
         subject.name: {policy: schedule_of(subject, policy).summary().backfilled_percent for policy in POLICIES}

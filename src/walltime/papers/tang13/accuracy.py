@@ -77,7 +77,7 @@ def _use(subject: Subject) -> Array:
 
 @item("F1")
 def figure_1(study: Study) -> Parts:
-    """Fig. 1: how much of their requests jobs use."""
+    """Fig. 1: share of the request used by jobs."""
     printed = study.printed.tables["F1"]
     used = {s.name: _use(s) for s in study.with_users}
     edges = np.linspace(0, 1, 21)
@@ -105,7 +105,7 @@ def figure_1(study: Study) -> Parts:
 
 @item("F2")
 def figure_2(study: Study) -> Parts:
-    """Fig. 2: the same by quarter."""
+    """Fig. 2: use of requests by quarter."""
     printed = study.printed.tables["F2"]
     rows: Rows = [["tang13: Intrepid", *(float(row["value"]) for row in printed.rows)]]
     lines: dict[str, Array] = {}
@@ -128,7 +128,7 @@ def figure_2(study: Study) -> Parts:
 
 @item("T2")
 def table_2(study: Study) -> Parts:
-    """Table 2: how alike similar jobs are."""
+    """Table 2: variation among similar jobs."""
     printed = study.printed.tables["T2"]
     rows: Rows = [["tang13: Intrepid", str(row["key"]), float(row["spread"]), Value(int(row["groups"]))] for row in printed.rows]
     for subject in study.with_users:
@@ -383,7 +383,7 @@ def figure_13(study: Study) -> Parts:
 
 @item("T3", where="no simulation: a summary")
 def table_3(study: Study) -> Parts:
-    """Table 3: what adjustment does."""
+    """Table 3: effect of adjusted estimates."""
     rows: Rows = [
         ["waiting job", "over-estimate made smaller", "more jobs fit the backfill window; with an order by length, a fairer place", "-"],
         ["waiting job", "under-estimate", "backfilled too", "may hold its processors beyond the reservation it was to respect"],

@@ -60,7 +60,7 @@ def figure_7(study: Study) -> Parts:
 
 @item("F8")
 def figure_8(study: Study) -> Parts:
-    """Fig. 8: the jobs that are delayed by them."""
+    """Fig. 8: jobs delayed by wild backfills."""
     metrics = {"delayed_percent": ("delayed jobs (%)", 1.0), "mean_delay": ("their mean delay (min)", 60.0)}
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
     yield sweep_chart("fig8", sweeps, "Delayed jobs over f.", metrics)
@@ -79,7 +79,7 @@ def figure_8(study: Study) -> Parts:
 
 @item("F9")
 def figure_9(study: Study) -> Parts:
-    """Fig. 9: the other jobs, and SJFness."""
+    """Fig. 9: all other jobs, and SJFness."""
     metrics = {"mean_runtime_others": ("runtime of the others (min)", 60.0), "sjfness": ("SJFness (%)", 1.0)}
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
     yield sweep_chart("fig9", sweeps, "Runtime of the jobs that are not backfilled, and SJFness, over f.", metrics)

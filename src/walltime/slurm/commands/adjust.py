@@ -130,7 +130,7 @@ class Gain:
     )
     replications: int = o.field(
         5,
-        "Simulate N copies of the log for --report with submissions moved by up to 30 s, for the intervals; 0 for none.",
+        "Simulate N copies of the log for --report with submissions shifted by up to 30 s, for the intervals; 0 for none.",
         "--replications",
         group=o.RUNS,
         advanced=True,
@@ -155,7 +155,7 @@ def adjust(
     *,
     places: Places,
     predictor: Annotated[
-        str, o.option("Predict runtimes by this form of tang13, with its options.", "--predictor", group=o.SCHEDULER, metavar="NAME")
+        str, o.option("Predict runtimes with tang13 and these options.", "--predictor", group=o.SCHEDULER, metavar="NAME")
     ] = PREDICTOR,
     acting: ActionOptions,
     settings: Annotated[
@@ -245,7 +245,7 @@ def _tang13(text: str) -> Tang13:
 
     predictor = parse_predictor(text)
     if not isinstance(predictor, Tang13):
-        raise PolicyError(f"{text} is not a form of tang13, the predictor of the side-car; write {PREDICTOR}, for example")
+        raise PolicyError(f"{text} is not a variant of tang13, the predictor of the side-car; use one such as {PREDICTOR}")
     return predictor
 
 
@@ -365,7 +365,7 @@ class Span:
 @manual(
     "guides/adjust-operate",
     ("Report on the adjusted jobs of a ledger.", "slurm what-happened jobs.txt.gz --ledger ledger"),
-    ("Include the jobs that were delayed, which is simulated.", "slurm what-happened jobs.txt.gz --ledger ledger --machine machine.toml"),
+    ("Simulate as well which jobs were delayed.", "slurm what-happened jobs.txt.gz --ledger ledger --machine machine.toml"),
 )
 def what_happened(
     trace: Annotated[Path, o.argument("The cluster's job log from sacct, up to the end of the adjusted jobs.", "LOG")],

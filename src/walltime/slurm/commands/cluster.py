@@ -43,8 +43,8 @@ def sacct_command(
     steps: Annotated[
         bool,
         o.option(
-            "Get the steps of jobs as well: they have the memory, processor time and GPUs that jobs used, and starts that the accounting "
-            "lost. The log is several times as long.",
+            "Get job steps as well: they record the memory, processor time and GPUs used, and start times that job records lack. "
+            "The log becomes several times as long.",
             "--steps/--no-steps",
             group=o.JOBS,
         ),
@@ -54,16 +54,16 @@ def sacct_command(
     ] = True,
     names: Annotated[bool, o.option("Get the names of jobs.", "--job-names/--no-job-names")] = True,
     slurm_version: Annotated[
-        str | None, o.option("Name the fields that this version of Slurm has, as in 22.05. Default: ask sacct for them.", metavar="VERSION")
+        str | None, o.option("List the fields of this Slurm version, as in 22.05. Default: the fields that sacct lists.", metavar="VERSION")
     ] = None,
-    out: Annotated[str, o.option("Let the command write the log to this file, compressed by gzip.", metavar="FILE")] = "jobs.txt.gz",
+    out: Annotated[str, o.option("Let sacct write the log to this file, compressed with gzip.", metavar="FILE")] = "jobs.txt.gz",
     as_json: o.JsonOption = False,
 ) -> None:
-    """Print the sacct command that gets a cluster's job log.
+    """Print the sacct command that exports a cluster's job log.
 
-    Run the printed command on the cluster as a user who may see all jobs. It lists all users' jobs, with --steps also their steps, and the
-    earlier runs of requeued jobs. Times are in seconds since 1970 (or in UTC with old versions), numbers have no units, and free texts come
-    last. The delimiter is the character 0x1F, which does not occur in constraints, names and command lines, so no field can be shifted.
+    Run the printed command on the cluster as a user who may see all jobs. It lists the jobs of all users, the earlier runs of requeued jobs
+    and, with --steps, job steps. Times are in seconds since 1970 (or in UTC with old versions), numbers have no units, and free text comes
+    last. The delimiter is the character 0x1F, which does not occur in constraints, names or command lines.
     """
     for time in (since, until):
         if not _DAY.fullmatch(time):
@@ -96,17 +96,17 @@ def _print(command: str, as_json: bool) -> None:
 @manual(
     "guides/machine-from-slurm",
     ("Print the command.", "slurm cluster-command"),
-    ("Print it with another file for its output.", "slurm cluster-command --out settings.txt"),
+    ("Print it with another output file.", "slurm cluster-command --out settings.txt"),
 )
 def cluster_command(
     *,
-    out: Annotated[str, o.option("Let the command write Slurm's settings to this file.", metavar="FILE")] = "cluster.txt",
+    out: Annotated[str, o.option("Let the printed command write Slurm's settings to this file.", metavar="FILE")] = "cluster.txt",
     as_json: o.JsonOption = False,
 ) -> None:
-    """Print the command that gets the settings of a cluster for walltime slurm cluster.
+    """Print the command that exports the settings of a cluster, for walltime slurm cluster.
 
-    Any user can run the printed command on the cluster. It only reads: settings, partitions, nodes and reservations by scontrol, shares and
-    limits by sacctmgr, which some sites allow to operators only and which can be left out.
+    Any user can run the printed command on the cluster. It only reads: settings, partitions, nodes and reservations with scontrol, and
+    shares and limits with sacctmgr. Some sites allow only operators to run sacctmgr; that part can be left out.
     """
     from walltime.slurm.client import CLUSTER, PAST_RESERVATIONS
 

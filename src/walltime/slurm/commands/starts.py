@@ -39,13 +39,13 @@ def snapshot(
     out: Annotated[Path | None, o.out("the snapshot", ".json", metavar="FILE")] = None,
     source: Annotated[
         list[Path] | None,
-        o.option("Read outputs of Slurm from this file or folder instead of running commands.", "--from", group=o.INPUT, metavar="PATH"),
+        o.option("Read Slurm's outputs from this file or folder; run no commands.", "--from", group=o.INPUT, metavar="PATH"),
     ] = None,
     time: Annotated[
         str | None,
         o.option(
-            "Set the time at which the files of --from were printed, as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the time "
-            "in the files.",
+            "Set the time at which the files of --from were saved, as in 2026-01-31T12:00:00 or in seconds since 1970. Default: "
+            "the time in the files.",
             group=o.INPUT,
             metavar="TIME",
         ),
@@ -59,8 +59,8 @@ def snapshot(
 ) -> None:
     """Take a snapshot of a cluster: its machine, and the running and waiting jobs, in one file.
 
-    The command runs squeue, scontrol show and sacctmgr show, which only read, without a shell; or it reads their outputs with --from. The
-    file names users, so only its owner can read it; --anonymise replaces them by numbers, as in a log converted with the same key.
+    The command runs squeue, scontrol show and sacctmgr show, which only read, without a shell. With --from, it reads their saved outputs.
+    Only the owner can read the snapshot; --anonymise replaces user names with numbers, as in a log converted with the same key.
     """
     from walltime.provenance import version
     from walltime.report.page import Items
@@ -140,7 +140,7 @@ class JobOptions:
 
     job: str | None = o.field(
         None,
-        "Show only this job, by its number as in 1234 or as in 27_3 for a task of an array, and why it waits.",
+        "Show only this job, with the reason why it waits; its number is written as in 1234, or as in 27_3 for a task of an array.",
         "--job",
         group=o.JOBS,
         metavar="JOB",
@@ -162,7 +162,7 @@ class JobOptions:
     "guides/start-times",
     ("Predict the starts of all waiting jobs.", "slurm start-times now.json --history jobs.txt.gz"),
     (
-        "Compare two sizes for a job that is not submitted yet.",
+        "Compare two sizes of a job that is not submitted yet.",
         "slurm start-times now.json --history jobs.txt.gz --try partition=main,procs=16,limit=2h --try partition=main,procs=64,limit=1h",
     ),
 )
@@ -178,13 +178,13 @@ def start_times(
     metrics: o.MetricsOption = None,
     output: PageOutput,
 ) -> None:
-    """Predict when the waiting jobs of a snapshot start, next to Slurm's own estimates, and explain why each is pending.
+    """Predict when the waiting jobs of a snapshot will start, next to Slurm's own estimates, and explain why each job is pending.
 
-    Each simulation draws runtimes from those of similar jobs, and future jobs from the past weeks, and schedules them by the site's rules
-    until all jobs of the snapshot have started. The same is done at moments of the history, whose outcomes correct the predictions.
+    Each simulation draws runtimes from similar past jobs and future submissions from past weeks, and applies the site's rules until all
+    jobs of the snapshot have started. The errors of such predictions at past moments of the history correct the new ones.
 
-    With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions needs
-    the numbers of the running and waiting jobs; your own class learns from the history first.
+    With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions must
+    name the running and waiting jobs by their numbers; a class of your own first learns from the history.
     """
     from walltime.files import whole_file
     from walltime.provenance import version
@@ -198,7 +198,7 @@ def start_times(
     if asked.tries:
         others = {"job": asked.job, "user": asked.user, "predictions": asked.predictions, "report": output.report, "metrics": metrics}
         if named := [name for name, value in others.items() if value is not None]:
-            raise PolicyError(f"--try is for jobs that are not submitted yet; leave --{named[0]} out")
+            raise PolicyError(f"--try predicts jobs that are not submitted yet; leave --{named[0]} out")
         log, _ = reading.load(history, queue.machine)
         _try(queue, log, asked.tries, (policy, drawn.predictor), draws, output)
         return
@@ -266,7 +266,7 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | No
     ("Print the report as JSON.", "slurm score predictions --json"),
 )
 def score(
-    ledger: Annotated[Path, o.argument("The folder of walltime slurm start-times --predictions.", "LEDGER")],
+    ledger: Annotated[Path, o.argument("The folder given to walltime slurm start-times --predictions.", "LEDGER")],
     *,
     history: Annotated[
         Path | None, history_option("First add the outcomes in this job log of the cluster, in sacct's format, to the ledger.")
@@ -274,7 +274,7 @@ def score(
     reading: LogOptions,
     output: Output,
 ) -> None:
-    """Report how good predicted start times were: the share of jobs within their intervals, and errors next to Slurm's own."""
+    """Report how good predicted start times were: the share of jobs within their intervals, and errors next to Slurm's own estimates."""
     from dataclasses import asdict
 
     from walltime.provenance import version

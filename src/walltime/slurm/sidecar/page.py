@@ -243,5 +243,5 @@ def _promises(world: WhatIf) -> Section:
         f"{len(broken):,} of {int(reserved.sum()):,} jobs with a reservation start after their first reserved start in the simulation with "
         "the side-car." + (f" The {len(rows):,} that start the latest:" if len(broken) > len(rows) else "")
     )
-    title = "Broken promises of the simulation"
+    title = "Broken guarantees of the simulation"
     return Section(title, [Paragraph(text), Table(PROMISE_COLUMNS, rows, title, texts=2) if rows else None])

@@ -83,9 +83,9 @@ def choose(
         minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, settings)
         array = array_of(key)
         if minutes is None:
-            report.left[key] = "nothing to gain, or too little known"
+            report.left[key] = "too little to gain, or too little known"
         elif array and tasks[array] >= settings.tasks:
-            report.left[key] = "enough tasks of its array have one"
+            report.left[key] = "enough tasks of its array are adjusted"
         else:
             tasks[array] += 1
             report.wanted[key] = minutes

@@ -84,7 +84,7 @@ class SelfTest(TestJob):
             self._go_on("submit", monotonic)  # it was cancelled, or ended before the look
             self._gone += 1
             if self._gone >= 3:
-                self._fail("three self-test jobs left the queue before they could be looked at")
+                self._fail("three self-test jobs left the queue before they could be checked")
         elif self._stage == "guard":
             self._look_at_guard(job, monotonic)
         elif self._stage == "start" and job.runs:

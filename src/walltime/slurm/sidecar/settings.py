@@ -42,7 +42,7 @@ class SidecarSettings:
     ] = 0.5
     overdue: Annotated[
         float,
-        Field(least=0, meaning="Let one user's jobs hold at most this share of a partition's weekly capacity beyond their TimeMin."),
+        Field(least=0, meaning="Let one user's jobs occupy at most this share of a partition's weekly capacity beyond their TimeMin."),
     ] = 0.01
     misses: Annotated[
         int, Field(least=0, meaning="Lengthen the TimeMin of a user's next jobs after N jobs have outlived theirs within a week.")

@@ -257,7 +257,7 @@ class Forecast:
                 continue
             self.misfits.append(label)
             if len(self.misfits) > MOST_MISFITS:
-                raise PolicyError(f"over {MOST_MISFITS} running jobs have no room on {snapshot.machine.name}; compare it with the cluster")
+                raise PolicyError(f"over {MOST_MISFITS} running jobs do not fit on {snapshot.machine.name}; compare it with the cluster")
         if predictor is not None and not isinstance(predictor, PredictedRuntimes):
             predictor = predict_snapshot_runtimes(predictor, snapshot, history)
         self.predicted, predictions = predictor, None
@@ -304,11 +304,11 @@ class Forecast:
         no_room = f"Left out, as they have no room on the machine as described: {counted(len(misfits), 'running job')}, such as"
         sentences = {
             f"Assumed to run to the limit, as too few jobs like them have ended: {counted(unknown, 'job')}.": unknown,
-            "The history is shorter than a day before the snapshot: no jobs arrive in the simulations.": arrivals and not arrivals.period,
+            "The history covers less than a day before the snapshot, so no new jobs are simulated.": arrivals and not arrivals.period,
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
             f"Left out, as they do not fit the machine: {counted(len(lost), 'job')}, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
-            f"On any nodes, without memory, as not all fit with their requests: {counted(len(self.loose), 'running job')}.": self.loose,
+            f"Placed on any nodes, without memory, as not all fit: {counted(len(self.loose), 'running job')}.": self.loose,
             f"Never start as they are: {counted(len(never), 'waiting job')}, such as job {never[0].label if never else ''}.": never,
             f"Not simulated: {counted(apart, 'job')} of the snapshot (held, dependent on others, or not modelled).": apart,
         }

@@ -95,7 +95,7 @@ def answer(times: StartTimes) -> str:
     """Return the result in one sentence."""
     now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
-    sentence = f"{len(jobs):,} {'job waits' if len(jobs) == 1 else 'jobs wait'}; {soon:,} will probably start within an hour"
+    sentence = f"{len(jobs):,} {'job is' if len(jobs) == 1 else 'jobs are'} waiting; {soon:,} will probably start within an hour"
     sentence = f"{counted(len(times.snapshot.never), 'waiting job')} can never start; {sentence}" if times.snapshot.never else sentence
     with_end = [one for one in jobs if one.median is not None]
     if not with_end:

@@ -63,7 +63,7 @@ def predict_snapshot_runtimes(predictor: str | Predictor, snapshot: Snapshot, hi
             "unknown_column",
         )
     if isinstance(given, ExactRuntime):
-        raise PolicyError("runtimes of a snapshot's jobs are in the future; use another predictor than exact", "future_column")
+        raise PolicyError("the runtimes of a snapshot's jobs are not known yet; use a predictor other than exact", "future_column")
     jobs = [*snapshot.running, *snapshot.waiting]
     distinct = {job.job: job for job in jobs}
     history = history.take((ends(history) <= snapshot.time) & ~np.isin(history.job_id, list(distinct)), "")

@@ -50,16 +50,16 @@ def verdict(starts: RecordedStarts) -> list[str]:
     own = scores["prediction"]
     large = {name: one["prediction"].inside for name, (jobs, one) in starts.classes.items() if name != "all" and jobs > AT_LEAST}
     off = [f"{human_percent(100 * part)} {name}" for name, part in large.items() if not GOOD[0] <= part <= GOOD[1]]
-    holds = f"In each class with over {AT_LEAST} predictions it is 85 to 95 %."
+    holds = f"In each class with more than {AT_LEAST} predictions, this share is 85 to 95 %."
     if off:
-        holds = f"By the distance of the predicted start, it is {listed(off)}; 85 to 95 % would be right."
+        holds = f"By the time until the predicted start, this share is {listed(off)}; it should be 85 to 95 %."
     if not large:
-        holds = f"No class has over {AT_LEAST} predictions, so this is weak evidence."
+        holds = f"No class has more than {AT_LEAST} predictions, so this is weak evidence."
     better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
-    errors = f"Methods without a larger median error: {', '.join(better)}" if better else "All other methods have larger median errors"
+    errors = f"Methods whose median error is not larger: {', '.join(better)}" if better else "All other methods have larger median errors"
     return [
         f"On {starts.log}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals predicted for "
-        f"them, which are {human_time(own.width)} wide at the median; the likely time was off by {human_time(own.error)} at the median.",
+        f"them, with a median width of {human_time(own.width)}; the median error of the likely time was {human_time(own.error)}.",
         f"{holds} {errors}.",
     ]
 

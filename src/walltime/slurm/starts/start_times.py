@@ -114,7 +114,7 @@ def missing_reason(snapshot: Snapshot, label: str) -> str:
     """Return why a job has no start time, as the message of an error."""
     job = next((job for job in snapshot.jobs if job.label == label), None)
     if job is None:
-        return f"no job {sanitize(label)!r} waits in the snapshot; tasks of arrays are written 27_3"
+        return f"no job {sanitize(label)!r} waits in the snapshot; write tasks of arrays as in 27_3"
     if job.left_out:
         return f"job {sanitize(label)} is not predicted: {SNAPSHOT_RULES[job.left_out]}"
     return f"job {sanitize(label)} {'runs already' if job.start is not None else 'does not fit the machine'}"
@@ -214,7 +214,7 @@ def explain_wait(
     def named(sentence: str) -> str:
         return re.sub(r"\b1[0-9]{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
-    condition = "This holds if jobs run for the median runtime of similar jobs, and none arrive; waits count from the snapshot on."
+    condition = "This assumes that jobs run for the median runtime of similar jobs, and that none arrive; waits count from the snapshot."
     told = [one for one in explanation.sentences if not one.startswith("Explained wait")]  # it waits still, so none is recorded
     return Reasons(label, explanation.held_back, (*map(named, told), condition))
 

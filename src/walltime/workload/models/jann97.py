@@ -152,7 +152,7 @@ def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, 
             joined.append((low, high))
             low = high + 1
     if not joined:
-        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions", "too_few_jobs")
+        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions; use more", "too_few_jobs")
     joined[-1] = (joined[-1][0], widest)
     return joined
 

@@ -42,7 +42,7 @@ class Marginals:
     def fit(cls, workload: Workload, steps: int = QUANTILE_STEPS) -> Marginals:
         """Return the distributions of a log. A class without jobs gets the runtimes of all. Raises WorkloadError for an empty log."""
         if not len(workload):
-            raise WorkloadError(f"{workload.origin.name} has no jobs from which to fit sizes and runtimes")
+            raise WorkloadError(f"{workload.origin.name} has no jobs from which to fit sizes and runtimes; use another log")
         sizes, counts = np.unique(workload.procs, return_counts=True)
         classes = size_class(workload.procs)
         groups = [workload.runtime, *(workload.runtime[classes == k] for k in range(CLASSES))]

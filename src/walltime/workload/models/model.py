@@ -66,7 +66,8 @@ class WorkloadModel(Specification):
             arrival = arrival * (total_work(self, drawn.procs, drawn.runtime) / (machine_procs * load) / span)
         if not arrival[-1] < MAX_TIME:
             raise WorkloadError(
-                f"the jobs of {self.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent", "arrivals_too_long"
+                f"the jobs of {self.name} would arrive over {arrival[-1]:.3g} s, more than a workload can represent; use a higher load",
+                "arrivals_too_long",
             )
         given_load = f"load {load:g}" if load is not None else "no load asked for"
         origin = Origin(
