@@ -349,7 +349,10 @@ def directions(rows: list[dict[str, Any]]) -> list[tuple[float, int, int]]:
 
 
 def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the classes of track_record.py, chosen on half of the sites, and how they do on the others."""
+    """Return the classes of track_record.py, with intervals chosen on half of the sites, and how they do on the others.
+
+    The counts of directions in the classes are of all sites; those in `judged`, and whether they are reported, follow from the halves.
+    """
     judging = {site.number for site in sites() if site.judges}
     choosing, judged = ([row for row in rows if (row["site"] in judging) == judges] for judges in (False, True))
     classes = []
@@ -357,14 +360,15 @@ def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
         chosen, tested = of_class(choosing, k), of_class(judged, k)
         floor, slope = fitted(chosen)
         miss, size = misses(tested)
-        told = [was > COIN * cases for _, was, cases in directions(chosen)]
-        classes.append({
-            "least": least, "floor": floor, "slope": slope,
-            "directions": [[largest, tell, right, cases] for (largest, right, cases), tell in zip(directions(tested), told, strict=True)],
-            "sites": len({row["site"] for row in tested}), "changes": len(tested), "inside": int((miss <= floor + slope * size).sum()),
-        })  # fmt: skip
-    ratios = [1 + row["bias"] for row in rows]
-    return {"sites": len({row["site"] for row in rows}), "changes": len(rows), "seen": [min(ratios), max(ratios)], "classes": classes}
+        reported = [was > COIN * cases for _, was, cases in directions(chosen)]
+        pooled = [[largest, right > COIN * cases, right, cases] for largest, right, cases in directions([*chosen, *tested])]
+        counts = [[tell, right, cases] for tell, (_, right, cases) in zip(reported, directions(tested), strict=True)]
+        inside = int((miss <= floor + slope * size).sum())
+        judgement = {"sites": len({row["site"] for row in tested}), "changes": len(tested), "inside": inside, "directions": counts}
+        classes.append({"least": least, "floor": floor, "slope": slope, "directions": pooled, "judged": judgement})
+    ratios = list({row["site"]: 1 + row["bias"] for row in rows}.values())
+    seen = [round(float(one), 2) for one in np.quantile(ratios, [0.05, 0.95])]
+    return {"sites": len(ratios), "changes": len(rows), "seen": seen, "classes": classes}
 
 
 def main() -> None:

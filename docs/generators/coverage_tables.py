@@ -43,15 +43,24 @@ def coverage(what: str, file: Path = FILE) -> str:
 
 def track_record(_: str = "") -> str:
     """The directions and intervals of predicted changes on made-up sites, by agreement with the log."""
+    stored: Numbers = json.loads(FILE.with_name("changes.json").read_text())
     rows, upper = [], ""
-    for one in json.loads(FILE.with_name("changes.json").read_text())["classes"]:
+    for one in stored["classes"]:
         agreement = f"{one['least']}{f' to {upper}' if upper else ' and more'}" if one["least"] >= 0 else f"under {upper}"
         upper = str(one["least"])
-        sizes = [f"{right} of {cases}" + ("" if told else ", withheld") for _, told, right, cases in one["directions"]]
-        inside = f"{one['inside']} of {one['changes']}" + (f" ({100 * one['inside'] / one['changes']:.0f} %)" if one["changes"] else "")
-        rows.append((agreement, str(one["sites"]), inside, *sizes))
-    head = ("rank correlation", "sites", "true change in the 90 % interval", "right directions, 2 to 5 %", "5 to 20 %", "over 20 %")
+        rows.append((agreement, *_judged([one["judged"]])))
+    rows.append(("all", *_judged([one["judged"] for one in stored["classes"]])))
+    head = ("rank correlation", "sites", "true change in the 90 % interval", "right directions, 2 to 5 %", "5 to 20 %", "over 20 %", "all")
     return table(head, rows)
+
+
+def _judged(classes: list[Numbers]) -> list[str]:
+    """The sites, intervals that hold and right directions of some classes."""
+    sites, inside, changes = (sum(one[name] for one in classes) for name in ("sites", "inside", "changes"))
+    reported = [[counts[k] for one in classes if (counts := one["directions"][j])[0]] for j in range(3) for k in (1, 2)]
+    sums = [sum(column) for column in reported]
+    sizes = [f"{right} of {cases}" if cases else "withheld" for right, cases in zip(sums[::2], sums[1::2], strict=True)]
+    return [f"{sites}", f"{inside} of {changes} ({100 * inside / changes:.0f} %)", *sizes, f"{sum(sums[::2])} of {sum(sums[1::2])}"]
 
 
 def _rows(stored: Numbers, *, meant: bool) -> str:

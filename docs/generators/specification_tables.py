@@ -27,7 +27,7 @@ def changes() -> str:
     """Return the table of values of `--change`."""
     rows = [(f"`{name}`", one.signs, one.value, one.meaning) for name, one in OF_SETTING.items()]
     for name, table in TABLES.items():
-        row = "N" if name == "limit" else "NAME"
+        row = table.placeholder
         for field, one in table.declared.items():
             spelled = [f"`{name}.{row}.{key.format(second='gpus')}`" for key, of in table.keys.items() if of == field and key != "second"]
             if spelled:

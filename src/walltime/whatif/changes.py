@@ -79,8 +79,8 @@ def complete_change(text: str) -> list[str]:
 
 
 def targets() -> list[str]:
-    """Return what can be changed, for messages; NAME is the name of a row."""
-    rows = [f"{table}.{'N' if table == 'limit' else 'NAME'}.{next(iter(of.keys))}" for table, of in TABLES.items()]
+    """Return what can be changed, for messages; NAME is the name of a row, N its number."""
+    rows = [f"{table}.{of.placeholder}.{next(iter(of.keys))}" for table, of in TABLES.items()]
     return [*OF_SETTING, *rows, "limit.new.by", *SETTINGS]
 
 
@@ -348,6 +348,11 @@ class ChangedTable:
         (rows,) = (one for one in keys_of(Machine).values() if one.field == self.rows)
         kind: type = get_args(rows.kind)[0]
         return kind
+
+    @property
+    def placeholder(self) -> str:
+        """Return `NAME` for rows with names, `N` for numbered ones."""
+        return "NAME" if self.rows in ("pools", "partitions", "qos", "shares") else "N"
 
     @property
     def declared(self) -> dict[str, DeclaredField]:

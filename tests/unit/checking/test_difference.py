@@ -171,7 +171,7 @@ def test_diff_machine__names_the_partition_and_its_gpus(golden):
     state = first.state
     assert (state.partition, state.pools, state.partitions, state.running) == ("gpu", ("g",), ("gpu", "all"), 1)
     assert (state.resources, state.needs, state.size, state.used) == (("processors", "gpus"), (2, 0), (8, 4), (1, 4))
-    assert "A equals a simulation of fcfs, B one of easy" in found.rule
+    assert "A matches a simulation of fcfs, and B matches one of easy" in found.rule
     assert found.trials[0].whole
     golden("diff", str(found))
     assert found.as_dict()["first"]["state"]["used"] == (1, 4)

@@ -155,7 +155,7 @@ ROWS = [(0, 1000, 16, 1), (100, 60, 16, 2)]
 def test_preemption__notes():
     found = run(two_tiers(), ROWS)
     (note,) = found.interruption_notes
-    assert "1 of 2 jobs, 1 run" in note
+    assert "1 of 2 jobs (1 run)" in note
     assert run(two_tiers("off"), ROWS).interruption_notes == []
 
 

@@ -1,7 +1,9 @@
 """What is expected of a predicted change, and how often such predictions were right on made-up sites."""
 
+import json
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from validation import change_bank
 from walltime.metrics.recorded import agreement
 from walltime.metrics.weekly_interval import LogWeeks
-from walltime.whatif.track_record import CLASSES, TrackRecord, track_record
+from walltime.whatif.track_record import CLASSES, SEEN, TrackRecord, track_record
 
 RECORDED = np.arange(100) * 60
 
@@ -39,7 +41,7 @@ def test_track_record__interval_covers_both_assumptions_on_users():
 def test_track_record__waits_of_unknown_causes_do_not_change():
     """The simulated waits are half the recorded ones: half of the waits have causes that the simulation lacks."""
     assert track_record(-0.4, None, measured(RECORDED // 2)).expected == pytest.approx(-0.2, abs=0.01)
-    assert track_record(-0.4, None, measured(RECORDED * 2)).expected == pytest.approx(-0.4)
+    assert track_record(-0.4, None, measured(RECORDED * 4 // 3)).expected == pytest.approx(-0.4)
     assert track_record(-0.4, None, measured(RECORDED * 9)) is None
 
 
@@ -76,3 +78,11 @@ def test_made_up_sites__kinds():
     assert len(sites) >= 24
     assert {one.kind for one in sites} == {"pool", "partitions", "gpus", "memory"}
     assert 10 <= sum(one.judges for one in sites) <= len(sites) // 2 + 1
+
+
+def test_classes__are_those_of_the_made_up_sites():
+    stored = json.loads((Path(__file__).parents[3] / "docs/generators/changes.json").read_text())
+    for one, row in zip(CLASSES, stored["classes"], strict=True):
+        counts = tuple((math.inf if size >= 100 else size, *more) for size, *more in row["directions"])
+        assert (one.least, one.floor, one.slope, one.directions) == (row["least"], row["floor"], row["slope"], counts)
+    assert list(SEEN) == stored["seen"]
