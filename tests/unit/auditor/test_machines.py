@@ -11,6 +11,7 @@ from walltime.auditor.walk import MachineSchedule
 from walltime.auditor.windows import SiteWindows
 from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, place
+from walltime.node_demands import nodes_of
 from walltime.policy import Conservative, Easy, Hybrid, NoBackfilling, Slurm
 from walltime.simulation.run import placed_under
 from walltime.workload import Workload
@@ -210,7 +211,7 @@ def outage_violations(workload, on, start):
     end = start + placed.runtime
     windows = SiteWindows(placed, placement, placed.believed, int(end.max()))
     schedule = MachineSchedule(placed, placement, start, end, windows)
-    return [job + 1 for job, _ in broken_in_outages(schedule, by_node=True)]
+    return [job + 1 for job, _ in broken_in_outages(schedule, nodes_of(on, placement, placed))]
 
 
 @pytest.mark.parametrize(

@@ -148,8 +148,8 @@ def test_period__hours_of_unknown_statuses_and_limits_are_unknown(golden):
 def test_page__names_only_the_lost_hours_that_are_known():
     found = period(recorded([0, 10], [0, 1], [HOUR, HOUR], [1, 1]), 0, 3 * HOUR)
     assert dict(period_page(found).numbers)["processor-hours of jobs at their limit"] == "2"
-    assert "by jobs that reached their limit" in period_answer(found)
-    assert "by jobs that failed or reached their limit" in period_answer(period(day(), 0, 24 * HOUR))
+    assert "Jobs that reached their limit" in period_answer(found)
+    assert "Jobs that failed or reached their limit" in period_answer(period(day(), 0, 24 * HOUR))
 
 
 def test_period__that_begins_before_the_log_is_cut():
