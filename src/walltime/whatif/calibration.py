@@ -106,9 +106,9 @@ class Calibration:
             f"{self.policy}{relative}. "
             f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
             f"{every.rank_correlation:.2f}.",
-            f"Differences in mean wait over all jobs are not usable: {every.doubt}."
+            f"Differences in hours over all jobs are not usable: {every.doubt}."
             if every.doubt
-            else f"Differences in mean wait over all jobs are usable above {human_time(every.threshold)}.",
+            else f"Differences in hours over all jobs are usable above {human_time(every.threshold)}.",
         ]
         for by in ("class", "partition"):
             usable: dict[str, list[str]] = {}
