@@ -355,7 +355,7 @@ def drawings(answer: WhatIf) -> list[Drawing]:
     """Draw the differences in mean wait with their intervals, for the first screen, and the waits under each change."""
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.ranked)
     caption = f"Difference in mean wait from today, with {SHOWN_LEVEL} intervals. Thick: sampling of weeks; thin: shaken copies of the log."
-    caption += "" if answer.calibration is None else " Grey: the calibration error."
+    caption += " Grey: the calibration error." if _shown_error(answer) else ""
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.ranked) >= MOST_CURVES else ""
     meaning = f"Differences in mean wait from today: {values}."
     curves = f"Curves of the share of jobs that wait less than a given time: {values}."
@@ -365,13 +365,24 @@ def drawings(answer: WhatIf) -> list[Drawing]:
     ]
 
 
+def _widest(answer: WhatIf) -> float:
+    """Return the largest difference in mean wait, or end of its interval, s."""
+    ones = [effect.differences["mean_wait"] for effect in answer.ranked]
+    return max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
+
+
+def _shown_error(answer: WhatIf) -> float:
+    """Return the calibration error, s, if it is drawn; 0 if it is unknown, or far larger than all differences."""
+    error = 0.0 if answer.calibration is None else answer.calibration.overall.threshold
+    return error if error <= 2 * _widest(answer) else 0.0
+
+
 def differences_figure(answer: WhatIf) -> Figure:
     """Draw the difference in mean wait of each change with its intervals, and the calibration error as a band."""
     from walltime.report.figures import BLUE, INK, rows_figure, unit_of
 
     ones = [effect.differences["mean_wait"] for effect in answer.ranked]
-    widest = max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
-    divisor, unit = unit_of(widest)
+    divisor, unit = unit_of(_widest(answer))
     names = [effect.name for effect in answer.ranked]
     with rows_figure(names, f"difference in mean wait from today, {unit}", 0.42, 1.0, FIRST) as (figure, axes):
         for k, one in enumerate(ones):
@@ -382,10 +393,9 @@ def differences_figure(answer: WhatIf) -> Figure:
                 axes.plot([one.low / divisor, one.high / divisor], [k, k], color=BLUE, linewidth=4, alpha=0.6, solid_capstyle="butt")
             axes.plot([one.difference / divisor], [k], marker="o", color=BLUE, markersize=6)
         low, high = axes.get_xlim()
-        if answer.calibration is not None:
-            reach = answer.calibration.overall.threshold / divisor
+        if reach := _shown_error(answer) / divisor:
             axes.axvspan(-reach, reach, color="#808890", alpha=0.18, linewidth=0)
-            low, high = min(low, -min(reach, 2 * widest / divisor)), max(high, min(reach, 2 * widest / divisor))
+            low, high = min(low, -reach), max(high, reach)
         low, high = min(low, 0.0), max(high, 0.0)
         axes.set_xlim(low - MARGIN * (high - low), high + MARGIN * (high - low))
         axes.axvline(0, color="#808890", linewidth=0.8)
