@@ -94,7 +94,7 @@ class Difference:
 
     `names`: of the files. `jobs`: in both. `only`: rows of each file that the other, or the log, lacks. `moved`, `ended`: jobs that start
     at another time, or only end at another time. `first`: None without a difference. `rule`: its explanation in a sentence. `trials`: the
-    schedulers tried, the best first.
+    schedulers tried, the best first; `untried`: usual ones that only the slow engine simulates.
     """
 
     workload: Workload
@@ -106,6 +106,7 @@ class Difference:
     first: FirstDifference | None
     rule: str
     trials: tuple[SchedulerTrial, ...]
+    untried: tuple[str, ...]
     starts: tuple[Array, Array]
     ends: tuple[Array, Array]
 
@@ -143,7 +144,12 @@ class Difference:
         if p.head >= 0:
             latest = f"by the requests, it starts at {self._at(p.shadow)} at the latest and leaves {counted(p.extra, 'extra processor')}"
             rows.append(("still waiting", f"job {p.head} is first in both queues; {latest}"))
-        return [*rows, ("explanation", self.rule)]
+        slow = (
+            f"{', '.join(self.untried)}; only the slow engine simulates them on this machine. Name them to try them."
+            if self.untried
+            else ""
+        )
+        return [*rows, ("explanation", self.rule), *([("not tried", slow)] if slow else [])]
 
     def sentences(self) -> list[str]:
         """Return the result in words, a line each."""
@@ -158,7 +164,7 @@ class Difference:
         """Return the result, ready for JSON."""
         values = {"identical": self.identical, "files": list(self.names), "jobs": self.jobs, "only": list(self.only)}
         values |= {"moved": self.moved, "ended": self.ended, "first": None if self.first is None else asdict(self.first)}
-        return values | {"rule": self.rule, "trials": [asdict(trial) for trial in self.trials]}
+        return values | {"rule": self.rule, "trials": [asdict(trial) for trial in self.trials], "untried": list(self.untried)}
 
     def __repr__(self) -> str:
         return f"<Difference: {self.moved:,} of {self.jobs:,} jobs start at a different time>"
@@ -205,15 +211,15 @@ def diff(
     check_workload(workload)
     matched = _Matched(a, b, workload, machine)
     first = matched.first_difference()
-    rule, trials = "", []
+    rule, trials, untried = "", [], []
     if first is not None and first.what == "end":
         rule = _explain_ends(matched, first, names)
     elif first is not None:
         several = SchedulerTrials(matched.workload, matched.start, matched.end, first.time, overrun, progress, machine)
         trials = several.run(policies, dialects)
-        rule = rule_of(trials, names, len(matched.workload))
+        rule, untried = rule_of(trials, names, len(matched.workload)), several.untried
     jobs, starts, ends = matched.workload, matched.start, matched.end
-    return Difference(jobs, names, len(jobs), matched.only, *matched.counts(), first, rule, tuple(trials), starts, ends)
+    return Difference(jobs, names, len(jobs), matched.only, *matched.counts(), first, rule, tuple(trials), tuple(untried), starts, ends)
 
 
 class _Matched:

@@ -99,6 +99,8 @@ class SchedulerTrials:
         self._done = 0
         self._named = False
         self._slow: set[tuple[str, str]] = set()
+        self.untried: list[str] = []
+        """usual schedulers that only the slow engine simulates"""
         self.trials: dict[tuple[str, str], SchedulerTrial] = {}
 
     def run(self, policies: Sequence[str] | None, dialects: Sequence[Dialect | str] | None) -> list[SchedulerTrial]:
@@ -141,6 +143,7 @@ class SchedulerTrials:
         key = text, dialect.label
         try:
             if self._takes_too_long(scheduler, dialect):
+                self.untried += [text] if text not in self.untried else []
                 return
             if self._is_slow(scheduler, dialect):
                 recent = self._simulated(self._recent, scheduler, dialect).start

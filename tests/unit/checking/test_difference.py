@@ -193,10 +193,15 @@ def test_diff_machine__tries_its_policy_first_and_leaves_out_jobs_that_do_not_fi
 def test_diff_machine__skips_slow_schedulers_on_many_jobs(monkeypatch):
     jobs = on_machine()
     files = [columns(policy, jobs, machine=MACHINE) for policy in ("fcfs", "easy")]
-    every = {trial.scheduler for trial in wt.diff(*files, jobs, machine=MACHINE).trials}
+    found = wt.diff(*files, jobs, machine=MACHINE)
+    every = {trial.scheduler for trial in found.trials}
+    assert found.untried == ()
     monkeypatch.setattr(scheduler_trials, "MOST_SLOW", 0)
-    fast = {trial.scheduler for trial in wt.diff(*files, jobs, machine=MACHINE).trials}
+    quick = wt.diff(*files, jobs, machine=MACHINE)
+    fast = {trial.scheduler for trial in quick.trials}
     assert {"easy", "fcfs", "conservative"} <= fast < every
+    assert every - fast <= set(quick.untried)
+    assert quick.texts()[-1][0] == "not tried"
 
 
 def test_diff_command__with_a_machine(tmp_path, capsys):
