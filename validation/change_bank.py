@@ -1,9 +1,10 @@
 """Made-up sites whose answers to changes are known: how often does `what-if` give the right direction and size?
 
-    python validation/change_bank.py bank.jsonl            # all sites, some minutes each; continues where it was interrupted
+    python validation/change_bank.py bank.jsonl    # all sites, up to ten minutes each; continues where it was interrupted
     python validation/change_bank.py bank.jsonl --judge > docs/generators/changes.json
 
-The second command chooses the numbers of `walltime.whatif.track_record` on half of the sites, and judges them on the others.
+The second command computes the numbers of `walltime.whatif.track_record`. How good they are is judged with halves: numbers that half of
+the sites choose are tried on the others.
 
 Each site has a machine, a scheduler, users and, except a few, hidden rules: closed hours, holds, a limit, memory, another order, nodes that
 fail, users who react to waits. The plain reference engine simulates it with the hidden rules, today and under each change; that is the
@@ -271,7 +272,10 @@ def true_change(today: wt.Schedule, changed: wt.Schedule) -> float:
     """Return the change of the mean wait over the measured jobs that run in both, relative to today's."""
     measured = metrics.measured(today.end, today.last_submit, "tsafrir06")
     both = np.intersect1d(today.workload.job_id[measured], changed.workload.job_id)
-    waits = [float(one.wait[one.workload.places_of(both)].mean()) for one in (today, changed)]
+    waits = []
+    for one in (today, changed):
+        places = one.workload.places_of(both)
+        waits.append(float((one.wait + one.workload.columns["held"])[places].mean()))  # the record counts holds as waits
     return waits[1] / waits[0] - 1
 
 
@@ -349,10 +353,7 @@ def directions(rows: list[dict[str, Any]]) -> list[tuple[float, int, int]]:
 
 
 def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the classes of track_record.py, with intervals chosen on half of the sites, and how they do on the others.
-
-    The counts of directions in the classes are of all sites; those in `judged`, and whether they are reported, follow from the halves.
-    """
+    """Return the classes of track_record.py, of all sites; `judged`: how numbers chosen on half of the sites do on the others."""
     judging = {site.number for site in sites() if site.judges}
     choosing, judged = ([row for row in rows if (row["site"] in judging) == judges] for judges in (False, True))
     classes = []
@@ -365,6 +366,7 @@ def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
         counts = [[tell, right, cases] for tell, (_, right, cases) in zip(reported, directions(tested), strict=True)]
         inside = int((miss <= floor + slope * size).sum())
         judgement = {"sites": len({row["site"] for row in tested}), "changes": len(tested), "inside": inside, "directions": counts}
+        floor, slope = fitted([*chosen, *tested])
         classes.append({"least": least, "floor": floor, "slope": slope, "directions": pooled, "judged": judgement})
     ratios = list({row["site"]: 1 + row["bias"] for row in rows}.values())
     seen = [round(float(one), 2) for one in np.quantile(ratios, [0.05, 0.95])]
