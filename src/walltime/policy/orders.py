@@ -334,6 +334,23 @@ class UserOrder(ScoredOrder):
             own = {"last": None, "half_life": None, **own}
         return replace(self, settings=tuple(mine.values()), **own)
 
+    @functools.cached_property
+    def may_be_infinite(self) -> bool:
+        """Whether the function names `inf`; otherwise an infinite score comes from a division by zero or an overflow."""
+        return "inf" in getattr(getattr(self.function, "__code__", None), "co_names", ())
+
+    def bad_score(self, score: float, job: int) -> PolicyError:
+        """Return the error for a score that orders nothing; `job`: the place of the job in the workload."""
+        found, remedy = ("NaN", "return a number") if math.isnan(score) else ("infinity", "return a finite number, or name math.inf in it")
+        text = f"the order {self.name!r} gives {found} for job number {job + 1}, as by a division by zero; {remedy}"
+        return PolicyError(f"{location_of(self.function)}{text}", "bad_score")
+
+    def checked(self, score: float, job: int) -> float:
+        """Return the score; raises PolicyError if it is NaN, or infinite and the function does not name `inf`."""
+        if math.isnan(score) or (math.isinf(score) and not self.may_be_infinite):
+            raise self.bad_score(score, job)
+        return score
+
     def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Call the function."""
         return self.function(*args, **kwargs)
