@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,4 +116,6 @@ def _check_seeds(seeds: object) -> list[int]:
         raise PolicyError("replications need at least one seed", "number_out_of_range")
     for fault in filter(None, map(seed_fault, listed)):
         raise PolicyError(fault, "wrong_type")
+    if twice := [seed for seed, count in Counter(listed).items() if count > 1]:
+        raise PolicyError(f"the seed {twice[0]} is given twice, but replications must differ; give each seed once", "equal_seeds")
     return listed
