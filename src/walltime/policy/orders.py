@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import math
+import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from walltime.declared import DeclaredField, Field
 from walltime.errors import PolicyError
-from walltime.policy.files import location_of
+from walltime.policy.files import load_object, location_of
 from walltime.policy.log_view import COLUMNS, NO_START
 from walltime.specification import Specification, spell
 
@@ -351,6 +354,19 @@ class UserOrder(ScoredOrder):
             raise self.bad_score(score, job)
         return score
 
+    def __reduce__(self) -> Any:
+        """Return how to make the order from the place of its function: a module, or a file that was loaded as `FILE.py:NAME`."""
+        values = {name: getattr(self, name) for name in ("name", "settings", "last", "half_life", "starvation", "limit")}
+        return _unpickled, (*_place_of(self.function), values)
+
+    def __copy__(self) -> UserOrder:
+        """Return the order itself, which does not change."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> UserOrder:
+        """Return the order itself, which does not change."""
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Call the function."""
         return self.function(*args, **kwargs)
@@ -372,6 +388,25 @@ class UserOrder(ScoredOrder):
         changed = {name: value for (name, default), value in mine if value != default}
         changed |= {name: value for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None}
         return self.name + ":" * bool(changed) + ",".join(f"{name}={spell(value)}" for name, value in changed.items())
+
+
+def _place_of(function: Any) -> tuple[str, str]:
+    """Return the module or file of a function, and its name there; raises PicklingError for a function inside another one."""
+    name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", "")
+    found = getattr(sys.modules.get(module), name, None)
+    if found is function or getattr(found, "function", None) is function:
+        return module, name
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    if name.isidentifier() and file.endswith(".py") and module not in sys.modules:
+        return file, name
+    where = location_of(function)
+    raise pickle.PicklingError(f"{where}the order {name!r} cannot be pickled; define its function at the top of a module")
+
+
+def _unpickled(place: str, name: str, values: dict[str, Any]) -> UserOrder:
+    module = None if place.endswith(".py") else importlib.import_module(place)
+    found = load_object(Path(place), name, "order") if module is None else getattr(module, name)
+    return UserOrder(function=getattr(found, "function", found), **values)
 
 
 FCFS = FirstCome()
