@@ -13,7 +13,7 @@ from typing import Any
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
 from walltime.estimates import parse_estimates
 from walltime.policy import Dialect, named_files
-from walltime.policy.dependencies import dependencies
+from walltime.policy.dependencies import dependencies, has_random_class
 from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_backfill_order, parse_scheduler
 from walltime.syntax import syntax_hash
@@ -53,7 +53,8 @@ class Cell:
     @property
     def is_random(self) -> bool:
         """Whether the result depends on the seed."""
-        return self.workload_is_random or _random_estimates(self.settings["estimates"])
+        files = [file for name in USER_FILE_SETTINGS for file in named_files(self.settings[name] or "") if file.endswith(".py")]
+        return self.workload_is_random or _random_estimates(self.settings["estimates"]) or any(map(has_random_class, map(Path, files)))
 
     @property
     def workload_is_random(self) -> bool:

@@ -44,6 +44,17 @@ def dependencies(file: Path) -> list[Path]:
     return [*modules, *sorted({one.resolve() for _, one in declared})]
 
 
+def has_random_class(file: Path) -> bool:
+    """Return whether a class in a file takes a random generator, by a parameter `rng` of its method `begin`; the file is not run."""
+    return _random_class(file, _modified(file))
+
+
+@functools.lru_cache(maxsize=256)
+def _random_class(file: Path, modified: int) -> bool:
+    found = (node for node in ast.walk(_tree(file, modified)) if isinstance(node, ast.FunctionDef) and node.name == "begin")
+    return any(one.arg == "rng" for node in found for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+
+
 def _modified(file: Path) -> int:
     return file.stat().st_mtime_ns if file.is_file() else 0
 

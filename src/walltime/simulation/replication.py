@@ -99,7 +99,8 @@ def replicate(
 
     def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
         workload = workload_of(seeds[number])
-        schedule = simulate(workload, scheduler, coincident=coincident, dialect=dialect, overrun=overrun, machine=machine, progress=check)
+        rules: dict[str, Any] = {"coincident": coincident, "dialect": dialect, "overrun": overrun, "machine": machine}
+        schedule = simulate(workload, scheduler, progress=check, seed=seeds[number], **rules)
         return schedule.summary(trim), None if keep is None else keep(schedule)
 
     pairs = in_threads(run, len(seeds), workers, progress)

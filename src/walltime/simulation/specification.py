@@ -40,6 +40,12 @@ class Scheduler:
         """Return the specification of the scheduler."""
         return with_prediction(self.policy.label, self.prediction)
 
+    @property
+    def draws(self) -> bool:
+        """Whether its policy or predictor takes a random generator, so that results depend on the seed."""
+        parts = (self.policy, None if self.prediction is None else self.prediction.predictor)
+        return any(getattr(part, "draws", False) for part in parts)
+
     @classmethod
     def of_schedule(cls, schedule: Schedule) -> Scheduler:
         """Return the scheduler of a schedule."""
