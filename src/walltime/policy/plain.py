@@ -155,9 +155,9 @@ class PlainPolicy(Policy):
         """
 
     @property
-    def draws(self) -> bool:
-        """Whether it takes a random generator."""
-        return takes_generator(type(self))
+    def code(self) -> Any:
+        """The class whose code runs."""
+        return type(self)
 
     def submitted(self, job: WaitingJob, now: Moment) -> None:
         """Handle the submission of a job."""
@@ -218,9 +218,9 @@ class OwnPolicy(PlainPolicy):
         return f"{self.name} [{options}]" if options else self.name
 
     @property
-    def draws(self) -> bool:
-        """Whether the class takes a random generator."""
-        return takes_generator(self.make)
+    def code(self) -> Any:
+        """The class whose code runs."""
+        return self.make
 
     def new_instance(self) -> Any:
         """Return a new object of the class."""

@@ -231,9 +231,9 @@ class PlainPredictor(Predictor):
         return learner
 
     @property
-    def draws(self) -> bool:
-        """Whether the class takes a random generator."""
-        return takes_generator(self.make)
+    def code(self) -> Any:
+        """The class whose code runs."""
+        return self.make
 
     @property
     def unlisted(self) -> str:

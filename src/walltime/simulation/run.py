@@ -20,7 +20,7 @@ from walltime.metrics import Dynamics
 from walltime.node_demands import runs_on_nodes
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.policy.log_view import LogView
-from walltime.policy.randomness import seeded
+from walltime.policy.randomness import global_numbers, seeded
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.job_predictions import CalledPredictions, JobPredictions
@@ -89,7 +89,7 @@ def simulate(
     begin = time.perf_counter()
     if fault := seed_fault(seed):
         raise PolicyError(fault, "wrong_type")
-    with seeded(seed):
+    with seeded(seed), global_numbers(scheduler.own):
         simulation = run.engine(engine, straight=True)
         simulation.compile()
         loaded = time.perf_counter()

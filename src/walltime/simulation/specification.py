@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel
 from walltime.policy import POLICIES, Policy
+from walltime.policy.randomness import takes_generator
 from walltime.predictors import Prediction, Predictor
 from walltime.predictors.prediction import with_prediction
 from walltime.specification import options_of
@@ -43,8 +44,13 @@ class Scheduler:
     @property
     def draws(self) -> bool:
         """Whether its policy or predictor takes a random generator, so that results depend on the seed."""
+        return any(map(takes_generator, self.own.values()))
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The classes of a policy and of a predictor in plain Python, by their labels."""
         parts = (self.policy, None if self.prediction is None else self.prediction.predictor)
-        return any(getattr(part, "draws", False) for part in parts)
+        return {part.label: kind for part in parts if part is not None and (kind := getattr(part, "code", None)) is not None}
 
     @classmethod
     def of_schedule(cls, schedule: Schedule) -> Scheduler:

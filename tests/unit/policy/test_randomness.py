@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import random
+import warnings
+
+import pytest
 
 import walltime as wt
 from tests.cli import call
@@ -71,3 +75,25 @@ def test_seed__is_an_option_and_a_key_of_campaigns(capsys, tmp_path):
     assert done.run == 3  # nothing in EASY is random
     table = Store(tmp_path / "plan.results").table()
     assert sorted(table["mean_wait"].to_list())[-3:] == sorted([waits[0], waits[2], *table.filter(table["policy"] == "easy")["mean_wait"]])
+
+
+@pytest.mark.parametrize("draw", ["random.random()", "numpy.random.rand()", "shuffled()", "helper()"])
+def test_global_numbers__are_seeded_for_each_run_and_warned_of_once(tmp_path, draw):
+    file = tmp_path / "careless.py"
+    file.write_text(
+        "import random, numpy\nfrom random import random as shuffled\n\n"
+        "def helper():\n    return random.random()\n\n"
+        "class Careless:\n    def predict(self, job):\n"
+        f"        return 1 + int(job.requested * {draw})\n    def observe(self, job):\n        pass\n"
+    )
+    scheduler = f"easy:predictor={file}:Careless"
+    with pytest.warns(UserWarning, match="Careless draws from the global random numbers"):
+        first = starts(scheduler)
+    before = random.getstate()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert starts(scheduler) == first != starts(scheduler, seed=1)
+    assert random.getstate() == before
+    policy = scheduler
+    waits = [replicate(lambda seed: JOBS, policy, range(6), workers=workers).values("mean_wait").tolist() for workers in (1, 3)]
+    assert waits[0] == waits[1]
