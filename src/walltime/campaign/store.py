@@ -202,7 +202,14 @@ class Store:
         table = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
         if keys is not None:
             table = table.filter(pl.col("cell").is_in(list(keys)))
-        return table.unique(subset=sort, keep="any").sort(sort)
+        rows = table.unique()
+        if twice := rows.filter(rows.select(sort).is_duplicated())["cell"].to_list():
+            raise OutputError(
+                f"{printable(folder.parent)}: the cell {twice[0]} has two different results, so it depends on more than its settings, seed "
+                "and files; let random code take the generator of the run, and delete the store",
+                "different_results",
+            )
+        return rows.sort(sort)
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.campaign import SCHEMA, Store, Threads, plan_keys, read_plan, run_campaign, status
+from walltime.errors import OutputError
 from walltime.estimates import parse_estimates
 from walltime.logs import write_swf
 from walltime.policy import parse_policy
@@ -265,3 +266,15 @@ def test_declared_file__makes_new_cells_when_it_is_edited(plan):
     model.unlink()
     with raises(wt.PolicyError, "missing_file", "model.json"):
         run_campaign(read_plan(plan, own=[own]))
+
+
+def test_two_results_of_a_cell__are_an_error_if_they_differ(plan):
+    run_campaign(read_plan(plan), executor=Threads(2))
+    store = Store(plan.parent / "plan.results")
+    file = next(store.cells.glob("*.parquet"))
+    row = pl.read_parquet(file)
+    row.write_parquet(store.cells / "again.parquet")
+    assert len(store.table()) == 28
+    row.with_columns(pl.col("mean_wait") + 1).write_parquet(store.cells / "other.parquet")
+    with raises(OutputError, "different_results"):
+        store.table()
