@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import importlib.util
 import re
@@ -137,6 +138,35 @@ def make_object(make: Any, options: Iterable[tuple[str, Any]], name: str) -> Any
             raise  # raised by the class's own code
         words = ", ".join(f"{option}={value!r}" for option, value in given.items()) or "no options"
         raise PolicyError(f"{location_of(make)}{name} cannot be created with {words} ({error})", "own_code_failure") from None
+
+
+class Copies:
+    """Makes copies of an object of a user's class, one for each run, so that runs share no state; `kind`: its class.
+
+    >>> class Constant:
+    ...     def __init__(self, seconds):
+    ...         self.seconds = seconds
+    >>> made = Copies(Constant(60))
+    >>> made.__name__, made().seconds
+    ('Constant:seconds=60', 60)
+    """
+
+    def __init__(self, original: Any) -> None:
+        self.original, self.kind = original, type(original)
+        options = {name: value for name, value in getattr(original, "__dict__", {}).items() if isinstance(value, bool | int | float | str)}
+        listed = ",".join(f"{name}={value}" for name, value in options.items() if not name.startswith("_"))
+        self.__name__ = f"{self.kind.__name__}:{listed}" if listed else self.kind.__name__
+
+    def __call__(self) -> Any:
+        """Return a copy."""
+        return copy.deepcopy(self.original)
+
+
+def maker_of(given: Any, *methods: str) -> Any:
+    """Return what makes objects for runs from a class, or from an object, that has these methods; None for anything else."""
+    if not all(callable(getattr(given, method, None)) for method in methods):
+        return None
+    return given if isinstance(given, type) else Copies(given)
 
 
 def load_named(text: str, what: str) -> tuple[Any, str] | None:

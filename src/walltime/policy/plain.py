@@ -220,7 +220,7 @@ class OwnPolicy(PlainPolicy):
     @property
     def code(self) -> Any:
         """The class whose code runs."""
-        return self.make
+        return getattr(self.make, "kind", self.make)
 
     def new_instance(self) -> Any:
         """Return a new object of the class."""

@@ -233,7 +233,7 @@ class PlainPredictor(Predictor):
     @property
     def code(self) -> Any:
         """The class whose code runs."""
-        return self.make
+        return getattr(self.make, "kind", self.make)
 
     @property
     def unlisted(self) -> str:

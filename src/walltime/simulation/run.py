@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 def simulate(
     workload: Workload,
-    policy: Policy | Scheduler | str,
+    policy: Policy | Scheduler | str | Any,
     *,
     coincident: str | None = None,
     dialect: Dialect | str = "papers",
     overrun: str = "kill",
-    prediction: Prediction | Predictor | str | None = None,
+    prediction: Prediction | Predictor | str | Any = None,
     engine: str = "auto",
     dynamics: bool = False,
     machine: Machine | None = None,
@@ -53,8 +53,10 @@ def simulate(
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
 
-    `policy`: one such as `walltime.Easy()`, or the specification of a scheduler as on the command line: `easy:order=sjf`.
-    `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too.
+    `policy`: one such as `walltime.Easy()`, or the specification of a scheduler as on the command line: `easy:order=sjf`; or a class or
+    an object with `choose`; each run gets its own copy.
+    `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too. A
+    class or an object with `predict` and `observe` is a predictor as well.
     `machine`: pools, partitions, outages and limits (`walltime.machine`), instead of the workload's single pool. The schedule then has
     the jobs that can run there; it is computed on one pool if that makes no difference (`Schedule.simulated_on`).
     `dialect`: the interpretations of the papers, a `walltime.policy.Dialect` or the name of one.
