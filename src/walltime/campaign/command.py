@@ -34,7 +34,6 @@ StoreOption = Annotated[
 @manual(
     "guides/campaigns",
     ("Run a plan; the same command continues after an interruption.", "campaign run plan.toml"),
-    ("Repeat the simulations that failed.", "campaign run plan.toml --retry-failed"),
     ("Run it on four processes, with the results in another folder.", "campaign run plan.toml --dask local:workers=4 --store results"),
 )
 def run(
@@ -44,7 +43,7 @@ def run(
     own: o.OwnOption = None,
     workers: o.WorkersOption = None,
     retry_failed: Annotated[
-        bool, o.option("Also run the cells that ended with an error in an earlier run.", "--retry-failed", group=o.RUNS)
+        bool, o.option("Run the cells that ended with an error in an earlier run again.", "--retry-failed", group=o.RUNS)
     ] = False,
     dask: Annotated[
         str | None,
