@@ -51,6 +51,7 @@ __all__ = [
     "estimate_use",
     "estimates_against_runtimes",
     "gantt",
+    "gantts",
     "intervals",
     "named_file",
     "nodes",
@@ -109,6 +110,18 @@ def gantt(
         begin, end = choose_stretch((schedule,))
     first, last = begin, end
     return _drawn(lambda axes: of_schedules.draw_gantt(axes, schedule, first, last), ax, width, ratio=0.4)
+
+
+def gantts(schedules: Sequence[Schedule], width: str | float = "page") -> Figure:
+    """Draw `gantt` for each schedule over the same period, one below the other."""
+    check_schedules(schedules)
+    begin, end = choose_stretch(tuple(schedules))
+    inches, count = width_in_inches(width), len(schedules)
+    with of_schedules.style():
+        figure = Figure(figsize=(inches, 0.4 * inches * count), layout="constrained")
+        for row, schedule in enumerate(schedules, 1):
+            of_schedules.draw_gantt(figure.add_subplot(count, 1, row), schedule, begin, end)
+    return figure
 
 
 def nodes(
@@ -232,7 +245,7 @@ BANDS: Mapping[str, tuple[int, Array, of_schedules.Distribution]] = {
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = dict(
     zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt, nodes), strict=True)
 )
-"""The figures of `--figure NAME=FILE`; those of `SINGLE` draw the first schedule."""
+"""The figures of `--figure NAME=FILE`; those of `SINGLE` draw one schedule."""
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> Path:

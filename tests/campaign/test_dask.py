@@ -14,8 +14,8 @@ from tests.campaign.plans import command, dask_cluster, ended, files, many_cells
 from tests.cli import call, one_line
 from tests.errors import raises
 from tests.profiles import PROFILE
-from walltime.campaign import Dask, Progress, Threads, executors, read_plan, run_campaign
-from walltime.errors import PolicyError, WalltimeError
+from walltime.campaign import Dask, Progress, Store, Threads, executors, read_plan, run_campaign
+from walltime.errors import OutputError, PolicyError
 
 pytest.importorskip("distributed")
 
@@ -136,14 +136,14 @@ def test_interrupt__reaches_a_run_on_dask(expected, plan, cluster):
     assert results(plan) == expected
 
 
-def test_error_of_a_cell__comes_back_in_one_line(golden, tmp_path, cluster):
+def test_error_of_a_cell__comes_back_in_one_line(tmp_path, cluster):
     plan = tmp_path / "plan.toml"
     plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 50\nhead = 60\n')
     status, out, err = ended(command("campaign", "run", plan, "--dask", cluster.scheduler_address))
-    line = one_line(status, out, err)
-    assert status == 2
-    assert "lublin99 (policy=easy" in line
-    golden("campaign", line)
+    assert status == 1
+    assert "1 cell failed: lublin99-50-128-0 has 50 jobs" in out
+    assert "lublin99 (policy=easy" in out
+    assert "1 cell failed" in err
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nonsense", "abc://127.0.0.1:9", "tcp://127.0.0.1:many", ""])
@@ -175,11 +175,14 @@ def test_without_dask_jobqueue__the_line_says_what_to_install(golden, capsys, pl
     golden("campaign", one_line(*call(capsys, "campaign", "run", plan, "--dask", "slurm:jobs=2")))
 
 
-def test_threads__stop_when_one_of_them_fails(tmp_path):
-    plan = tmp_path / "plan.toml"
-    plan.write_text('[campaign]\nseeds = 50\n[fixed]\nmodel = "lublin99"\njobs = 50\n[grid]\nhead = [10, 60]\n')
+def test_threads__stop_when_one_of_them_cannot_write(tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise OutputError("the disk is full")
+
+    plan = many_cells(tmp_path, SEEDS)
     before = threading.active_count()
-    with raises(WalltimeError, "number_out_of_range", "50"):
+    monkeypatch.setattr(Store, "write", fail)
+    with pytest.raises(OutputError):
         run_campaign(read_plan(plan), executor=Threads(2))
     for _ in range(100):
         if threading.active_count() <= before:

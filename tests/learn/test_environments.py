@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import math
+import pickle
 import subprocess
 import sys
 import warnings
@@ -299,3 +301,21 @@ except wt.PolicyError as error:
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     golden("learn", found.stdout)
+
+
+@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
+def test_pickled_or_copied_environment__goes_on_where_it_was(copied):
+    jobs = wt.workloads.Lublin99().generate(200, 64, 0.9, 1)
+    env = learn.BackfillingEnv(learn.windows(jobs, 50))
+    env.reset(seed=3)
+    over = [env.step(k % 3)[2] for k in range(10)]
+    assert not any(over)
+    other = copied(env)
+    for k in range(200):
+        mine, theirs = env.step(k % 2), other.step(k % 2)
+        assert mine[1:3] == theirs[1:3]
+        assert mine[4]["time"] == theirs[4]["time"]
+        if mine[2]:
+            break
+    assert env.starts().tolist() == other.starts().tolist()
+    assert env.reset()[1]["episode_number"] == other.reset()[1]["episode_number"]

@@ -61,6 +61,18 @@ def test_figure__of_a_workload(draw):
     assert draw(JOBS).get_figure().get_figwidth() == figures.WIDTHS["column"]
 
 
+def test_gantt_of_several_policies__has_a_panel_for_each(capsys, tmp_path):
+    log = tmp_path / "log.swf"
+    wt.logs.write_swf(log, JOBS)
+    file = tmp_path / "gantt.svg"
+    status, _, err = call(capsys, "compare", log, "--policy", "fcfs", "--policy", "easy", "--no-spread", "--figure", file)
+    assert (status, err) == (0, "")
+    assert file.stat().st_size > 0
+    axes = figures.gantts(SCHEDULES).axes
+    assert [one.get_title("left") for one in axes] == [schedule.title for schedule in SCHEDULES]
+    assert len({one.get_xlim() for one in axes}) == 1
+
+
 def test_wait_distribution__is_the_share_of_jobs_that_wait_less():
     axes = wt.figures.wait_distribution(SCHEDULES[1])
     x, y = (np.asarray(values) for values in axes.lines[0].get_data())

@@ -42,6 +42,7 @@ READERS = {
 }
 """The modules that read structured files, and why none of these runs code."""
 RUNS = {
+    "engine/interface/orders.py": "a function around an order that the caller allowed, with its number of arguments",
     "engine/kernel/callbacks.py": "the arguments of an order that the caller allowed, which are names",
     "policy/expressions.py": "an expression's tree, of known functions and numbers",
     "policy/files.py": "the one place where a Python file is run, which asks `may_run`",

@@ -13,6 +13,7 @@ from typing import Any
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
 from walltime.estimates import parse_estimates
 from walltime.policy import Dialect, named_files
+from walltime.policy.dependencies import dependencies, has_random_class
 from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_backfill_order, parse_scheduler
 from walltime.syntax import syntax_hash
@@ -52,7 +53,8 @@ class Cell:
     @property
     def is_random(self) -> bool:
         """Whether the result depends on the seed."""
-        return self.workload_is_random or _random_estimates(self.settings["estimates"])
+        files = [file for name in USER_FILE_SETTINGS for file in named_files(self.settings[name] or "") if file.endswith(".py")]
+        return self.workload_is_random or _random_estimates(self.settings["estimates"]) or any(map(has_random_class, map(Path, files)))
 
     @property
     def workload_is_random(self) -> bool:
@@ -84,9 +86,20 @@ class Cell:
             if files := [Path(file) for file in named_files(text)]:
                 for file in files:
                     text = text.replace(str(file), file.name)
-                settings[name] = ([syntax_hash([file], file.parent) for file in files], text)
+                settings[name] = ([_hashes(file) for file in files], text)
         content = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version(machine is not None)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _hashes(file: Path) -> list[str]:
+    """Return a hash of a user's file, and of each file on which it depends."""
+    others = dependencies(file) if file.suffix == ".py" else []
+    return [_hash(one, one.stat().st_mtime_ns, one.stat().st_size) for one in (file, *others)]
+
+
+@functools.lru_cache(maxsize=1000)
+def _hash(file: Path, _modified: int, _size: int) -> str:
+    return syntax_hash([file], file.parent)
 
 
 def _sortable(values: tuple[Any, ...]) -> tuple[str, ...]:

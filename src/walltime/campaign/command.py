@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -39,6 +42,9 @@ def run(
     store: StoreOption = None,
     own: o.OwnOption = None,
     workers: o.WorkersOption = None,
+    retry_failed: Annotated[
+        bool, o.option("Run the cells that ended with an error in an earlier run again.", "--retry-failed", group=o.RUNS)
+    ] = False,
     dask: Annotated[
         str | None,
         o.option(
@@ -50,8 +56,12 @@ def run(
     ] = None,
     output: Output,
 ) -> None:
-    """Run the missing simulations of a plan; the command can be stopped and repeated at any time."""
+    """Run the missing simulations of a plan; the command can be stopped and repeated at any time.
+
+    A cell that ends with an error does not stop the others; the exit status is then 1.
+    """
     from walltime.campaign import Dask, Threads, run_campaign
+    from walltime.campaign import status as find_status
 
     if workers is not None and dask is not None:
         raise PolicyError("--workers (threads on this machine) and --dask cannot be combined; leave one out")
@@ -67,16 +77,20 @@ def run(
             def show(state: Progress) -> None:
                 row.update(state.done, total=state.cells, note=f"{state.jobs_per_second / 1e6:.1f} million jobs/s" if state.run else "")
 
-            done = run_campaign(chosen, folder, executor, show)
+            done = run_campaign(chosen, folder, executor, show, retry_failed)
     finally:
         if isinstance(executor, Dask):
             executor.close()
-    found = done.cells - done.run
+    failures = find_status(chosen, folder).failures if done.failed else ()
+    found = done.done - done.run
     record = {"plan": str(plan), "store": str(folder.folder), "cells": done.cells, "run": done.run, "found": found}
-    record |= {"jobs_simulated": done.jobs, "seconds": {"processor": done.seconds}}
+    record |= {"jobs_simulated": done.jobs, "failed": list(map(asdict, failures)), "seconds": {"processor": done.seconds}}
     before = f"{found:,} already done; {counted(done.jobs, 'job')} simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
-    output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", where])
+    output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", *map(str, failures), where])
+    if failures:
+        note(f"{counted(done.failed, 'cell')} failed; to run them again, correct the cause and add --retry-failed")
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -92,12 +106,14 @@ def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> 
     chosen, folder = _open(plan, store)
     state = find_status(chosen, folder)
     counts = {"cells": state.cells, "done": state.done, "others": state.others, "files": state.files}
+    failed = list(map(asdict, state.failures))
     missing = state.cells - state.done
     lines = [f"{chosen.name}: {state.done:,} of {state.cells:,} cells are done, {missing:,} are missing; {counted(state.files, 'file')}"]
+    lines += map(str, state.failures)
     lines += [f"campaign run runs the Python file {file}, which --own must allow" for file in map(printable, chosen.python_files)]
     if state.others:
         lines.append(f"the store also has {counted(state.others, 'cell')} from another plan, log or version of walltime")
-    output.show({"plan": str(plan), "store": str(folder.folder), **counts, "python_files": chosen.python_files}, lines)
+    output.show({"plan": str(plan), "store": str(folder.folder), **counts, "failed": failed, "python_files": chosen.python_files}, lines)
 
 
 def _open(plan: Path, store: Path | None, run_files: bool = False) -> tuple[Plan, Store]:
@@ -135,6 +151,7 @@ def report(
 ) -> None:
     """Show the results of a plan: means with intervals over the seeds, paired differences, and caveats."""
     from walltime.campaign import read_results
+    from walltime.campaign.page import failures_table
     from walltime.campaign.results import campaign_caveats, count_flurries
     from walltime.comparison.cell_caveats import left_out_cells
     from walltime.comparison.combination_means import METRICS
@@ -157,9 +174,11 @@ def report(
         write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries), page)
     if out is not None:
         write_rows(cells, out)
-    record = {"plan": str(plan), "cells": len(cells), "missing": missing, "baseline": base, "report": page}
+    record = {"plan": str(plan), "cells": len(cells), "missing": missing, "failed": list(map(asdict, results.failures))}
+    record |= {"baseline": base, "report": page}
     record |= {"lines": line_records(lines), "caveats": sentences}
     blocks: list[Any] = [*left_out_cells(cells), *([combinations_table(lines, base, by), *short_remarks(lines, base)] if lines else [])]
+    blocks += [table] if (table := failures_table(results.failures)) else []
     output.show(record, [*blocks, *caveats(sentences)], line_tables(lines, base, by), report=page, **{counted(len(cells), "cell"): out})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.campaign.results import Results, campaign_caveats, count_flurries
-from walltime.campaign.run import find_logs
+from walltime.campaign.run import Failures, find_logs
 from walltime.comparison.cell_caveats import left_out_cells
 from walltime.comparison.combination_means import METRICS
 from walltime.comparison.measures import measure
@@ -116,10 +116,17 @@ def _missing(results: Results) -> list[Section]:
     first = list(kinds.items())[:MAX_MISSING]
     rows = [[str(number), *map(value_cell, values), f"{count:,}"] for number, (values, count) in enumerate(first, 1)]
     text = f"{len(missing):,} of {len(results.keys):,} cells: not run yet, or stopped by an error. Run the plan again to add them."
+    failures = failures_table(results.failures)
     more = f" The first {MAX_MISSING} of {len(kinds)} combinations:" if len(kinds) > MAX_MISSING else ""
     head = ["", *(name.replace("_", " ") for name in words), "missing cells"]
     table = Table(head, rows, "Missing cells by combination", texts=-1) if words else None
-    return [Section("Missing cells", [Paragraph(text + more), table])]
+    return [Section("Missing cells", [Paragraph(text + more), table, failures])]
+
+
+def failures_table(failures: Sequence[Failures]) -> Table | None:
+    """Return a table of the failed cells by cause; None if there are none."""
+    rows = [[f"{group.cells:,}", group.first, group.cause] for group in failures]
+    return Table(["failed cells", "first of them", "cause"], rows, "Failed cells by cause", texts=-1) if rows else None
 
 
 def _provenance(results: Results) -> dict[str, Any]:

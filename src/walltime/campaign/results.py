@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.campaign.cell import USER_FILE_SETTINGS, Cell
 from walltime.campaign.plan import Plan
-from walltime.campaign.run import find_logs, plan_keys
+from walltime.campaign.run import Failures, failures_of, find_logs, plan_keys
 from walltime.campaign.store import Store
 from walltime.comparison.cell_caveats import cell_caveats
 from walltime.comparison.combination_means import METRICS, CombinationMean, compare_cells
@@ -38,9 +38,17 @@ class Results:
         return [cell for key, cell in zip(self.keys, self.plan.cells, strict=True) if key not in finished]
 
     @cached_property
+    def failures(self) -> list[Failures]:
+        """The cells that ended with an error, by cause."""
+        return failures_of(self.plan, self.store, self.keys, set(self.cells["cell"]))
+
+    @cached_property
     def baseline(self) -> dict[str, Any] | None:
-        """The default baseline: the first policy of the plan, if it compares several."""
-        return {"policy": _text_values(self.plan)["policy"][0]} if "policy" in self.plan.varied else None
+        """The default baseline: the first policy of the plan that has results, if it compares several."""
+        if "policy" not in self.plan.varied:
+            return None
+        present = set(self.cells["policy"])
+        return {"policy": next(policy for policy in _text_values(self.plan)["policy"] if policy in present)}
 
     @cached_property
     def groups(self) -> pl.DataFrame:
@@ -70,6 +78,8 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
     keys = plan_keys(plan)
     cells = store.table(keys)
     if not len(cells):
+        if failures := failures_of(plan, store, keys, ()):
+            raise OutputError(f"{printable(plan.path)}: no cell has results; {failures[0]}", "no_results")
         others = len(store.done())
         elsewhere = f" (it has {counted(others, 'cell')} from another plan, log or version of walltime)" if others else ""
         remedy = f"run it with: walltime campaign run {printable(plan.path)}"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from walltime.campaign.cell import Cell, dialect_of, scheduler_of
 from walltime.campaign.executors import Executor, Threads
 from walltime.campaign.plan import Plan
-from walltime.campaign.store import SCHEMA, Store
-from walltime.campaign.work import Report, Task
+from walltime.campaign.store import Store
+from walltime.campaign.work import Report, Task, describe, key_of
 from walltime.errors import LogError, PolicyError
 from walltime.files import note_input
 from walltime.logs.catalogue import find_log
@@ -21,7 +21,7 @@ from walltime.machine import read_machine, write_machine
 from walltime.permission import NotRunError
 from walltime.simulation.run import check_support
 from walltime.simulation.specification import PREDICTION_OPTIONS
-from walltime.wording import printable
+from walltime.wording import counted, printable
 
 CELLS_PER_TASK = 200
 """Maximum number of cells in one task."""
@@ -51,6 +51,8 @@ class Progress:
     """jobs simulated by this run"""
     seconds: float = 0.0
     """processor time of this run's tasks, s"""
+    failed: int = 0
+    """cells of the plan that ended with an error, in this run or an earlier one"""
     begun: float = field(default_factory=time.monotonic)
 
     @property
@@ -70,6 +72,22 @@ class Status:
     others: int
     """cells in the store that are not in the plan: from another plan, or from an earlier version of the program"""
     files: int
+    failures: Sequence[Failures] = ()
+    """the failed cells of the plan, by cause"""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Cells of a plan that ended with the same error."""
+
+    cause: str
+    """the error, in one line"""
+    cells: int
+    first: str
+    """settings of the first of them"""
+
+    def __str__(self) -> str:
+        return f"{counted(self.cells, 'cell')} failed: {self.cause} [{'first: ' if self.cells > 1 else ''}{self.first}]"
 
 
 def run_campaign(
@@ -77,23 +95,30 @@ def run_campaign(
     store: Store | None = None,
     executor: Executor | None = None,
     progress: Callable[[Progress], None] | None = None,
+    retry_failed: bool = False,
 ) -> Progress:
     """Run the cells of the plan that are not in the store yet.
 
     `store`: by default the plan's folder. `executor`: by default `Threads()`. `progress` is called after each task. Finished tasks are
-    kept in any case; another call resumes from there.
+    kept in any case; another call resumes from there. A cell that ends with an error does not stop the others: the store keeps its cause,
+    and it runs again only with `retry_failed`.
 
     Raises LogError for a log that is missing or has changed since the store was made, OutputError if the store cannot be
-    written, and the errors of cells.
+    written, and PolicyError if a Python file may not run.
     """
     store = store or Store(plan.store)
     logs, machines = find_logs(plan), find_machines(plan)
     store.open(plan.name, {trace: sha256 for trace, (_, sha256) in logs.items()})
     with store.locked():
         keys = store.done()
-        missing = [cell for cell in plan.cells if _key(cell, logs, machines) not in keys]
-        state = Progress(cells=len(plan.cells), done=len(plan.cells) - len(missing))
-        del keys
+        missing = {key: cell for cell in plan.cells if (key := key_of(cell, logs, machines)) not in keys}
+        failed = missing.keys() & store.causes()
+        if retry_failed:
+            store.forget(failed)
+            failed = set()
+        state = Progress(cells=len(plan.cells), done=len(plan.cells) - len(missing), failed=len(failed))
+        cells = [cell for key, cell in missing.items() if key not in failed]
+        del keys, missing
         if progress is not None:
             progress(state)
 
@@ -102,11 +127,12 @@ def run_campaign(
             state.run += report.cells
             state.jobs += report.jobs
             state.seconds += report.seconds
+            state.failed += report.failed
             if progress is not None:
                 progress(state)
 
-        if missing:
-            (executor or Threads()).run(list(_tasks(missing, store, logs, machines)), done)
+        if cells:
+            (executor or Threads()).run(list(_tasks(cells, store, logs, machines)), done)
     return state
 
 
@@ -115,14 +141,25 @@ def status(plan: Plan, store: Store | None = None) -> Status:
     store = store or Store(plan.store)
     store.manifest()
     stored, keys = store.done(), plan_keys(plan)
-    done = len(stored.intersection(keys))
-    return Status(cells=len(keys), done=done, others=len(stored) - done, files=len(list(store.cells.glob("*.parquet"))))
+    done, files = len(stored.intersection(keys)), len(list(store.cells.glob("*.parquet")))
+    return Status(len(keys), done, len(stored) - done, files, failures_of(plan, store, keys, stored))
+
+
+def failures_of(plan: Plan, store: Store, keys: Sequence[str], done: Collection[str]) -> list[Failures]:
+    """Return the failed cells of the plan, the most frequent cause first; `keys`: those of its cells, `done`: those in the store."""
+    causes = store.causes()
+    found: dict[str, list[Cell]] = {}
+    for key, cell in zip(keys, plan.cells, strict=True) if causes else ():
+        if key in causes and key not in done:
+            found.setdefault(causes[key], []).append(cell)
+    groups = [Failures(cause, len(cells), describe(cells[0], plan.spelled)) for cause, cells in found.items()]
+    return sorted(groups, key=lambda group: -group.cells)
 
 
 def plan_keys(plan: Plan) -> list[str]:
     """Return the keys of the plan's cells, in their order."""
     logs, machines = find_logs(plan), find_machines(plan)
-    return [_key(cell, logs, machines) for cell in plan.cells]
+    return [key_of(cell, logs, machines) for cell in plan.cells]
 
 
 def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
@@ -164,11 +201,6 @@ def find_machines(plan: Plan) -> dict[str, str]:
         except PolicyError as error:
             raise PolicyError(f"{printable(plan.path)}, cells on {settings['machine']}: {error}") from error
     return {name: write_machine(machine) for name, machine in machines.items()}
-
-
-def _key(cell: Cell, logs: dict[str, tuple[str, str]], machines: dict[str, str]) -> str:
-    trace, machine = cell.settings["trace"], cell.settings["machine"]
-    return cell.key(logs[trace][1] if trace is not None else None, SCHEMA, machines[machine] if machine is not None else None)
 
 
 def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]], machines: dict[str, str]) -> Iterable[Task]:

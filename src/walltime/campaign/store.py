@@ -3,6 +3,7 @@
     manifest.toml       versions, and the checksums of the logs
     cells/*.parquet     one row per cell; a file holds the cells of one task
     groups/*.parquet    one row per cell and group of jobs, if the plan asks for groups
+    failures/*.parquet  one row per cell that ended with an error, with the cause in one line
 
 Files are written completely and renamed into place, so every file is complete. The column `cell` is a hash of what the
 cell computes; cells in the store are not run again.
@@ -16,7 +17,7 @@ import fcntl
 import functools
 import hashlib
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -67,6 +68,11 @@ class Store:
         """The folder of the files with one row per cell and group."""
         return self.folder / "groups"
 
+    @property
+    def failures(self) -> Path:
+        """The folder of the files with one row per failed cell."""
+        return self.folder / "failures"
+
     def open(self, name: str, logs: Mapping[str, str]) -> None:
         """Make the folder, or check that it has our schema and the checksums of these logs (name: sha256).
 
@@ -80,7 +86,7 @@ class Store:
                     f"{sha256[:12]}... now); restore the old log, or use another store"
                 )
         try:
-            for folder in (self.cells, self.groups):
+            for folder in (self.cells, self.groups, self.failures):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _cannot(self.folder, "made", error) from error
@@ -125,7 +131,7 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise OutputError(f"{printable(self.folder)}: another campaign is writing to it; wait, or use another store") from error
-            for folder in (self.folder, self.cells, self.groups):
+            for folder in (self.folder, self.cells, self.groups, self.failures):
                 for part in folder.glob(".walltime-*.part"):
                     part.unlink(missing_ok=True)
             yield
@@ -134,15 +140,42 @@ class Store:
         """Return the keys of the cells in the store. Raises OutputError for an unreadable file."""
         return {key for file in sorted(self.cells.glob("*.parquet")) for key in _read(file, {"cell": None})["cell"]}
 
-    def write(self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows of one task, groups first, since stored cells count as done. Raises OutputError."""
+    def causes(self) -> dict[str, str]:
+        """Return the cause of each failure by the key of its cell. Raises OutputError for an unreadable file."""
+        tables = [_read(file, failure_schema()) for file in sorted(self.failures.glob("*.parquet"))]
+        return {key: cause for table in tables for key, cause in table.iter_rows()}
+
+    def forget(self, keys: Collection[str]) -> None:
+        """Delete the failures of these cells. Raises OutputError."""
         import polars as pl
 
-        name = hashlib.sha256("".join(sorted(row["cell"] for row in cells)).encode()).hexdigest()[:24]
-        for folder, rows, schema in ((self.groups, groups, group_schema()), (self.cells, cells, cell_schema())):
+        for file in sorted(self.failures.glob("*.parquet")):
+            table = _read(file, failure_schema())
+            kept = table.filter(~pl.col("cell").is_in(list(keys)))
+            try:
+                if not len(kept):
+                    file.unlink(missing_ok=True)
+                elif len(kept) < len(table):
+                    self._write(file, kept)
+            except OSError as error:
+                raise _cannot(self.failures, "written", error) from error
+
+    def write(
+        self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        """Write the rows of one task, the cells last, since stored cells count as done. Raises OutputError."""
+        import polars as pl
+
+        name = hashlib.sha256("".join(sorted(row["cell"] for row in [*cells, *failures])).encode()).hexdigest()[:24]
+        tables = ((self.failures, failures, failure_schema()), (self.groups, groups, group_schema()), (self.cells, cells, cell_schema()))
+        for folder, rows, schema in tables:
             if rows:
-                with _writing(folder / f"{name}.parquet") as sink:
-                    write_as_parquet(pl.DataFrame(rows, schema=schema), sink, compression="zstd", statistics=True)
+                self._write(folder / f"{name}.parquet", pl.DataFrame(rows, schema=schema))
+
+    @staticmethod
+    def _write(file: Path, table: pl.DataFrame) -> None:
+        with _writing(file) as sink:
+            write_as_parquet(table, sink, compression="zstd", statistics=True)
 
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""
@@ -169,7 +202,14 @@ class Store:
         table = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
         if keys is not None:
             table = table.filter(pl.col("cell").is_in(list(keys)))
-        return table.unique(subset=sort, keep="any").sort(sort)
+        rows = table.unique()
+        if twice := rows.filter(rows.select(sort).is_duplicated())["cell"].to_list():
+            raise OutputError(
+                f"{printable(folder.parent)}: the cell {twice[0]} has two different results, so it depends on more than its settings, seed "
+                "and files; let random code take the generator of the run, and delete the store",
+                "different_results",
+            )
+        return rows.sort(sort)
 
 
 @contextlib.contextmanager
@@ -214,6 +254,13 @@ def cell_schema() -> dict[str, Any]:
         columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in record.__dataclass_fields__.items() if name != "jobs"}
     columns |= dict.fromkeys(("left_out_jobs", "left_out_work"), pl.Float64)
     return columns | {"walltime": pl.String, "engine": pl.String, "schema": pl.Int64}
+
+
+def failure_schema() -> dict[str, Any]:
+    """Return the columns of the table of failures."""
+    import polars as pl
+
+    return {"cell": pl.String, "cause": pl.String}
 
 
 def group_schema() -> dict[str, Any]:

@@ -12,11 +12,12 @@ from typing import Any
 
 from walltime.campaign.cell import Cell, dialect_of, engine_version, scheduler_of
 from walltime.campaign.store import MEASURES, SCHEMA, Store
-from walltime.errors import LogError, WalltimeError
+from walltime.errors import LogError, OutputError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.machine.machine import parse_machine
 from walltime.metrics import measured
+from walltime.permission import NotRunError
 from walltime.provenance import version
 from walltime.schedule import Schedule
 from walltime.schedule.groups import breakdown, group_jobs
@@ -30,6 +31,10 @@ MODEL_PROCS = 128
 """Default number of processors of a model's machine."""
 _reading = threading.Lock()
 _thread = threading.local()
+
+
+class ChangedLogError(LogError):
+    """A log has changed since the campaign was started, which invalidates all of its cells."""
 
 
 @dataclass(frozen=True)
@@ -53,33 +58,51 @@ class Report:
     """jobs simulated, over all cells"""
     seconds: float
     """total processor time"""
+    failed: int = 0
+    """cells that ended with an error"""
 
 
 def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
-    """Run the cells and write their rows; `check` is called repeatedly and may raise to stop it.
+    """Run the cells and write their rows, and the cause of each failure; `check` is called repeatedly and may raise to stop it.
 
-    Raises LogError if a log has changed since the campaign was started, and any other error of a cell, with its settings.
+    Raises LogError if a log has changed since the campaign was started, NotRunError if a Python file may not run, and OutputError.
     """
     begin = time.thread_time()
-    cells, groups = [], []
+    cells, groups, failures = [], [], []
     jobs = 0
     for cell in task.cells:
         try:
             row, group = _run_cell(cell, task, check or (lambda _started: None))
-        except WalltimeError as error:
+        except (NotRunError, OutputError, ChangedLogError) as error:
             raise type(error)(f"{describe(cell)}: {error}") from error
+        except WalltimeError as error:
+            failures.append({"cell": key_of(cell, task.logs, task.machines), "cause": next(iter(str(error).splitlines()), "")})
+            continue
         cells.append(row)
         groups.extend(group)
         jobs += row["jobs"]
-    Store(task.store).write(cells, groups)
-    return Report(len(cells), jobs, time.thread_time() - begin)
+    Store(task.store).write(cells, groups, failures)
+    return Report(len(cells), jobs, time.thread_time() - begin, len(failures))
 
 
-def describe(cell: Cell) -> str:
-    """Return a short description of the cell: log or model, policy, estimates, load, order, and seed."""
-    s = cell.settings
+def key_of(cell: Cell, logs: Mapping[str, tuple[str, str]], machines: Mapping[str, str]) -> str:
+    """Return the key of a cell whose log and machine are among these."""
+    trace, machine = cell.settings["trace"], cell.settings["machine"]
+    return cell.key(logs[trace][1] if trace is not None else None, SCHEMA, machines[machine] if machine is not None else None)
+
+
+def describe(cell: Cell, spelled: Mapping[str, str] | None = None) -> str:
+    """Return a short description of the cell: log or model, policy, estimates, load, order, predictor and seed.
+
+    `spelled`: the plan's spelling of user files.
+    """
+    s = {name: (spelled or {}).get(value, value) for name, value in cell.settings.items()}
     source = s["trace"] or s["model"]
-    words = [f"{name}={value}" for name, value in s.items() if name in ("policy", "estimates", "load", "order") and value is not None]
+    words = [
+        f"{name}={value}"
+        for name, value in s.items()
+        if name in ("policy", "estimates", "load", "order", "predictor") and value is not None
+    ]
     return f"{source} ({', '.join(words)}{f', seed {cell.seed}' if cell.seed is not None else ''})"
 
 
@@ -91,7 +114,7 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
     rules: dict[str, Any] = {"dialect": dialect_of(s), "overrun": s["overrun"], "dynamics": cell.dynamics, "machine": parsed}
     case = Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
     schedule = case.run(_workload(cell, file, sha256), check, **rules)
-    key = cell.key(sha256, SCHEMA, machine)
+    key = key_of(cell, task.logs, task.machines)
     row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **schedule.summary(cell.trim).as_dict()}
     row |= schedule.dynamics_summary(cell.trim).as_dict() if cell.dynamics else {}
     predictions = None if schedule.predictions is None else schedule.prediction_summary(cell.trim)
@@ -141,5 +164,5 @@ def _new_workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
 def _read(file: str, sha256: str, procs: int | None, too_wide: Any, partial: Any) -> Workload:
     workload = read(Path(file), procs=procs, too_wide=too_wide, partial=partial)
     if workload.origin.sha256 != sha256:
-        raise LogError(f"{file}: its checksum has changed since the campaign was started; restore the original log")
+        raise ChangedLogError(f"{file}: its checksum has changed since the campaign was started; restore the original log")
     return workload

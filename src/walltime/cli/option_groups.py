@@ -232,7 +232,7 @@ class DecisionOptions:
         from walltime.simulation import simulate
 
         with progress_bar(len(workload), scheduler.label) as progress:
-            schedule = simulate(workload, scheduler, progress=progress, **self.rules, **options)
+            schedule = simulate(workload, scheduler, progress=progress, seed=self.seed, **self.rules, **options)
         _reported(schedule.workload)
         return schedule
 

@@ -57,7 +57,7 @@ def run_many(
     several = len(models) > 1 or len(variations) > 1
     check_bands(files.figure, several)
     for variation, model in itertools.product(variations.values(), models.values()):
-        if run.replications > 1:
+        if run.replications > 1 and not any(scheduler.draws for scheduler in schedulers):
             variation.check_replications(model)
     bases = {load: variation.apply(workload, run.seed) for load, variation in variations.items()}
     shown = next(iter(bases.values()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, PolicyOptions, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
+from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import SHOWN_LEVEL
@@ -249,7 +249,13 @@ def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], tri
         draw = figures.OF_SCHEDULES[name]
         more = {"trim": trim} if name in ("wait", "slowdown") else {}
         more |= {"width": size} if size else {}
-        drawn[f"figure_of_{name}"] = figures.save(draw(*schedules[: 1 if name in figures.SINGLE else None], **more), path)
+        if name == "gantt" and len(schedules) > 1:
+            axes = figures.gantts(schedules, **more)
+        else:
+            if name in figures.SINGLE and len(schedules) > 1:
+                note(f"the figure {name} shows one schedule, here that of {schedules[0].label}; for others, simulate them one at a time")
+            axes = draw(*schedules[: 1 if name in figures.SINGLE else None], **more)
+        drawn[f"figure_of_{name}"] = figures.save(axes, path)
     return drawn
 
 

@@ -74,6 +74,24 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         self._batch = Batch(as_episodes(jobs), parse_rules(options))
         self.observation_space, self.action_space = _spaces(self._batch.rules)
         self._action = np.zeros(1, np.int64)
+        self._jobs, self._options, self._actions = jobs, options, list[int]()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the jobs, the options and the actions since the last reset, which a pickled or copied environment takes again."""
+        random = (self._np_random, self._np_random_seed)
+        return {"jobs": self._jobs, "options": self._options, "actions": list(self._actions), "random": random}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the environment, and take the actions again."""
+        self.__init__(state["jobs"], **state["options"])  # type: ignore[misc]
+        self._np_random, self._np_random_seed = state["random"]
+        for action in state["actions"]:
+            self._take(action)
+
+    def _take(self, action: int) -> None:
+        self._actions.append(action)
+        self._action[0] = action
+        self._batch.step(self._action)
 
     @property
     def episode(self) -> Episode:
@@ -88,15 +106,14 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         """Begin an episode."""
         super().reset(seed=seed)
         number = (options or {}).get("episode")
-        self._action[0] = -1 - _choose(number, len(self._batch.episodes), self.np_random)
-        self._batch.step(self._action)
+        self._actions.clear()
+        self._take(-1 - _choose(number, len(self._batch.episodes), self.np_random))
         return self._batch.observed(0), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Decide."""
         batch = self._batch
-        self._action[0] = max(int(action), 0)
-        batch.step(self._action)
+        self._take(max(int(action), 0))
         return batch.observed(0), float(batch.rewards[0]), bool(batch.over[0]), False, self._info()
 
     def _info(self) -> dict[str, Any]:

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
@@ -126,15 +124,14 @@ def run(
     for one in subjects:
         note(f"{one.name}: {one.log}, {one.about}")
     note(f"{name}: {printed(name).title}. {printed(name).source}")
-    shown = None if output.as_json else _tell
     with progress_row(name, unit="runs", patience=0) as row:
 
         def show(what: str, done: int, total: int) -> None:
             row.update(done, description=f"{name}: {what}", total=total)
 
-        done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, on_result=shown, size=size)
+        done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, size=size)
     words = f"page written to {done.page}; {counted(done.jobs, 'job')} simulated in {done.seconds:,.1f} s"
-    output.show(_record(name, done, folder, inputs.quick), [words])
+    output.show(_record(name, done, folder, inputs.quick), [*map(_outcome, done.results), words])
 
 
 def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quick: bool) -> str:
@@ -154,15 +151,15 @@ def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quic
     return f"{what} {on}; {takes}; Ctrl-C stops it, and what is done is kept in {folder}"
 
 
-def _tell(result: Result) -> None:
-    """Print a line for a completed item."""
+def _outcome(result: Result) -> str:
+    """Return a line for a completed item."""
     from walltime.papers.results import Tally
 
     tally = Tally.of(result)
     chaos = f", {tally.verdicts['chaos']} within chaos" if tally.verdicts["chaos"] else ""
     told = [f"{tally.numbers} printed numbers reproduced{chaos}"] if tally.numbers else []
     told += [f"{tally.claims} claims hold"] if tally.claims else []
-    typer.echo(f"{result.title}: {'; '.join(told) or 'done'}")
+    return f"{result.title}: {'; '.join(told) or 'done'}"
 
 
 def _record(paper: str, done: Any, folder: Path, quick: bool) -> dict[str, Any]:

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from walltime.campaign import DIMENSIONS, Plan, Progress, Store, Threads, plan_keys, run_campaign
+from walltime.campaign import status as read_status
 from walltime.campaign.cell import engine_version
+from walltime.errors import EngineError
 from walltime.files import whole_file
 from walltime.papers.printed import Printed
 from walltime.papers.subjects import PAPER, Subject
@@ -94,7 +96,10 @@ class Study:
         def show(state: Progress) -> None:
             self.report(label, state.done, state.cells)
 
-        done = run_campaign(plan, self.store, Threads(self.workers), show)
+        done = run_campaign(plan, self.store, Threads(self.workers), show, retry_failed=True)
+        if done.failed:
+            first = read_status(plan, self.store).failures[0]
+            raise EngineError(f"{plan.name}: {first}")
         self.jobs_simulated += done.jobs
         keys = plan_keys(plan)
         table = self.store.table(keys)

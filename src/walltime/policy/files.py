@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import functools
 import importlib.util
 import re
@@ -16,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from walltime.errors import PolicyError, WalltimeError
 from walltime.permission import NotRunError, may_run
+from walltime.policy.dependencies import local_modules
 from walltime.specification import Specification, options_of
 from walltime.wording import printable
 
@@ -25,6 +27,8 @@ _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")
 
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
+_imported: set[tuple[Path, int]] = set()
+"""Files of modules that were loaded, with the times of their last changes."""
 _classes: WeakKeyDictionary[type, str] = WeakKeyDictionary()
 """`FILE:LINE` of each class of the loaded files."""
 
@@ -42,21 +46,29 @@ def load_object(file: Path, name: str, what: str) -> Any:
         )
     if not file.is_file():
         raise PolicyError(f"{file}: no such file (for the {what} {name!r}); check its name", "missing_file")
-    module = _module(file.resolve(), file.stat().st_mtime_ns)
+    whole = file.resolve()
+    module = _module(whole, tuple((one, one.stat().st_mtime_ns) for one in (whole, *local_modules(whole))))
     if not hasattr(module, name):
         raise PolicyError(f"{file} has no {what} named {name!r}; give a class or function of the file", "unknown_name")
     return getattr(module, name)
 
 
 @functools.lru_cache(maxsize=16)
-def _module(file: Path, _modified: int) -> Any:
-    """Load a file's module, again only if edited, so that equal orders are the same object and compiled once."""
+def _module(file: Path, versions: tuple[tuple[Path, int], ...]) -> Any:
+    """Load a file's module, again only if edited, so that equal orders are the same object and compiled once.
+
+    `versions`: the file and the local modules that it imports, with the times of their last changes. Edited ones are imported again.
+    """
+    edited = {str(one) for one, modified in versions if (one, modified) not in _imported}
+    for name in [name for name, known in list(sys.modules.items()) if getattr(known, "__file__", None) in edited]:
+        del sys.modules[name]
     module_name = file.stem
     spec = importlib.util.spec_from_file_location(module_name, file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(module_name)
+    sys.path.insert(0, str(file.parent))
     sys.modules[module_name] = module  # dataclasses resolve the types of their fields there
     try:
         spec.loader.exec_module(module)
@@ -73,10 +85,12 @@ def _module(file: Path, _modified: int) -> Any:
         reason = error.msg if isinstance(error, SyntaxError) else error
         raise PolicyError(f"{where}: cannot be loaded: {type(error).__name__}: {reason}", "own_code_failure") from error
     finally:
+        sys.path.remove(str(file.parent))
         if before is None:
             del sys.modules[module_name]
         else:
             sys.modules[module_name] = before
+    _imported.update(versions)
     return module
 
 
@@ -124,6 +138,35 @@ def make_object(make: Any, options: Iterable[tuple[str, Any]], name: str) -> Any
             raise  # raised by the class's own code
         words = ", ".join(f"{option}={value!r}" for option, value in given.items()) or "no options"
         raise PolicyError(f"{location_of(make)}{name} cannot be created with {words} ({error})", "own_code_failure") from None
+
+
+class Copies:
+    """Makes copies of an object of a user's class, one for each run, so that runs share no state; `kind`: its class.
+
+    >>> class Constant:
+    ...     def __init__(self, seconds):
+    ...         self.seconds = seconds
+    >>> made = Copies(Constant(60))
+    >>> made.__name__, made().seconds
+    ('Constant:seconds=60', 60)
+    """
+
+    def __init__(self, original: Any) -> None:
+        self.original, self.kind = original, type(original)
+        options = {name: value for name, value in getattr(original, "__dict__", {}).items() if isinstance(value, bool | int | float | str)}
+        listed = ",".join(f"{name}={value}" for name, value in options.items() if not name.startswith("_"))
+        self.__name__ = f"{self.kind.__name__}:{listed}" if listed else self.kind.__name__
+
+    def __call__(self) -> Any:
+        """Return a copy."""
+        return copy.deepcopy(self.original)
+
+
+def maker_of(given: Any, *methods: str) -> Any:
+    """Return what makes objects for runs from a class, or from an object, that has these methods; None for anything else."""
+    if not all(callable(getattr(given, method, None)) for method in methods):
+        return None
+    return given if isinstance(given, type) else Copies(given)
 
 
 def load_named(text: str, what: str) -> tuple[Any, str] | None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 import math
+import pickle
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 
 from walltime.declared import DeclaredField, Field
 from walltime.errors import PolicyError
-from walltime.policy.files import location_of
+from walltime.policy.files import load_object, location_of
 from walltime.policy.log_view import COLUMNS, NO_START
 from walltime.specification import Specification, spell
 
@@ -336,6 +339,36 @@ class UserOrder(ScoredOrder):
             own = {"last": None, "half_life": None, **own}
         return replace(self, settings=tuple(mine.values()), **own)
 
+    @functools.cached_property
+    def may_be_infinite(self) -> bool:
+        """Whether the function names `inf`; otherwise an infinite score comes from a division by zero or an overflow."""
+        return "inf" in getattr(getattr(self.function, "__code__", None), "co_names", ())
+
+    def bad_score(self, score: float, job: int) -> PolicyError:
+        """Return the error for a score that orders nothing; `job`: the place of the job in the workload."""
+        found, remedy = ("NaN", "return a number") if math.isnan(score) else ("infinity", "return a finite number, or name math.inf in it")
+        text = f"the order {self.name!r} gives {found} for job number {job + 1}, as by a division by zero; {remedy}"
+        return PolicyError(f"{location_of(self.function)}{text}", "bad_score")
+
+    def checked(self, score: float, job: int) -> float:
+        """Return the score; raises PolicyError if it is NaN, or infinite and the function does not name `inf`."""
+        if math.isnan(score) or (math.isinf(score) and not self.may_be_infinite):
+            raise self.bad_score(score, job)
+        return score
+
+    def __reduce__(self) -> Any:
+        """Return how to make the order from the place of its function: a module, or a file that was loaded as `FILE.py:NAME`."""
+        values = {name: getattr(self, name) for name in ("name", "settings", "last", "half_life", "starvation", "limit")}
+        return _unpickled, (*_place_of(self.function), values)
+
+    def __copy__(self) -> UserOrder:
+        """Return the order itself, which does not change."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> UserOrder:
+        """Return the order itself, which does not change."""
+        return self
+
     def __call__(self, *args: Any, **kwargs: Any) -> float:
         """Call the function."""
         return self.function(*args, **kwargs)
@@ -357,6 +390,25 @@ class UserOrder(ScoredOrder):
         changed = {name: value for (name, default), value in mine if value != default}
         changed |= {name: value for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None}
         return self.name + ":" * bool(changed) + ",".join(f"{name}={spell(value)}" for name, value in changed.items())
+
+
+def _place_of(function: Any) -> tuple[str, str]:
+    """Return the module or file of a function, and its name there; raises PicklingError for a function inside another one."""
+    name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", "")
+    found = getattr(sys.modules.get(module), name, None)
+    if found is function or getattr(found, "function", None) is function:
+        return module, name
+    file = getattr(getattr(function, "__code__", None), "co_filename", "")
+    if name.isidentifier() and file.endswith(".py") and module not in sys.modules:
+        return file, name
+    where = location_of(function)
+    raise pickle.PicklingError(f"{where}the order {name!r} cannot be pickled; define its function at the top of a module")
+
+
+def _unpickled(place: str, name: str, values: dict[str, Any]) -> UserOrder:
+    module = None if place.endswith(".py") else importlib.import_module(place)
+    found = load_object(Path(place), name, "order") if module is None else getattr(module, name)
+    return UserOrder(function=getattr(found, "function", found), **values)
 
 
 FCFS = FirstCome()

@@ -13,6 +13,7 @@ from walltime.errors import PolicyError
 from walltime.policy.base import NO_NODES, PassSpec, Policy, Support
 from walltime.policy.files import location_of, make_object, user_code
 from walltime.policy.log_view import COLUMNS, LogView, Moment
+from walltime.policy.randomness import generator, takes_generator
 from walltime.wording import counted, shown
 
 LATEST = 2**60
@@ -148,7 +149,15 @@ class PlainPolicy(Policy):
         return copy.deepcopy(self)
 
     def begin(self, procs: int) -> None:
-        """Handle the begin of a run, on a machine with `procs` processors."""
+        """Handle the begin of a run, on a machine with `procs` processors.
+
+        With a further parameter `rng`, it is given a `numpy.random.Generator`, which depends on the run's seed only.
+        """
+
+    @property
+    def code(self) -> Any:
+        """The class whose code runs."""
+        return type(self)
 
     def submitted(self, job: WaitingJob, now: Moment) -> None:
         """Handle the submission of a job."""
@@ -208,6 +217,11 @@ class OwnPolicy(PlainPolicy):
         options = ", ".join(f"{name} {value}" for name, value in self.options)
         return f"{self.name} [{options}]" if options else self.name
 
+    @property
+    def code(self) -> Any:
+        """The class whose code runs."""
+        return getattr(self.make, "kind", self.make)
+
     def new_instance(self) -> Any:
         """Return a new object of the class."""
         return make_object(self.make, self.options, self.name)
@@ -233,11 +247,11 @@ class PlainRun:
         if "choose" not in self._methods:
             raise PolicyError(f"{location_of(self._own)}the policy {policy.label} has no method {SIGNATURES['choose']}", "missing_method")
         if "begin" in self._methods:
-            self._call("begin", procs)
+            self._call("begin", procs, **({"rng": generator("policy")} if takes_generator(type(self._own)) else {}))
 
-    def _call(self, name: str, *arguments: Any) -> Any:
+    def _call(self, name: str, *arguments: Any, **more: Any) -> Any:
         with user_code(f"{name} of {self.policy.name}", getattr(self._own, name), SIGNATURES[name]):
-            result = getattr(self._own, name)(*arguments)
+            result = getattr(self._own, name)(*arguments, **more)
             return _jobs_and_wake_up(result) if name == "choose" else None
 
     def report(self, event: str, job: Any, now: int) -> None:

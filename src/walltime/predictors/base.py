@@ -12,6 +12,7 @@ import numpy as np
 from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
 from walltime.policy.files import location_of, make_object, user_code
+from walltime.policy.randomness import generator, takes_generator
 from walltime.specification import Specification
 from walltime.workload import Array, Workload
 
@@ -192,7 +193,8 @@ class Predictor(Specification):
 class PlainPredictor(Predictor):
     """A custom predictor: `make()` returns a new object with methods `predict(job)` and `observe(job)`.
 
-    A method `started(job)`, if there is one, is called for each job that starts.
+    A method `started(job)`, if there is one, is called for each job that starts; and `begin(rng)` at the start of a run, with a
+    `numpy.random.Generator` that depends on the run's seed only.
 
     >>> class Longest:
     ...     def __init__(self):
@@ -222,7 +224,16 @@ class PlainPredictor(Predictor):
         for method in ("predict", "observe"):
             if not callable(getattr(learner, method, None)):
                 raise PolicyError(f"{location_of(learner)}the predictor {self.label} needs a method {method}(self, job)", "missing_method")
+        begin = getattr(learner, "begin", None)
+        if callable(begin) and takes_generator(learner):
+            with user_code(f"begin of {self.label}", begin, "begin(self, rng)"):
+                begin(rng=generator("predictor"))
         return learner
+
+    @property
+    def code(self) -> Any:
+        """The class whose code runs."""
+        return getattr(self.make, "kind", self.make)
 
     @property
     def unlisted(self) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from walltime.declared import Field
 from walltime.errors import PolicyError
-from walltime.predictors.base import Predictor
+from walltime.policy.files import maker_of
+from walltime.predictors.base import PlainPredictor, Predictor
 from walltime.predictors.registry import PREDICTORS as PREDICTORS
 from walltime.specification import Family, Specification, Variant, spell
 
@@ -169,12 +170,14 @@ class Prediction(Specification):
             raise PolicyError("history=log does not support new predictions of waiting jobs; use history=simulation", "conflicting_options")
 
     @classmethod
-    def of(cls, given: Prediction | Predictor | str | None) -> Prediction | None:
-        """Return the given prediction, the default one with the given predictor, or None."""
+    def of(cls, given: object) -> Prediction | None:
+        """Return the given prediction, the default one with the given predictor (also a class or object of one's own), or None."""
         if given is None or isinstance(given, Prediction):
             return given
         if isinstance(given, str | Predictor):
             return cls(given)
+        if (make := maker_of(given, "predict", "observe")) is not None:
+            return cls(PlainPredictor(make))
         raise PolicyError(f"prediction must be a Prediction, such as walltime.Prediction('tsafrir07'), not {given!r}")
 
     @property

@@ -36,7 +36,7 @@ class Case:
     """A simulation of a batch: its policy, estimates and predictions.
 
     `estimates`: a model, drawn with `seed`; or the scheduler's estimates (int64 s, one entry per job), with the
-    users' kill limits; or None for the workload's own. `policy, prediction`: as in `simulate`.
+    users' kill limits; or None for the workload's own. `policy, prediction, seed`: as in `simulate`.
     """
 
     policy: Policy = _EASY
@@ -71,7 +71,7 @@ class Case:
             workload = workload.with_believed(model)
         elif model is not None:
             workload = workload.with_estimates(model, self.seed)
-        return simulate(workload, self.policy, prediction=self.prediction, progress=check, **rules)
+        return simulate(workload, self.policy, prediction=self.prediction, progress=check, seed=self.seed, **rules)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -98,7 +99,8 @@ def replicate(
 
     def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
         workload = workload_of(seeds[number])
-        schedule = simulate(workload, scheduler, coincident=coincident, dialect=dialect, overrun=overrun, machine=machine, progress=check)
+        rules: dict[str, Any] = {"coincident": coincident, "dialect": dialect, "overrun": overrun, "machine": machine}
+        schedule = simulate(workload, scheduler, progress=check, seed=seeds[number], **rules)
         return schedule.summary(trim), None if keep is None else keep(schedule)
 
     pairs = in_threads(run, len(seeds), workers, progress)
@@ -115,4 +117,6 @@ def _check_seeds(seeds: object) -> list[int]:
         raise PolicyError("replications need at least one seed, as in range(5)", "number_out_of_range")
     for fault in filter(None, map(seed_fault, listed)):
         raise PolicyError(fault, "wrong_type")
+    if twice := [seed for seed, count in Counter(listed).items() if count > 1]:
+        raise PolicyError(f"the seed {twice[0]} is given twice, but replications must differ; give each seed once", "equal_seeds")
     return listed

@@ -12,6 +12,7 @@ import numpy as np
 from walltime.compiled.compilation import notice
 from walltime.engine.interface.choice import check_features, choose, features_of, kind_of, support
 from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
+from walltime.errors import PolicyError
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
 from walltime.machine.overheads import scheduler_view, start_times
@@ -19,10 +20,12 @@ from walltime.metrics import Dynamics
 from walltime.node_demands import runs_on_nodes
 from walltime.policy import PAPERS, Dialect, Policy
 from walltime.policy.log_view import LogView
+from walltime.policy.randomness import global_numbers, seeded
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.job_predictions import CalledPredictions, JobPredictions
 from walltime.simulation.specification import Scheduler
+from walltime.wording import seed_fault
 from walltime.workload import Array, Workload, check_workload
 
 if TYPE_CHECKING:
@@ -36,21 +39,24 @@ if TYPE_CHECKING:
 
 def simulate(
     workload: Workload,
-    policy: Policy | Scheduler | str,
+    policy: Policy | Scheduler | str | Any,
     *,
     coincident: str | None = None,
     dialect: Dialect | str = "papers",
     overrun: str = "kill",
-    prediction: Prediction | Predictor | str | None = None,
+    prediction: Prediction | Predictor | str | Any = None,
     engine: str = "auto",
     dynamics: bool = False,
     machine: Machine | None = None,
     progress: Callable[[int], None] | None = None,
+    seed: int = 0,
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
 
-    `policy`: one such as `walltime.Easy()`, or the specification of a scheduler as on the command line: `easy:order=sjf`.
-    `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too.
+    `policy`: one such as `walltime.Easy()`, or the specification of a scheduler as on the command line: `easy:order=sjf`; or a class or
+    an object with `choose`; each run gets its own copy.
+    `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too. A
+    class or an object with `predict` and `observe` is a predictor as well.
     `machine`: pools, partitions, outages and limits (`walltime.machine`), instead of the workload's single pool. The schedule then has
     the jobs that can run there; it is computed on one pool if that makes no difference (`Schedule.simulated_on`).
     `dialect`: the interpretations of the papers, a `walltime.policy.Dialect` or the name of one.
@@ -66,6 +72,7 @@ def simulate(
         The reference is needed for policies and predictors in plain Python, and for interpretations of some dialects.
     `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`; not with a machine.
     `progress`: called repeatedly with the number of jobs started so far (compiled engine only).
+    `seed`: the seed of the random generator that a policy or predictor in plain Python takes, as in `begin(self, procs, rng)`.
 
     Raises PolicyError for an unknown policy, order or option, and if `engine="kernel"` does not support the simulation; WorkloadError
     for an invalid workload, or a log without a column that the predictor needs; EngineError if a `PlainPolicy` leaves jobs waiting
@@ -82,10 +89,13 @@ def simulate(
     scheduler = Scheduler.of(policy, prediction)
     run = run_of(workload, scheduler, dialect=Dialect.of(dialect, coincident), overrun=overrun, machine=machine, dynamics=dynamics)
     begin = time.perf_counter()
-    simulation = run.engine(engine, straight=True)
-    simulation.compile()
-    loaded = time.perf_counter()
-    simulation.run(_raising(simulation, progress))
+    if fault := seed_fault(seed):
+        raise PolicyError(fault, "wrong_type")
+    with seeded(seed), global_numbers(scheduler.own):
+        simulation = run.engine(engine, straight=True)
+        simulation.compile()
+        loaded = time.perf_counter()
+        simulation.run(_raising(simulation, progress))
     _raising(simulation, None)(0)
     return run.schedule(simulation.outcome(), compile=loaded - begin if simulation.name == "kernel" else 0.0)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel
 from walltime.policy import POLICIES, Policy
-from walltime.predictors import Prediction, Predictor
+from walltime.policy.files import maker_of
+from walltime.policy.plain import OwnPolicy
+from walltime.policy.randomness import takes_generator
+from walltime.predictors import Prediction
 from walltime.predictors.prediction import with_prediction
 from walltime.specification import options_of
 from walltime.workload import Workload, scaling
@@ -40,19 +43,35 @@ class Scheduler:
         """Return the specification of the scheduler."""
         return with_prediction(self.policy.label, self.prediction)
 
+    @property
+    def draws(self) -> bool:
+        """Whether its policy or predictor takes a random generator, so that results depend on the seed."""
+        return any(map(takes_generator, self.own.values()))
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """The classes of a policy and of a predictor in plain Python, by their labels."""
+        parts = (self.policy, None if self.prediction is None else self.prediction.predictor)
+        return {part.label: kind for part in parts if part is not None and (kind := getattr(part, "code", None)) is not None}
+
     @classmethod
     def of_schedule(cls, schedule: Schedule) -> Scheduler:
         """Return the scheduler of a schedule."""
         return cls(schedule.policy, None if schedule.predictions is None else schedule.predictions.prediction)
 
     @classmethod
-    def of(cls, given: Scheduler | Policy | str, prediction: Prediction | Predictor | str | None = None) -> Scheduler:
-        """Return a scheduler from itself, its specification, or its policy; `prediction`: used unless the scheduler has its own."""
+    def of(cls, given: object, prediction: object = None) -> Scheduler:
+        """Return a scheduler from itself, its specification, its policy, or a class or object with `choose`.
+
+        `prediction`: used unless the scheduler has its own.
+        """
         chosen = Prediction.of(prediction)
         if isinstance(given, str):
             given = parse_scheduler(given)
         if isinstance(given, Policy):
             return cls(given, chosen)
+        if not isinstance(given, Scheduler) and (make := maker_of(given, "choose")) is not None:
+            return cls(OwnPolicy(make=make), chosen)
         if not isinstance(given, Scheduler):
             raise PolicyError(f"policy must be one such as walltime.Easy() or 'easy:order=sjf', not {given!r}", "wrong_type")
         return given if given.prediction is not None or chosen is None else cls(given.policy, chosen)

@@ -1,7 +1,11 @@
 """All columns that a job can have, declared once for the readers, the Parquet schema and the documentation."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+
+from walltime.errors import WorkloadError
 
 MISSING = -1
 """The value that means "unknown" in integer columns, as in the Standard Workload Format."""
@@ -128,3 +132,26 @@ GROUPING_COLUMNS = (*GROUPED_COLUMNS, *(column.name for column in (*SWF_COLUMNS,
 """The columns by which `--by` groups jobs."""
 
 SWF_BY_NAME = {column.name: column for column in SWF_COLUMNS}
+
+
+IDENTITIES = ("user", "group", "executable", "queue", "partition")
+"""Columns of numbers that stand for names."""
+
+
+def numbered(name: str, values: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return a column as numbers, and the names of the numbers 1, 2, ...; none unless the values are texts.
+
+    Raises WorkloadError if only some are texts, and for a value of a column of identities that is not a whole number.
+    """
+    if values.dtype.kind in "OUT":
+        listed = values.tolist()
+        place: dict[str, int] = {}
+        if not all(isinstance(one, str) for one in listed):
+            wrong = next(one for one in listed if not isinstance(one, str))
+            raise WorkloadError(f"the column {name} must have a number or a text for each job, not {wrong!r}", "wrong_type")
+        return np.array([place.setdefault(one, len(place) + 1) for one in listed], np.int64), tuple(place)
+    if name in IDENTITIES and values.dtype.kind == "f":
+        if not np.isfinite(values).all() or (values != np.floor(values)).any():
+            raise WorkloadError(f"the column {name} must have a whole number or a text for each job, -1 if unknown", "wrong_type")
+        return values.astype(np.int64), ()
+    return values, ()

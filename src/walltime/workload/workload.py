@@ -15,6 +15,7 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.tables import Facts, number
 from walltime.wording import counted, sanitize, seed_fault, shown
+from walltime.workload.columns import numbered
 from walltime.workload.drops import Drop, counts_of, drop_jobs, warning_of
 
 if TYPE_CHECKING:
@@ -197,7 +198,8 @@ class Workload:
         [20, 0]
 
         `requested` defaults to the runtime and is at least 1 s; `believed` defaults to `requested`; `job_id`
-        to 1, 2, ... in order of arrival. Raises WorkloadError as the class does.
+        to 1, 2, ... in order of arrival. Texts of a column, such as user names, are numbered from 1 by first occurrence, and kept in
+        `origin.names`. Raises WorkloadError as the class does.
         """
         fields = {"submit": _int64("submit", submit), "runtime": _int64("runtime", runtime), "procs": _int64("procs", procs)}
         fields["requested"] = np.maximum(fields["runtime"], 1) if requested is None else _int64("requested", requested)
@@ -222,11 +224,14 @@ class Workload:
         origin = origin or Origin(records=len(submit))
         if behind := int((submit[1:] < np.maximum.accumulate(submit)[:-1]).sum()):
             origin = replace(origin, changed={**origin.changed, "reordered": origin.changed.get("reordered", 0) + behind})
+        given = {name: numbered(name, _of_length(name, values, len(submit))[order]) for name, values in (columns or {}).items()}
+        if named := {name: texts for name, (_, texts) in given.items() if texts}:
+            origin = replace(origin, names={**origin.names, **named})
         return cls(
             job_id=job_id[order],
             **fields,
             machine_procs=_whole("machine_procs", machine_procs),
-            columns={name: _of_length(name, values, len(submit))[order] for name, values in (columns or {}).items()},
+            columns={name: numbers for name, (numbers, _) in given.items()},
             origin=origin,
             feedback=feedback,
             order=order if (np.diff(order) != 1).any() else None,
@@ -284,11 +289,13 @@ class Workload:
         """Return the same jobs with other runtimes that the scheduler plans with (int64 seconds, one per job, at least 1)."""
         return replace(self, believed=_int64("believed", believed))
 
-    def with_estimates(self, model: EstimateModel, seed: int = 0) -> Workload:
-        """Return the same jobs with estimates that a model of `walltime.estimates` draws for this seed.
+    def with_estimates(self, model: EstimateModel | Array, seed: int = 0) -> Workload:
+        """Return the same jobs with estimates that a model of `walltime.estimates` draws for this seed, or with these (int64 s).
 
         The scheduler plans with them; if the model sets the limit, they also replace the users' requests, and are the kill limit.
         """
+        if isinstance(model, np.ndarray | list):
+            return self.with_believed(np.asarray(model))
         if fault := seed_fault(seed):
             raise WorkloadError(fault, "wrong_type")
         drawn = self.with_believed(model.draw(self, seed))

@@ -212,7 +212,9 @@ def test_bad_log__is_named_with_its_line(capsys, tmp_path, content, word):
     plan.write_text(fixed("", 'trace = "bad.swf"\n'))
     status, out, err = call(capsys, "campaign", "run", plan)
     assert status == 1
-    assert word in one_line(status, out, err)
+    (line,) = [line for line in out.splitlines() if "1 cell failed" in line]
+    assert word in line
+    assert err.count("\n") == 1
     assert list((tmp_path / "plan.results").glob("cells/*")) == []
 
 

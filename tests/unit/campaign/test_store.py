@@ -10,7 +10,9 @@ import pytest
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from walltime.campaign import SCHEMA, Store, Threads, plan_keys, read_plan, run_campaign, status
+from walltime.errors import OutputError
 from walltime.estimates import parse_estimates
 from walltime.logs import write_swf
 from walltime.policy import parse_policy
@@ -231,3 +233,48 @@ def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
         estimated = jobs.with_estimates(parse_estimates(row["estimates"]), row["seed"] or 0)
         assert row["mean_wait"] == wt.simulate(estimated, policy).summary().mean_wait
     assert len(set(table["mean_wait"])) > 1
+
+
+def test_module_that_ones_own_file_imports__makes_new_cells_when_it_is_edited(plan):
+    own, helper = plan.with_name("orders.py"), plan.with_name("helping.py")
+    own.write_text("import helping\ndef mine(requested, procs):\n    return helping.SIGN * requested\n")
+    plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 200\norder = "orders.py:mine"\n')
+    for sign in ("-1", "+1"):
+        helper.write_text(f"SIGN = {sign}\n")
+        assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == 1
+        assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == 0
+    assert Store(plan.parent / "plan.results").table()["mean_wait"].n_unique() == 2
+
+
+def test_declared_file__makes_new_cells_when_it_is_edited(plan):
+    own, model = plan.with_name("own.py"), plan.with_name("model.json")
+    own.write_text(
+        "import json, pathlib\n"
+        "class Constant:\n"
+        '    files = ["model.json"]\n'
+        "    def __init__(self):\n"
+        '        self.seconds = json.loads(pathlib.Path(__file__).with_name("model.json").read_text())\n'
+        "    def predict(self, job):\n"
+        "        return self.seconds\n"
+        "    def observe(self, job):\n"
+        "        pass\n"
+    )
+    plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 200\npredictor = "own.py:Constant"\n')
+    for seconds in (60, 90_000):
+        model.write_text(f"{seconds}")
+        assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == 1
+    model.unlink()
+    with raises(wt.PolicyError, "missing_file", "model.json"):
+        run_campaign(read_plan(plan, own=[own]))
+
+
+def test_two_results_of_a_cell__are_an_error_if_they_differ(plan):
+    run_campaign(read_plan(plan), executor=Threads(2))
+    store = Store(plan.parent / "plan.results")
+    file = next(store.cells.glob("*.parquet"))
+    row = pl.read_parquet(file)
+    row.write_parquet(store.cells / "again.parquet")
+    assert len(store.table()) == 28
+    row.with_columns(pl.col("mean_wait") + 1).write_parquet(store.cells / "other.parquet")
+    with raises(OutputError, "different_results"):
+        store.table()

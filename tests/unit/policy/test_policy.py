@@ -250,16 +250,6 @@ def test_user_order__works_in_both_roles(role, start):
 # Found while writing these tests.
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_user_order__that_divides_by_zero_is_the_same_in_both_engines():
-    @wt.order
-    def most_impatient_last(wait, requested):
-        return requested / wait
-
-    policy = wt.Easy(order=most_impatient_last)
-    assert wt.simulate(JOBS, policy).start.tolist() == wt.simulate(JOBS, policy, engine="reference").start.tolist()
-
-
 def test_user_order__with_a_statement_that_numba_does_not_know_is_named_in_one_line():
     @wt.order
     def reads_a_file(wait):

@@ -174,3 +174,8 @@ def test_error__stops_the_simulations_that_run(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         replicate(fails, POLICY, range(2), workers=2)
     assert 0 < len(looked) < 10_000
+
+
+def test_equal_seeds__are_refused():
+    with raises(wt.PolicyError, "equal_seeds", 4):
+        replicate(shaken, POLICY, [4, 2, 4])

@@ -12,6 +12,7 @@ import numpy as np
 from walltime.compiled.prediction_memory import NEVER_CORRECTED, PredictionRules
 from walltime.engine.interface.agenda import Agenda
 from walltime.engine.interface.load import load, load_predictor
+from walltime.engine.interface.orders import LoweredOrder
 from walltime.engine.kernel.memory import DONE, NEVER, REACHED, STUCK, records
 from walltime.engine.problem import Outcome, Problem, State
 from walltime.errors import EngineError
@@ -39,6 +40,8 @@ class CompiledEngine:
     _idle: tuple[int, int] | None = None
     """How many jobs had arrived and started when the changes were last extended, and nothing but windows was ahead."""
     _memory: Any
+    _kept: tuple[LoweredOrder, ...] = ()
+    """The orders of the queue and of backfilling; none for policies that have their own."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -122,6 +125,8 @@ class CompiledEngine:
         begin = time.perf_counter()
         reason = self._loop(*self._memory, budget)
         self.seconds += time.perf_counter() - begin
+        for order in self._kept:
+            order.check()
         self.reached = reason == REACHED
         if reason == STUCK:
             raise EngineError(self._why_stuck(), "endless_wait")

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import functools
+import math
+import threading
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from types import MappingProxyType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
+import numba
 import numpy as np
 
 from walltime.engine.kernel.callbacks import FIRST_OFFSET, HISTORY, LONGEST, SYSTEM, compile_score
 from walltime.engine.kernel.history import MEASURES, OWN, new_history, new_longest, new_system
 from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP, NEVER
-from walltime.engine.kernel.words import address_of
+from walltime.engine.kernel.words import address_of, set_number, set_word, word_at
 from walltime.engine.problem import Problem
 from walltime.errors import PolicyError
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
+from walltime.policy.captured import captured_constants
 from walltime.policy.files import location_of, user_code
 from walltime.policy.log_view import Calendar, LogView
-from walltime.policy.orders import ShortestFirst
+from walltime.policy.orders import ShortestFirst, UserOrder
 
 Array = np.ndarray
+PLACE = "_place"
+"""The column of the place of each job, which a user's order reports with a bad score."""
 DAY = 86_400
 END_OF_CALENDAR = 253_370_764_800
 """Start of the year 9999, s since 1970; dates cannot be much later."""
@@ -35,7 +42,7 @@ class LoweredOrder(NamedTuple):
     only grow. `starvation`: the wait (s) after which a job starves; `limited`: whether the order has a limit. `lasting`: whether scores of
     waiting jobs change only with the history. `read`: the records that the order reads, of the history, the longest wait, and the state of
     queue and machine, by their places in the `facts`. `arrays`: those to which the record of the history points. `kept`: others to keep
-    alive.
+    alive. `own`, `fault`: a user's order, and the number of the first job (from 1) with a score that orders nothing, and that score.
     """
 
     kind: int
@@ -49,6 +56,15 @@ class LoweredOrder(NamedTuple):
     facts: Array | None = None
     arrays: tuple[Array, ...] = ()
     kept: tuple[Any, ...] = ()
+    own: UserOrder | None = None
+    fault: Array | None = None
+
+    def check(self) -> None:
+        """Raise PolicyError if a user's function has returned a score that orders nothing."""
+        if self.own is not None and self.fault is not None and self.fault[0]:
+            job, score = int(self.fault[0]) - 1, float(self.fault[1:].view(np.float64)[0])
+            self.fault[0] = 0
+            raise self.own.bad_score(score, job)
 
     def address(self, place: int, needed: bool) -> int:
         """Return the address of a record that the order reads, or 0 if it is not needed."""
@@ -88,16 +104,25 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
         raise PolicyError(f"the compiled engine does not support the order {order!r}; use engine='auto'", "unsupported_order")
     if order.reads_calendar and known.calendar is None:
         raise order.without_calendar()
-    numbers = np.asarray(order.parameters, np.float64)
+    fault = np.zeros(2, np.int64)
+    own_order = order if isinstance(order, UserOrder) else None
+    columns: tuple[str, ...] = order.columns
+    numbers, function, arguments = np.asarray(order.parameters, np.float64), order.scoring, order.arguments
+    if own_order is not None:
+        captured, helpers = captured_constants(function, order.name)
+        _refresh(helpers, captured)
+        function = _watched(function, len(arguments), len(numbers), own_order.may_be_infinite, captured)
+        columns, arguments = (*columns, PLACE), (*arguments, PLACE)
+        numbers = np.append(numbers, float(fault.ctypes.data))  # exact, as addresses have fewer than 53 bits
     if order.reads_system_state:
         read[SYSTEM] = new_system()
     try:
-        compiled = compile_score(order.arguments, order.columns, order.scoring, len(numbers), order.history_of)
+        compiled = compile_score(arguments, columns, function, len(numbers), order.history_of)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise _not_compiled(order, error) from error
-    table = np.full((len(submit), len(order.columns)), -1, np.int64)
-    for place, name in enumerate(order.columns):
-        table[:, place] = known.columns.get(name, -1)
+    table = np.full((len(submit), len(columns)), -1, np.int64)
+    for place, name in enumerate(columns):
+        table[:, place] = np.arange(len(submit)) if name == PLACE else known.columns.get(name, -1)
     clock = [0]
     if order.reads_calendar and known.calendar is not None and len(submit):
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)
@@ -110,8 +135,45 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     assert len(facts) - len(clock) == FIRST_OFFSET, "as the compiled function reads it"
     changing = order.reads_calendar or order.reads_longest or order.reads_system_state or "wait" in order.arguments or starvation != NEVER
     lasting = bool(getattr(order, "last", None)) and not changing
-    bounds |= {"lasting": lasting, "facts": facts, "arrays": arrays, "kept": (compiled, table, numbers)}
+    bounds |= {"lasting": lasting, "facts": facts, "arrays": arrays, "kept": (compiled, table, numbers), "own": own_order, "fault": fault}
     return LoweredOrder(BY_USER, facts.ctypes.data, order.changes, order.is_monotone, **bounds)
+
+
+@functools.lru_cache(maxsize=64)
+def _watched(
+    function: Callable[..., float], arguments: int, parameters: int, may_be_infinite: bool, _captured: Any
+) -> Callable[..., float]:
+    """Return the function with two more arguments, the job's place and the address of the fault, where it reports a bad score.
+
+    `arguments`, `parameters`: how many it takes. With other `_captured` constants, it is another function.
+    """
+    inner = numba.njit(nogil=True, error_model="numpy")(function)
+    takes, given = [f"a{k}" for k in range(arguments)], [f"p{k}" for k in range(parameters)]
+    bad = "math.isnan(score)" if may_be_infinite else "not math.isfinite(score)"
+    text = f"""def watched({", ".join([*takes, "place", *given, "fault"])}):
+    score = 1.0 * inner({", ".join([*takes, *given])})
+    if {bad} and word_at(int(fault), 0) == 0:
+        set_word(int(fault), 0, place + 1)
+        set_number(int(fault), 1, score)
+    return score"""
+    names: dict[str, Any] = {"inner": inner, "math": math, "set_word": set_word, "set_number": set_number, "word_at": word_at}
+    exec(text, names)
+    watched: Callable[..., float] = names["watched"]
+    return watched
+
+
+def _refresh(helpers: list[Any], captured: Any) -> None:
+    """Compile the helpers of a function again, innermost first, if the constants that they read have changed."""
+    with _refreshing:
+        for helper in helpers:
+            if _compiled_with.get(helper, captured) != captured and helper.signatures:
+                helper.recompile()
+            _compiled_with[helper] = captured
+
+
+_refreshing = threading.Lock()
+_compiled_with: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""The constants that each helper was last compiled with."""
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:

@@ -150,6 +150,8 @@ class Engine:
             others |= self._standing()
         wait, longest = self.now - job.submit, self.history.longest(self.now) if order.reads_longest else 0
         score = order.score(wait, job.order_length, job.procs, job.submit, **others, longest=longest)
+        if isinstance(order, UserOrder):
+            score = order.checked(score, job.index)
         value = order.sort_key(score, wait, longest)
         if isinstance(order, UserOrder) and not order.reads_time and order.bounds == (None, None):
             self._scores[key] = value

@@ -1,0 +1,115 @@
+"""The files on which a user's Python file depends: the local modules that it imports, and the files that its classes declare."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+from walltime.errors import PolicyError
+from walltime.wording import printable
+
+_INSTALLED = tuple(Path(folder) for folder in {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")})
+_KNOWN = frozenset((*sys.stdlib_module_names, "walltime"))
+
+
+def local_modules(file: Path) -> list[Path]:
+    """Return the modules that a Python file imports, directly or not, without the installed ones; sorted, absolute.
+
+    They are searched for in the file's folder and along `sys.path`.
+    """
+    file = file.resolve()
+    found, ahead = {file}, [file]
+    while ahead:
+        for module in _imported(ahead.pop()):
+            if module not in found:
+                found.add(module)
+                ahead.append(module)
+    return sorted(found - {file})
+
+
+def dependencies(file: Path) -> list[Path]:
+    """Return the `local_modules` of a file, and the files that classes in it or in these declare, as in `files = ["model.json"]`.
+
+    Declared files are relative to the folder of the Python file. Raises PolicyError for a missing one.
+    """
+    modules = local_modules(file)
+    declared = [(module, module.parent / name) for module in (file.resolve(), *modules) for name in _declared(module, _modified(module))]
+    for module, one in declared:
+        if not one.is_file():
+            raise PolicyError(f"{printable(module)}: a class declares the file {printable(one)}, which does not exist", "missing_file")
+    return [*modules, *sorted({one.resolve() for _, one in declared})]
+
+
+def has_random_class(file: Path) -> bool:
+    """Return whether a class in a file takes a random generator, by a parameter `rng` of its method `begin`; the file is not run."""
+    return _random_class(file, _modified(file))
+
+
+@functools.lru_cache(maxsize=256)
+def _random_class(file: Path, modified: int) -> bool:
+    found = (node for node in ast.walk(_tree(file, modified)) if isinstance(node, ast.FunctionDef) and node.name == "begin")
+    return any(one.arg == "rng" for node in found for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+
+
+def _modified(file: Path) -> int:
+    return file.stat().st_mtime_ns if file.is_file() else 0
+
+
+@functools.lru_cache(maxsize=256)
+def _tree(file: Path, _modified: int) -> ast.Module:
+    """Return the syntax tree of a file; an empty one if it cannot be parsed, which is reported when it is loaded."""
+    try:
+        return ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+def _imported(file: Path) -> Iterator[Path]:
+    for node in ast.walk(_tree(file, _modified(file))):
+        if isinstance(node, ast.Import):
+            for one in node.names:
+                yield from _files_of(one.name, _folders(file))
+        elif isinstance(node, ast.ImportFrom):
+            folders = [file.parents[node.level - 1]] if node.level else _folders(file)
+            for one in node.names:
+                yield from _files_of(f"{node.module}.{one.name}" if node.module else one.name, folders)
+
+
+def _folders(file: Path) -> list[Path]:
+    folders = [file.parent, *(Path(name or ".").resolve() for name in sys.path)]
+    return [folder for folder in folders if folder not in _INSTALLED]
+
+
+def _files_of(name: str, folders: list[Path]) -> Iterator[Path]:
+    """Yield the files of a module and of the packages that contain it; `name` may end with a name inside the module."""
+    parts = name.split(".")
+    if parts[0] in _KNOWN:
+        return
+    for folder in folders:
+        places = [folder.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+        files = [one for place in places for one in (place / "__init__.py", place.with_suffix(".py")) if one.is_file()]
+        if files:
+            yield from (one.resolve() for one in files)
+            return
+
+
+@functools.lru_cache(maxsize=256)
+def _declared(file: Path, modified: int) -> tuple[str, ...]:
+    """Return the names that classes of a file declare; raises PolicyError if they are not a list of texts."""
+    names: list[str] = []
+    for node in ast.walk(_tree(file, modified)):
+        for one in node.body if isinstance(node, ast.ClassDef) else ():
+            if isinstance(one, ast.Assign) and any(isinstance(target, ast.Name) and target.id == "files" for target in one.targets):
+                try:
+                    value = ast.literal_eval(one.value)
+                except ValueError:
+                    value = None
+                if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+                    remedy = 'write them as in files = ["model.json"]'
+                    raise PolicyError(f"{file}:{one.lineno}: the files of a class must be a list of names; {remedy}", "wrong_type")
+                names += value
+    return tuple(names)

@@ -1,0 +1,108 @@
+"""The random numbers of a run for policies and predictors of one's own: a generator that depends on the run's seed only."""
+
+from __future__ import annotations
+
+import inspect
+import random
+import threading
+import warnings
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+_seed: ContextVar[int] = ContextVar("_seed", default=0)
+_global = threading.RLock()
+"""Held by a run that may draw global random numbers, so that runs on other threads draw none of its numbers."""
+_said: set[str] = set()
+_python: Any = random.random.__self__  # type: ignore[attr-defined]
+_numpy: Any = np.random.rand.__self__  # type: ignore[attr-defined]
+"""The global generators, to which the functions of the modules belong."""
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Give the runs in this context, of one thread, this seed, from 0 to 2**64 - 1."""
+    before = _seed.set(int(seed))
+    try:
+        yield
+    finally:
+        _seed.reset(before)
+
+
+@contextmanager
+def global_numbers(own: Mapping[str, Any]) -> Iterator[None]:
+    """Give `random` and `numpy.random` the seed of this context, if code of one's own may draw from them, and restore them at the end.
+
+    `own`: the classes by their labels. Warns once of each that has drawn such numbers, since only a generator makes runs independent.
+    """
+    users = [label for label, kind in own.items() if _may_draw(kind)]
+    if not users:
+        yield
+        return
+    with _global:
+        before = random.getstate(), _numpy.get_state()
+        random.seed(_seed.get())
+        _numpy.seed(_seed.get() % 2**32)
+        fresh = _drawn()
+        try:
+            yield
+        finally:
+            drawn = _drawn() != fresh
+            random.setstate(before[0])
+            _numpy.set_state(before[1])
+    for label in users if drawn else ():
+        if label not in _said:
+            _said.add(label)
+            warnings.warn(
+                f"{label} draws from the global random numbers, which are seeded for each run; take the run's generator instead, as in "
+                "begin(self, procs, rng) of a policy or begin(self, rng) of a predictor",
+                stacklevel=3,
+            )
+
+
+def _drawn() -> tuple[Any, ...]:
+    """Return the state of the global generators."""
+    _, words, place, *others = _numpy.get_state(legacy=True)
+    return random.getstate(), words.tobytes() if isinstance(words, np.ndarray) else words, place, *others
+
+
+def _may_draw(kind: Any) -> bool:
+    """Return whether the code of a class, or of others in its file, names `random`, or a function of it."""
+    for method in vars(kind).values() if isinstance(kind, type) else (kind,):
+        known: Mapping[str, Any] = getattr(inspect.unwrap(method) if callable(method) else method, "__globals__", {})
+        if any(getattr(value, "__self__", None) in (_python, _numpy) for value in known.values() if inspect.isroutine(value)):
+            return True
+        inside = [value for value in known.values() if getattr(value, "__module__", None) == known.get("__name__")]
+        functions = [one for value in inside for one in (vars(value).values() if isinstance(value, type) else (value,))]
+        if any(_names_random(one.__code__) for one in (method, *functions) if hasattr(one, "__code__")):
+            return True
+    return False
+
+
+def _names_random(code: CodeType) -> bool:
+    return "random" in code.co_names or any(_names_random(one) for one in code.co_consts if isinstance(one, CodeType))
+
+
+def generator(user: str) -> np.random.Generator:
+    """Return a new generator for the seed of this context; `user`: other ones get other numbers.
+
+    >>> with seeded(3):
+    ...     first, second = generator("policy").integers(1000), generator("policy").integers(1000)
+    >>> bool(first == second)
+    True
+    """
+    return np.random.Generator(np.random.Philox(key=_seed.get() + (zlib.crc32(user.encode()) << 64)))
+
+
+def takes_generator(kind: Any) -> bool:
+    """Return whether the method `begin` of a class has a parameter `rng`, for the generator of the run."""
+    begin = getattr(kind, "begin", None)
+    try:
+        return begin is not None and "rng" in inspect.signature(begin).parameters
+    except (TypeError, ValueError):
+        return False
