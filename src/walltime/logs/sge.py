@@ -111,7 +111,7 @@ def _run(record: Mapping[str, str]) -> Run:
         raise Skip(NEVER_STARTED)
     category, job, task, slots = record["category"], *(whole(record[name], name) for name in ("job_number", "task_number", "slots"))
     exit_code = count_of(record["exit_status"])
-    cpu_time = float(record["cpu"]) if re.fullmatch(_NUMBER, record["cpu"]) else MISSING
+    cpu_time = float(record["cpu"]) if NUMBER.fullmatch(record["cpu"]) else MISSING
     numbers = {
         **numbered(job, task if task > 0 else None),
         "submit": submit or MISSING,

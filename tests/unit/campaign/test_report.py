@@ -106,7 +106,7 @@ def test_report__as_text_and_files(capsys, plan, tmp_path):
     for name, read in (("out.csv", pl.read_csv), ("out.parquet", pl.read_parquet)):
         status, out, _ = call(capsys, "campaign", "report", plan, "--out", tmp_path / name)
         assert status == 0
-        assert "difference to easy" in out
+        assert "vs easy" in out
         assert "24 cells written to" in out
         assert read(tmp_path / name)["mean_wait"].to_list() == cells_of(plan)["mean_wait"].to_list()
 

@@ -283,6 +283,12 @@ def test_grid_engine__requests_may_contain_colons(request_, limit, soft, read):
     assert (unlimited.changed["unlimited"], unlimited.changed["unreadable_duration"]) == (1, 1)
 
 
+@pytest.mark.parametrize("text", ["1..5", "1e", "1-2", "1e+5e+5", "9" * 400])
+def test_grid_engine__processor_time_that_is_no_number_is_unknown(text, read):
+    log = read(grid_engine(ONE).replace(":4:0:1.5:", f":4:0:{text}:"))
+    assert rows(log, "wait", "runtime", "cpu_time") == [(60, 900, -1)]
+
+
 @pytest.mark.parametrize("unit", [1, 1000, 10**6])
 def test_grid_engine__json_lines_in_every_unit(unit, read):
     jobs = grid_engine_rows([(number, *ONE[1:]) for number in (1, 2, 3, 4, 5)], unit)
