@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,14 +38,6 @@ def narrow_in_waves(wait, procs):
     if wait % 3 == 2:
         return 0
     return -procs
-
-
-@wt.order
-def sometimes_nan(believed, procs):
-    """Not a number for every second length, which counts as the lowest score."""
-    if believed % 2 == 0:
-        return math.nan
-    return procs
 
 
 @wt.order
@@ -87,7 +78,7 @@ def nightly_share(wait, hour, user):
     return wait - user
 
 
-USER_ORDERS = (area_rate, last_come, narrow_in_waves, sometimes_nan, by_queue, as_asked, by_the_clock, nightly_share)
+USER_ORDERS = (area_rate, last_come, narrow_in_waves, by_queue, as_asked, by_the_clock, nightly_share)
 ORDERS_THAT_READ = (*USER_ORDERS[4:], by_number)
 """Orders that read columns of the log or the clock."""
 LATER_ORDERS = (

@@ -49,7 +49,7 @@ def test_replications__with_a_page(capsys, log, tmp_path):
     status, out, _ = call(capsys, "compare", log, *options, "--report", path)
     assert status == 0
     assert "report written to" in out
-    assert "difference to easy" in out
+    assert "vs easy" in out
     page = path.read_text()
     found = Page(page)
     assert len(found.ids) == len(set(found.ids))

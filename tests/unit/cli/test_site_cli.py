@@ -98,7 +98,7 @@ def test_what_if__writes_a_page_a_table_and_json(capsys, site):
     assert (status, err) == (0, "")
     for said in (
         "Uncertainty of the difference in mean wait",
-        "gain against price",
+        "Ranking of the changes",
         "node-hours",
         "Winners and losers",
         "report written to",
