@@ -10,7 +10,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -62,6 +62,9 @@ def _module(file: Path, versions: tuple[tuple[Path, int], ...]) -> Any:
     edited = {str(one) for one, modified in versions if (one, modified) not in _imported}
     for name in [name for name, known in list(sys.modules.items()) if getattr(known, "__file__", None) in edited]:
         del sys.modules[name]
+    for one in edited:  # Python takes its compiled form, with the time in seconds, for one of a later edit in the same second
+        with suppress(OSError):
+            Path(importlib.util.cache_from_source(one)).unlink()
     module_name = file.stem
     spec = importlib.util.spec_from_file_location(module_name, file)
     assert spec is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -239,8 +240,9 @@ def test_module_that_ones_own_file_imports__makes_new_cells_when_it_is_edited(pl
     own, helper = plan.with_name("orders.py"), plan.with_name("helping.py")
     own.write_text("import helping\ndef mine(requested, procs):\n    return helping.SIGN * requested\n")
     plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 200\norder = "orders.py:mine"\n')
-    for sign in ("-1", "+1"):
+    for k, sign in enumerate(("-1", "+1")):
         helper.write_text(f"SIGN = {sign}\n")
+        os.utime(helper, ns=(1_700_000_000_000_000_000 + k,) * 2)  # both in one second, the resolution of Python's compiled files
         assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == 1
         assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == 0
     assert Store(plan.parent / "plan.results").table()["mean_wait"].n_unique() == 2
