@@ -355,6 +355,8 @@ def directions(rows: list[dict[str, Any]]) -> list[tuple[float, int, int]]:
 def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the classes of track_record.py, of all sites; `judged`: how numbers chosen on half of the sites do on the others."""
     judging = {site.number for site in sites() if site.judges}
+    plain = {site.number for site in sites() if site.hidden == "nothing"}  # both engines agree there, so every prediction is right
+    rows = [row for row in rows if row["site"] not in plain]
     choosing, judged = ([row for row in rows if (row["site"] in judging) == judges] for judges in (False, True))
     classes = []
     for k, least in enumerate(RANKS):

@@ -46,7 +46,7 @@ RECORDED = (
     "correlation shows whether the same jobs wait long in both."
 )
 """The note on comparisons with recorded waits."""
-RECORDED_SHORT = "Recorded waits include the effects of limits and outages, which are not simulated: docs/guides/waits.md."
+RECORDED_SHORT = "Recorded waits include the effects of limits and outages that are not simulated: docs/guides/waits.md."
 """The note in the terminal."""
 
 Rows = Sequence[Mapping[str, Any]]

@@ -39,6 +39,7 @@ def length_of(value: int | str) -> int:
 Length = Annotated[int, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")]
 
 
+Span = Annotated[int, Field(least=1, accepts=int | str, read=length_of, label="1 s or more, or as in '1-12:00:00'")]
 PREEMPT_MODES = ("off", "cancel", "requeue")
 PreemptMode = Annotated[str, Field(known=PREEMPT_MODES)]
 LOSSES = ("continue", "requeue", "cancel")
@@ -213,9 +214,9 @@ class Failure:
     """Nodes of a pool that fail at random under Slurm's scheduling, each independently, until four weeks after the last submission."""
 
     pool: Name
-    mtbf: Annotated[int, Field(least=1, accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")]
+    mtbf: Span
     """mean time from the repair of a node to its next failure, exponentially distributed (s)"""
-    repair: Annotated[int, Field(least=1, accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")] = 14_400
+    repair: Span = 14_400
     """mean time until a failed node is back, exponentially distributed (s)"""
     jobs: Loss = "requeue"
     """whether the jobs of a failed node `requeue` or `cancel`; with `continue`, only free nodes are missing"""
