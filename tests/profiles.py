@@ -10,7 +10,7 @@ import os
 
 from hypothesis import settings
 
-SCALES = {"quick": 0.07, "default": 0.1, "nightly": 1}
+SCALES = {"quick": 0.04, "default": 0.05, "nightly": 1}
 PROFILE = os.environ.get("WALLTIME_PROFILE") or "default"
 if PROFILE not in SCALES:
     raise ValueError(f"WALLTIME_PROFILE is {PROFILE!r}; known are {', '.join(SCALES)}")

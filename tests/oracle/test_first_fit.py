@@ -25,7 +25,7 @@ COMPILED = (
     "hybrid:depth=0",
     "hybrid:depth=1,fit=best",
 )
-COUNT = 2000
+COUNT = 1500
 
 
 def case_of(seed, policy):
@@ -129,10 +129,11 @@ def test_schedules_pass_the_audit_and_moved_starts_do_not(policy):
         moved = audit(schedule.workload, columns, schedule.policy, overrun=overrun, placement=schedule.placement, slots=schedule.slots)
         tried += 1
         missed += not moved.violations
-    assert tried > scaled(100)
+    assert tried >= scaled(60)
     assert missed < tried / 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["fcfs", "easy", "easy:order=sjf", "easy:backfill-order=sjf", "hybrid:depth=2", "conservative"])
 @pytest.mark.parametrize("of_one", [False, True])
 def test_equal_nodes_of_one_processor_and_a_single_node_are_a_pool_of_processors(policy, of_one):

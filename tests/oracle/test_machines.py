@@ -372,6 +372,7 @@ def outages_as_jobs_of_no_length_end(draw: random.Random) -> tuple[Workload, Mac
     return workload, Machine((Pool("a", 3, 1), Pool("b", 3, 1)), partitions, tuple(outages))
 
 
+@pytest.mark.slow
 def test_conservative__moves_no_reservation_later_that_it_has_made_at_the_same_instant():
     """Once all outages are known and nothing is late, each job starts no later than the first place that it got from then on."""
     judged = 0

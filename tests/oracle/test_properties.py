@@ -185,6 +185,7 @@ def test_schedule__is_the_same_twice(coincident, workload, policy, overrun):
     same(*(wt.simulate(workload, policy, coincident=coincident, overrun=overrun) for _ in range(2)))
 
 
+@pytest.mark.slow
 @in_both_modes
 @SOME
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN), by=st.integers(1, 10**12))

@@ -77,7 +77,7 @@ def little_ahead(monkeypatch):
 
 def test_windows__engines_and_auditor_agree_until_the_last_start():
     late = 0
-    for seed in range(scaled(60)):
+    for seed in range(scaled(100)):
         _, workload, machine, policy = case_of(seed)
         compiled = wt.simulate(workload, policy, machine=machine)
         plain = wt.simulate(workload, policy, machine=machine, engine="reference")
@@ -156,6 +156,7 @@ def test_windows__that_begin_years_later_are_not_missed():
     assert schedule.audit().ok
 
 
+@pytest.mark.slow
 def test_order_by_the_clock__knows_it_however_long_windows_keep_jobs_waiting():
     """One job starts each Monday, for a year and a half after the last submission; which one is said by the hour, with its summer time."""
     origin = Origin("log", unix_start_time=1_729_000_000, time_zone="Europe/Stockholm")

@@ -82,6 +82,7 @@ def _modules_that_call(*names: str) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_readers__are_all_in_the_table_above():
     readers = (
         "json.load",

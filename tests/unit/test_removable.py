@@ -45,6 +45,7 @@ def run_without(feature, calls):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", OPTIONAL)
 def test_commands__work_without(feature, tmp_path, small_log):
     out = str(tmp_path / "schedule.csv")
@@ -77,6 +78,7 @@ def test_command__that_needs_a_missing_feature_is_refused(small_log):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_option__of_a_missing_feature_is_refused(small_log):
     done = run_without("slurm", [["calibrate", small_log, "--policy", "easy", "--starts"]])
     assert "status 2 calibrate" in done.stdout

@@ -4,7 +4,10 @@ import os
 import subprocess
 import sys
 
+import pytest
 
+
+@pytest.mark.slow
 def test_nightly__leaves_out_what_passed_before(tmp_path):
     (tmp_path / "test_two.py").write_text("def test_one():\n    pass\n\n\ndef test_other():\n    assert False\n")
     passed, passing = tmp_path / "before", tmp_path / "passing"

@@ -29,6 +29,7 @@ def test_auditor__misses_nothing_in_many():
     assert not {name: score.examples for name, score in found.items() if score.misses or score.false_alarms}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults__stand_where_the_auditor_can_have_them(name):
     fault = FAULTS[name]

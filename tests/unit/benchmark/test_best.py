@@ -30,6 +30,7 @@ def test_behind_best__calls_none_of_twelve_equal_schedulers_behind():
     assert stats.binomtest(wrong, 60, 0.10, alternative="greater").pvalue > 1e-3
 
 
+@pytest.mark.slow
 def test_behind_best__holds_all_at_once():
     truth = np.array([0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 0.8])
     held = []

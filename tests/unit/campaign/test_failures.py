@@ -55,6 +55,7 @@ def check_run(plan: Path, executor: Executor) -> None:
     assert "\n" not in str(failures)
 
 
+@pytest.mark.slow
 def test_failing_cell__does_not_stop_the_others(plan):
     check_run(plan, Threads(2))
     again = run_campaign(opened(plan))
@@ -69,6 +70,7 @@ def test_failing_cell__does_not_stop_the_others_on_dask(plan):
         executor.close()
 
 
+@pytest.mark.slow
 def test_failures__are_in_every_output(capsys, plan):
     own = ("--own", plan.with_name("own.py"))
     code, out, err = call(capsys, "campaign", "run", plan, *own)
@@ -85,6 +87,7 @@ def test_failures__are_in_every_output(capsys, plan):
     assert "choose of Late raises RuntimeError" in render(campaign_page(read_results(opened(plan))))
 
 
+@pytest.mark.slow
 def test_retry__runs_only_the_failed_cells(plan):
     run_campaign(opened(plan))
     assert run_campaign(opened(plan), retry_failed=True).failed == 4

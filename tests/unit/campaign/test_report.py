@@ -111,6 +111,7 @@ def test_report__as_text_and_files(capsys, plan, tmp_path):
         assert read(tmp_path / name)["mean_wait"].to_list() == cells_of(plan)["mean_wait"].to_list()
 
 
+@pytest.mark.slow
 def test_status__and_a_plan_that_is_half_done(golden, capsys, plan):
     status, out, _ = call(capsys, "campaign", "status", plan, "--json")
     assert (status, {k: v for k, v in json.loads(out).items() if k in ("cells", "done", "others")}) == (
@@ -125,6 +126,7 @@ def test_status__and_a_plan_that_is_half_done(golden, capsys, plan):
     assert "8 of 32 cells are missing" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -224,6 +226,7 @@ def test_report__of_a_log_that_does_not_give_the_size(capsys, tmp_path, name, te
     assert (tmp_path / "page.html").stat().st_size > 1000
 
 
+@pytest.mark.slow
 def test_status__does_not_run_the_plans_own_code(capsys, tmp_path):
     ran = tmp_path / "ran"
     (tmp_path / "own.py").write_text(f"import pathlib\npathlib.Path({str(ran)!r}).touch()\ndef widest(procs):\n    return procs\n")

@@ -138,6 +138,7 @@ def test_cells_that_are_there__are_not_run_again(plan):
     assert (found.cells, found.done, found.others) == (42, 42, 0)
 
 
+@pytest.mark.slow
 def test_two_plans__share_a_store(plan):
     run_campaign(read_plan(plan))
     other = plan.with_name("other.toml")
@@ -212,6 +213,7 @@ def test_left_over_parts__are_removed(plan):
     assert not part.exists()
 
 
+@pytest.mark.slow
 def test_order_of_ones_own__makes_new_cells_when_it_is_edited(plan):
     own = plan.with_name("orders.py")
     plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 200\norder = "orders.py:mine"\n')
@@ -236,6 +238,7 @@ def test_order_of_ones_own__reads_columns_and_the_clock_in_a_campaign(plan):
     assert len(set(table["mean_wait"])) > 1
 
 
+@pytest.mark.slow
 def test_module_that_ones_own_file_imports__makes_new_cells_when_it_is_edited(plan):
     own, helper = plan.with_name("orders.py"), plan.with_name("helping.py")
     own.write_text("import helping\ndef mine(requested, procs):\n    return helping.SIGN * requested\n")
@@ -270,6 +273,7 @@ def test_declared_file__makes_new_cells_when_it_is_edited(plan):
         run_campaign(read_plan(plan, own=[own]))
 
 
+@pytest.mark.slow
 def test_two_results_of_a_cell__are_an_error_if_they_differ(plan):
     run_campaign(read_plan(plan), executor=Threads(2))
     store = Store(plan.parent / "plan.results")

@@ -204,6 +204,7 @@ def test_diff_machine__skips_slow_schedulers_on_many_jobs(monkeypatch):
     assert quick.texts()[-1][0] == "not tried"
 
 
+@pytest.mark.slow
 def test_diff_command__with_a_machine(tmp_path, capsys):
     lines = ["; MaxProcs: 16", *(f"{k} {k} 0 50 4 -1 -1 4 60 -1 1 1 -1 -1 -1 1 -1 -1" for k in range(1, 9))]
     (tmp_path / "log.swf").write_text("\n".join(lines) + "\n")

@@ -104,6 +104,7 @@ def test_simulate__counts_what_was_dropped_and_changed(golden, capsys, log):
     assert (rule["rule"], rule["jobs"], rule["of_jobs"], rule["core_seconds"], err) == ("too_wide", 1, 6, 90, "")
 
 
+@pytest.mark.slow
 def test_simulate__says_at_the_end_what_is_left_out_and_first_if_it_is_much(capsys, log, tmp_path):
     log.write_text(GOOD + record(5, 4, 10, 9, 10))
     status, out, err = call(capsys, "simulate", log, "--report", tmp_path / "page.html")

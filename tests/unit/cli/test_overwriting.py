@@ -101,6 +101,7 @@ def test_outputs__are_declared_as_such():
                 assert _writes(parameter), f"--{parameter.name} of {name} writes a file, and is not declared so"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "read", "written"), PAIRS)
 def test_output__that_is_an_input_is_refused(name, read, written, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -186,6 +187,7 @@ def test_whole_file__replaces_an_input_in_python(log):
     assert len(wt.read("x.swf")) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
 @pytest.mark.parametrize(
     ("name", "option", "ending"),

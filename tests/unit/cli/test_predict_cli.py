@@ -83,6 +83,7 @@ def test_simulate__with_a_predictor(capsys, log):
     assert "unknown use of predictions" in one_line(*call(capsys, "simulate", log, "--predictor", "last", "--predictions-for", "all"))
 
 
+@pytest.mark.slow
 def test_predict__judges_the_last_part_and_says_what_knows_the_future(golden, capsys, log, tmp_path):
     jobs = wt.read(log)
     pl.DataFrame({"job_id": jobs.job_id, "predicted": jobs.runtime + 60}).write_csv(tmp_path / "made.csv")

@@ -113,6 +113,7 @@ def kept(tmp_path, monkeypatch) -> Path:
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("ending", [".nbi", ".nbc", ".sha256"])
 def test_compiled_functions__that_cannot_be_read_are_made_again(kept, damage, ending):
@@ -236,6 +237,7 @@ def test_windows_of_a_suite__that_cannot_be_read_are_run_again(tmp_path, damage)
     assert ("s", 7) in _read_part(part, header), "what is run again is kept"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_results_of_a_paper__that_cannot_be_read_are_computed_again(tmp_path, damage):
     ran = []

@@ -99,6 +99,7 @@ def called(policy, machine, feature):
     return workload, policy, options
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", [None, *FEATURES])
 @pytest.mark.parametrize("machine", MACHINES)
 def test_table__each_cell_is_as_it_says(golden, machine, feature):

@@ -11,6 +11,8 @@ from walltime.engine.kernel.pools import kept as pools_kept
 from walltime.engine.kernel.pools.memory import CLUSTER_STATE, FREED_GAP, ClusterPlan, KeptReservations
 from walltime.engine.kernel.profile import NEVER
 
+pytestmark = pytest.mark.slow  # compiles functions of its own
+
 CLASSES = 4
 """Classes of jobs that need 1, 2 to 3, 4 to 7 and 8 or more processors."""
 

@@ -16,6 +16,8 @@ from walltime.engine.kernel.memory import RUN, records
 from walltime.engine.kernel.plan import BORDER, GONE, ReservationPlan, new_plan
 from walltime.engine.kernel.profile import NEVER
 
+pytestmark = pytest.mark.slow  # compiles functions of its own
+
 MACHINE = 6
 HORIZON = 600
 """Seconds of the list; what the examples below plan ends before."""
@@ -138,7 +140,6 @@ action = st.one_of(
 )
 
 
-@pytest.mark.slow
 @examples(400)
 @given(running=running, actions=st.lists(action, max_size=40))
 def test_plan__equals_a_list_of_seconds(running, actions):

@@ -19,6 +19,8 @@ from walltime.engine.kernel.number.conservative import PASS
 from walltime.engine.kernel.profile import NEVER, STEPS_IN_BLOCK, Profile, new_profile
 from walltime.policy.base import PassSpec
 
+pytestmark = pytest.mark.slow  # compiles functions of its own
+
 MACHINE = 6
 HORIZON = 500
 """Seconds of the array; what the examples below plan ends before."""
@@ -110,7 +112,6 @@ action = st.one_of(
 )
 
 
-@pytest.mark.slow
 @examples(400)
 @given(actions=st.lists(action, max_size=40))
 def test_profile__equals_an_array_of_seconds(actions):
@@ -171,7 +172,6 @@ def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
     assert_is(plan, free)
 
 
-@pytest.mark.slow
 def test_first_hole__is_where_processors_stay_free_long_enough():
     # Free: 1 in [0,4), 3 in [4,8), 1 in [8,12), 6 from 12 on; mualem01's steps a to c.
     plan = new(jobs=4)
@@ -222,7 +222,6 @@ def assert_blocks_are_in_order(plan: Plan) -> None:
     assert all(a + b > STEPS_IN_BLOCK // 2 for a, b in itertools.pairwise(counts[1:]))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", seeds(6))
 def test_long_profile__equals_an_array_of_seconds(seed):
     # Some hundred steps in many blocks, growing and shrinking again.

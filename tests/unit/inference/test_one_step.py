@@ -174,6 +174,7 @@ def test_control__a_simulated_schedule_agrees_with_its_own_policy_and_less_with_
     assert all(asked(workload, schedule.start, other, end=schedule.end).score().f1 < own - 0.002 for other in others)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("time", ["half-life=86400", "last=200000"])
 @pytest.mark.parametrize("used", ["user_used", "user_waited/(1+user_started)"])
 def test_control__fair_share_agrees_with_its_own_schedule(used, time):
@@ -184,6 +185,7 @@ def test_control__fair_share_agrees_with_its_own_schedule(used, time):
     assert asked(workload, schedule.start, end=schedule.end).score(within=0).prompt_f1 < 0.98
 
 
+@pytest.mark.slow
 def test_control__an_order_by_the_past_with_a_limit_on_waiting_agrees_with_its_own_schedule():
     workload = with_users(MODELS["lublin99"].generate(300, 64, 0.9, 3), 5, 0)
     policy = "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8"

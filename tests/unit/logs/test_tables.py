@@ -122,6 +122,7 @@ def file_of(name, folder):
     return folder / "t.csv"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", shipped())
 def test_shipped__reads_its_layout_by_recognition_and_by_name(name, tmp_path):
     path = file_of(name, tmp_path)

@@ -71,6 +71,7 @@ def test_omissions__one_line(golden):
         golden("simulate", omission_sentences(workloads))
 
 
+@pytest.mark.slow
 def test_omissions__in_every_answer(capsys, tmp_path):
     log, machine = tmp_path / "log.swf", tmp_path / "machine.toml"
     rows = [f"{k} {k} 5 10 {1 + k % 4} -1 -1 -1 20 -1 1 1 -1 -1 -1 1 -1 -1" for k in range(1, 40)]

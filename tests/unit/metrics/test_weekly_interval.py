@@ -92,6 +92,7 @@ def test_what_if__says_of_what_each_interval_is():
     assert "50 %" in page.replace("&nbsp;", " ")
 
 
+@pytest.mark.slow
 def test_what_if__says_why_an_interval_is_withheld(golden):
     found = wt.what_if(weekly(24, runtime=WEEK // 8), MACHINE, ["nodes-=4"], replications=3, trim="none")
     one = found.effects[0].differences["mean_wait"]

@@ -10,6 +10,8 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 
+pytestmark = pytest.mark.slow  # compiles functions of its own
+
 WEIGHT = 0
 LIST = [1.0]
 JOBS = wt.workloads.Lublin99().generate(300, 64, 0.9, 1)

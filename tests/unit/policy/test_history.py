@@ -10,6 +10,8 @@ from tests.cli import call, one_line
 from tests.errors import raises
 from tests.profiles import seeds
 
+pytestmark = pytest.mark.slow  # compiles functions of its own
+
 DAY = 86_400
 
 
@@ -67,7 +69,6 @@ def test_history__does_not_count_what_happens_now():
     assert wt.simulate(jobs, wt.Easy(order=by_wait)).start.tolist() == [0, 10, 10, 15]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["easy", "conservative", "fcfs", "hybrid:depth=2", "relaxed", "easy one by one"])
 @pytest.mark.parametrize("order", [of_last, decaying, patient, short_of_patient], ids=["last", "half-life", "alike", "of the job, too"])
 def test_history__kernel_equals_reference(policy, order):
@@ -91,7 +92,6 @@ def test_history__kernel_equals_reference_where_predictions_change(predictor):
         assert np.array_equal(kernel.start, reference.start)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["user_waited > 400", "(user_waited > 400) / believed", "user_used - group_started"])
 def test_history__kept_ranks_equal_those_made_anew_in_each_pass(asked):
     """Who asks for the wait, too, has all jobs ranked in each pass; the queue is long enough for an index, and is moved."""

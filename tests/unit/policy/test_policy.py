@@ -335,6 +335,7 @@ def test_user_order__reads_a_column(engine):
     assert wt.simulate(unknown, wt.Easy(order=by_user), engine=engine).start.tolist() == [0, 10, 11, 12, 13]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_user_order__requested_is_the_users_request_and_believed_what_is_planned_with(engine):
     jobs = wt.Workload.from_arrays(**FIVE).with_believed([10, 1, 2, 3, 4])
@@ -342,6 +343,7 @@ def test_user_order__requested_is_the_users_request_and_believed_what_is_planned
     assert wt.simulate(jobs, wt.Easy(order=by_belief), engine=engine).start.tolist() == [0, 10, 11, 12, 13]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(("begin", "start"), [(0, [0, 13, 12, 11, 10]), (7200 - 12, [0, 12, 13, 11, 10]), (7200 - 10, [0, 10, 11, 12, 13])])
 def test_user_order__reads_the_hour_at_the_site(engine, begin, start):

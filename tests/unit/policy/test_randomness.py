@@ -14,6 +14,8 @@ from tests.errors import raises
 from walltime.campaign import Store, Threads, read_plan, run_campaign
 from walltime.simulation import Case, replicate, simulate_many
 
+pytestmark = pytest.mark.slow  # compiles functions of its own
+
 JOBS = wt.workloads.Lublin99().generate(300, 64, 1.3, 1)
 OWN = """
 class Lottery:

@@ -83,7 +83,7 @@ def test_reservation__one_that_is_repeated_must_end_before_it_begins_again():
 
 
 def test_reservation__jobs_that_start_when_it_is_no_longer_repeated_are_reported():
-    always = replace(COURSE, nodes=None, begin=0, end=3600, flags=("HOURLY",))
+    always = replace(COURSE, nodes=None, begin=0, end=86_400, flags=("DAILY",))
     found = run(machine_with(always), JOBS)
     assert (found.start > 28 * 86_400).all()
     assert any("four weeks after the last submission; 4 jobs started after that" in one for one in caveats_of([found], "none"))

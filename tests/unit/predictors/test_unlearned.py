@@ -61,6 +61,7 @@ def written(folder, **columns):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
 def test_column__is_the_prediction_and_where_it_lacks_the_request(engine):
     done = wt.simulate(JOBS, "easy:backfill-order=sjf,predictor=column:soft_walltime", engine=engine)

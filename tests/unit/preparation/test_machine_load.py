@@ -53,6 +53,7 @@ def test_offered_loads__of_what_the_log_lacks_are_unknown():
     assert table.columns == ["", "jobs", "processors"]
 
 
+@pytest.mark.slow
 def test_command__shows_loads_and_jobs_that_do_not_fit(capsys, tmp_path):
     lines = ["; MaxProcs: 40", *(f"{k} {10 * k} 0 50 {4 * k} -1 -1 {4 * k} 60 -1 1 1 -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 8))]
     (tmp_path / "log.swf").write_text("\n".join(lines) + "\n")
@@ -70,6 +71,7 @@ def test_command__shows_loads_and_jobs_that_do_not_fit(capsys, tmp_path):
     assert json.loads(call(capsys, "info", tmp_path / "log.swf", "--json")[1])["machine"] is None
 
 
+@pytest.mark.slow
 def test_page__of_a_log_without_requests_gives_no_use_of_them(capsys, tmp_path):
     (tmp_path / "jobs.csv").write_text("id,submit,start,end,cpus\n" + "".join(f"{k},{k},{k + 5},{k + 60},2\n" for k in range(1, 40)))
     call(capsys, "info", tmp_path / "jobs.csv", "--procs", 8, "--report", tmp_path / "p.html")

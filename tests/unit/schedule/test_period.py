@@ -278,6 +278,7 @@ def test_cli__page_store_and_timer(golden, capsys, monkeypatch, tmp_path):
     assert call(capsys, "report", log, "--week", "--window", "0d:1d")[0] == 2
 
 
+@pytest.mark.slow
 def test_timer__prints_commands_that_run_with_the_given_options(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "it's a 100 % $HOME"
     folder.mkdir()

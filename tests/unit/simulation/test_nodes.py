@@ -115,6 +115,7 @@ def test_steps_and_copies__go_on_as_the_whole_does():
     assert simulation.finish().start.tolist() == copied.finish().start.tolist() == whole
 
 
+@pytest.mark.slow
 def test_conservative__keeps_a_place_on_nodes_that_give_gpus_only():
     """A job with a total of GPUs may have a node's GPUs and none of its processors, which others then use up."""
     draw, count = random.Random(3), 120

@@ -112,6 +112,7 @@ def test_runtimes__lie_between_what_a_job_has_run_and_its_limit():
     assert abs(np.median(many[:, 0]) - 490) < 60
 
 
+@pytest.mark.slow
 def test_calibrate__takes_a_column_of_the_log(tmp_path, capsys):
     """Two jobs at a time wait for one that runs 100 s; its column says so, its limit an hour."""
     count = 60

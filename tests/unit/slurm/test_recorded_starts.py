@@ -102,6 +102,7 @@ def test_recorded__says_what_is_wrong(log):
         calibrate_starts(log, moments=[0])
 
 
+@pytest.mark.slow
 def test_recorded__a_machine_with_overheads_is_named_in_a_caveat(log):
     site = replace(Machine.one_pool(64), overhead=Overhead(60, 120))
     plain, slow = (calibrate_starts(log, machine, "easy", moments=2, draws=Draws(2)) for machine in (None, site))
