@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import binom
 
 import walltime as wt
 from walltime import metrics
 from walltime.machine import Failure, Limit, Machine, Partition, Pool, Window
 from walltime.whatif import what_if
 from walltime.whatif.effects import Effect
-from walltime.whatif.track_record import COIN, LEAST_CHANGE
+from walltime.whatif.track_record import LEAST_CHANGE
 from walltime.workload import Workload
 
 HOUR, DAY = 3600, 86_400
@@ -343,6 +344,12 @@ def fitted(rows: list[dict[str, Any]]) -> tuple[float, float]:
     return round(floor, 3), round(slope, 2)
 
 
+WELL = 0.5
+"""Directions are counted in two classes of agreement, with rank correlations from this one on and below: one class alone has few cases."""
+LEVEL = 0.05 / (2 * len(SIZES))
+"""The level at which a class of agreement and size beats a coin, so that all do together at 5 %."""
+
+
 def directions(rows: list[dict[str, Any]]) -> list[tuple[float, int, int]]:
     """Return the right directions, and all, for each size of predicted changes."""
     found = []
@@ -350,6 +357,16 @@ def directions(rows: list[dict[str, Any]]) -> list[tuple[float, int, int]]:
         mine = [row for row in rows if max(smallest, np.log1p(LEAST_CHANGE)) < abs(predicted(row)[0]) <= largest]
         found.append((largest, sum(predicted(row)[0] * row["true"] > 0 for row in mine), len(mine)))
     return found
+
+
+def like(rows: list[dict[str, Any]], k: int) -> list[dict[str, Any]]:
+    """Return the rows of sites that count for directions in the kth class of agreement."""
+    return [row for row in rows if (row["rank_correlation"] >= WELL) == (RANKS[k] >= WELL)]
+
+
+def beats_a_coin(right: int, cases: int) -> bool:
+    """Return whether a coin would rarely be right this often."""
+    return bool(binom.sf(right - 1, cases, 0.5) < LEVEL)
 
 
 def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -363,8 +380,8 @@ def judge(rows: list[dict[str, Any]]) -> dict[str, Any]:
         chosen, tested = of_class(choosing, k), of_class(judged, k)
         floor, slope = fitted(chosen)
         miss, size = misses(tested)
-        reported = [was > COIN * cases for _, was, cases in directions(chosen)]
-        pooled = [[largest, right > COIN * cases, right, cases] for largest, right, cases in directions([*chosen, *tested])]
+        reported = [beats_a_coin(was, cases) for _, was, cases in directions(like(choosing, k))]
+        pooled = [[largest, beats_a_coin(right, cases), right, cases] for largest, right, cases in directions(like(rows, k))]
         counts = [[tell, right, cases] for tell, (_, right, cases) in zip(reported, directions(tested), strict=True)]
         inside = int((miss <= floor + slope * size).sum())
         judgement = {"sites": len({row["site"] for row in tested}), "changes": len(tested), "inside": inside, "directions": counts}

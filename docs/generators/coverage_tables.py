@@ -50,17 +50,28 @@ def track_record(_: str = "") -> str:
         upper = str(one["least"])
         rows.append((agreement, *_judged([one["judged"]])))
     rows.append(("all", *_judged([one["judged"] for one in stored["classes"]])))
-    head = ("rank correlation", "sites", "true change in the 90 % interval", "right directions, 2 to 5 %", "5 to 20 %", "over 20 %", "all")
+    head = (
+        "rank correlation",
+        "sites",
+        "true change in the 90 % interval",
+        "right directions, 2 to 5 %",
+        "5 to 20 %",
+        "over 20 %",
+        "all",
+        "withheld",
+    )
     return table(head, rows)
 
 
 def _judged(classes: list[Numbers]) -> list[str]:
-    """The sites, intervals that hold and right directions of some classes."""
+    """The sites, intervals that hold, right directions and withheld ones of some classes."""
     sites, inside, changes = (sum(one[name] for one in classes) for name in ("sites", "inside", "changes"))
     reported = [[counts[k] for one in classes if (counts := one["directions"][j])[0]] for j in range(3) for k in (1, 2)]
     sums = [sum(column) for column in reported]
     sizes = [f"{right} of {cases}" if cases else "withheld" for right, cases in zip(sums[::2], sums[1::2], strict=True)]
-    return [f"{sites}", f"{inside} of {changes} ({100 * inside / changes:.0f} %)", *sizes, f"{sum(sums[::2])} of {sum(sums[1::2])}"]
+    withheld = sum(cases for one in classes for known, _, cases in one["directions"] if not known)
+    answers = f"{sum(sums[::2])} of {sum(sums[1::2])}"
+    return [f"{sites}", f"{inside} of {changes} ({100 * inside / changes:.0f} %)", *sizes, answers, f"{withheld}"]
 
 
 def _rows(stored: Numbers, *, meant: bool) -> str:

@@ -64,6 +64,7 @@ def test_interval__in_words(low, high, words):
     assert replace(TrackRecord(0, 0, 0, True, 1, 1), low=low, high=high).interval == words
 
 
+@pytest.mark.slow
 def test_made_up_sites__rows_of_a_small_site():
     """Without hidden rules, both engines agree, so every prediction of a change at once is right; with a limit, the truth differs."""
     first, limited = (replace(change_bank.sites()[k], jobs=60) for k in (0, 8))
