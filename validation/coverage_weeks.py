@@ -46,34 +46,35 @@ def pool(load: float, seeds: int, weeks: int) -> list[Run]:
 
 
 def judge(trials: Trials, run: Run, change: int, begin: int, weeks: int, truth: float, group: int) -> None:
-    """Make the interval from a stretch of the run, as `what-if` does, and count whether it holds the truth."""
+    """Make the interval from a stretch of the run, as `what-if` does, and count whether it holds the true relative change."""
     submit, starts = run
     inside = (submit >= begin * WEEK) & (submit < (begin + weeks) * WEEK)
     mine, today, changed = submit[inside], starts[0][inside], starts[change + 1][inside]
     queued = max(queued_share(mine, today), queued_share(mine, changed))
     why = no_interval_reason(mine, queued)
-    found = None if why else mean_over_weeks((changed - today).astype(np.float64), weeks_of(mine), parts_of(mine), queued)
+    base = (today - mine).astype(np.float64)
+    found = None if why else mean_over_weeks((changed - today).astype(np.float64), weeks_of(mine), parts_of(mine), queued, base)
     if found is None:
         trials.withhold("a lasting queue" if "queue" in why else why)
     else:
-        trials.add(found.low, found.high, truth, group)
+        trials.add(found.low / base.mean(), found.high / base.mean(), truth, group)
 
 
 @experiment("weeks:models", of_what="sampling of weeks", command="what-if, calibrate")
 def models(sizes: Sizes) -> list[Trials]:
-    """Differences in mean wait between today's setting and two changes."""
+    """Relative changes of the mean wait from today's setting under two changes."""
     found = []
     for load in sizes.some(list(LOADS)):
         longest = 20 if sizes.quick else LOADS[load]
         runs = pool(load, sizes.many(24, 20), longest)
         for change, said in enumerate(CHANGES):
-            sums = np.array([[float((starts[change + 1] - starts[0]).sum()), len(submit)] for submit, starts in runs])
+            sums = np.array([[float((starts[change + 1] - starts[0]).sum()), float((starts[0] - submit).sum())] for submit, starts in runs])
             for weeks in (length for length in LENGTHS if length <= longest):
                 trials = Trials(f"load {load}, {weeks} weeks, {said}")
                 for seed, run in enumerate(runs):
-                    total, jobs = np.delete(sums, seed, axis=0).sum(axis=0)
+                    total, waited = np.delete(sums, seed, axis=0).sum(axis=0)
                     for begin in range(0, longest - weeks + 1, weeks):
-                        judge(trials, run, change, begin, weeks, total / jobs, seed)
+                        judge(trials, run, change, begin, weeks, total / waited, seed)
                 found.append(trials)
     return found
 
@@ -100,10 +101,10 @@ def autoregressive(sizes: Sizes) -> list[Trials]:
 
 @experiment("weeks:logs", of_what="sampling of weeks", command="what-if, calibrate")
 def logs(sizes: Sizes) -> list[Trials]:
-    """Difference between conservative backfilling and EASY in one stretch of a real log, against the mean over the rest."""
+    """Relative change of the mean wait from EASY to conservative backfilling in one stretch of a real log, against the rest."""
     found = []
     for weeks in sizes.some((20, 24)):
-        trials = Trials(f"real logs, {weeks} weeks, the mean over the rest of the log", meant=False)
+        trials = Trials(f"real logs, {weeks} weeks, the change in the rest of the log", meant=False)
         for name in LOGS:
             path = find_log(name)
             if path is None:
@@ -113,7 +114,8 @@ def logs(sizes: Sizes) -> list[Trials]:
             run = submit, [simulate(log, policy).start - log.submit[0] for policy in ("easy", "conservative")]
             for begin in range(0, int(submit[-1]) // WEEK - weeks + 1, weeks):
                 rest = (submit < begin * WEEK) | (submit >= (begin + weeks) * WEEK)
-                judge(trials, run, 0, begin, weeks, float((run[1][1] - run[1][0])[rest].mean()), group=LOGS.index(name))
+                truth = float((run[1][1] - run[1][0])[rest].sum() / (run[1][0] - submit)[rest].sum())
+                judge(trials, run, 0, begin, weeks, truth, group=LOGS.index(name))
         found.append(trials)
     return found
 

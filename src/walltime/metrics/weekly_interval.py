@@ -66,11 +66,13 @@ def no_interval_reason(submit: Array, queued: float) -> str:
     return ""
 
 
-def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0) -> Interval | None:
+def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0, base: Array | None = None) -> Interval | None:
     """Return the mean of these values, and its interval under sampling of weeks; None if a part of the log has no jobs.
 
     `values`: float64, `weeks` and `parts`: int64, from `weeks_of` and `parts_of` over the whole log; each of shape (jobs,). For paired
     differences the interval is paired. Submissions are assumed not to react to waits. Call `no_interval_reason` first; `queued`: as there.
+    `base`: the values to which these are relative, float64, such as today's waits. The interval is then that of sum(values) / sum(base),
+    times the mean of `base`. Weeks with long waits have large differences, so relative changes vary much less between weeks.
     The interval is wider if neighbouring weeks are alike (`walltime.metrics.series.widening`). On the side of outlying parts it is longer
     by 1 / (1 - queued): long queues are rare, but longer the fuller the machine is, and a log may lack the ones that move the mean.
     Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section 6.4). That the parts are few
@@ -84,8 +86,9 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
     if not count.all():
         return None
     mean = float(np.mean(values))
-    away = (np.bincount(parts, weights=values, minlength=BLOCKS) - mean * count) / count.mean()
-    error = float(np.sqrt(away @ away / (BLOCKS - 1) / BLOCKS)) * widening(np.bincount(weeks, weights=values - mean))
+    expected = np.full(len(values), mean) if base is None or not base.any() else base * (values.sum() / base.sum())
+    away = np.bincount(parts, weights=values - expected, minlength=BLOCKS) / count.mean()
+    error = float(np.sqrt(away @ away / (BLOCKS - 1) / BLOCKS)) * widening(np.bincount(weeks, weights=values - expected))
     half = student_t(0.5 + LEVEL / 2, BLOCKS - 1) * error
     skew = float((away**3).sum())
     far = 1 / (1 - min(queued, MOST_QUEUED))
@@ -109,9 +112,13 @@ class LogWeeks:
         queued = max(queued_share(*one) for one in schedules)
         return cls(weeks_of(submit), parts_of(submit), queued, no_interval_reason(submit, queued))
 
-    def ends(self, values: Array, jobs: Array) -> tuple[float, float]:
-        """Return the ends of the interval of the mean of these jobs' values under sampling of weeks; nan without one."""
-        interval = None if self.withheld else mean_over_weeks(values.astype(np.float64), self.weeks[jobs], self.parts[jobs], self.queued)
+    def ends(self, values: Array, jobs: Array, base: Array | None = None) -> tuple[float, float]:
+        """Return the ends of the interval of the mean of these jobs' values under sampling of weeks; nan without one.
+
+        `base`: the values to which these are relative, as in `mean_over_weeks`.
+        """
+        known = (values.astype(np.float64), self.weeks[jobs], self.parts[jobs], self.queued, base)
+        interval = None if self.withheld else mean_over_weeks(*known)
         return (math.nan, math.nan) if interval is None else (interval.low, interval.high)
 
 

@@ -147,8 +147,9 @@ class Difference(Averages):
     """A measure under today's setting and under the changed one, over the jobs that run in both.
 
     `scatter`: half the width of the 90 % prediction interval of the difference in one more shaken copy, from `copies` of them. `low, high`:
-    the 90 % interval of the mean under sampling of weeks; `withheld`: why there is none; `agree`: the share of weeks with the sign of the
-    difference. `other_low, other_high`: the range of the difference over `others` logs resampled from weeks. nan if unknown.
+    today's mean times the 90 % interval of the relative change under sampling of weeks; `withheld`: why there is none; `agree`: share of
+    weeks with the sign of the difference. `other_low, other_high`: the range of the difference over `others` logs resampled from weeks. nan
+    if unknown.
     """
 
     measure: str
@@ -307,8 +308,9 @@ def differences(
             known |= {"other_low": span.low, "other_high": span.high}
         if name.startswith("mean"):
             if len(both[0]):
-                single = np.subtract(*(_single(name, one, jobs) for one, jobs in ((changed, both[1]), (today, both[0]))))
-                known["low"], known["high"] = weeks.ends(single, both[0])
+                base, other = (_single(name, one, jobs) for one, jobs in zip((today, changed), both, strict=True))
+                single = other - base
+                known["low"], known["high"] = weeks.ends(single, both[0], base)
                 known["agree"] = agreeing_share(single, weeks.weeks[both[0]])
             if not math.isfinite(known.get("low", math.nan)):
                 known["withheld"] = weeks.withheld or "a part of the log has no such jobs"
@@ -327,7 +329,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: 
             continue
         for name, inside in Groups(groups.names, groups.of[mine]).members(np.ones(len(mine), bool)):
             a, b = float(before[inside].mean()), float(after[inside].mean())
-            low, high = weeks.ends((after - before)[inside], mine[inside])
+            low, high = weeks.ends((after - before)[inside], mine[inside], before[inside])
             trusted = calibration is not None and calibration.trusts(by, name, b - a)
             rows.append(GroupEffect(by, name, len(inside), a, b, b - a, low, high, trusted))
     return rows
