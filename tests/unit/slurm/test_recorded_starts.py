@@ -15,7 +15,7 @@ from walltime.machine import Machine, Overhead
 from walltime.slurm import Draws, calibrate_starts
 from walltime.slurm.starts.baselines import no_model, qbets
 from walltime.slurm.starts.learned import draw_moments
-from walltime.slurm.starts.recorded import METHODS
+from walltime.slurm.starts.recorded import METHODS, StartScore
 from walltime.slurm.starts.recorded_tables import tables_of, verdict
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.start_times import OVERHEAD_NOTE
@@ -110,13 +110,22 @@ def test_recorded__a_machine_with_overheads_is_named_in_a_caveat(log):
     assert OVERHEAD_NOTE not in plain.caveats
 
 
+def test_score__by_hand():
+    """Intervals of 10 s; one start is inside, at half the predicted wait, and one 5 s late, at one and a half times the predicted wait."""
+    ends = np.array([[0.0, 0.0], [10.0, 10.0], [10.0, 10.0]])
+    score = StartScore.of(ends, np.array([5.0, 15.0]))
+    assert (score.inside, score.before, score.after, score.width, score.error) == (0.5, 0, 0.5, 10, 5)
+    assert score.interval_score == pytest.approx((10 + 10 + 20 * 5) / 2)
+    assert (score.least_ratio, score.largest_ratio) == (0.75, 1.25)
+
+
 @pytest.mark.slow
 def test_recorded__tables(golden, log):
     found = calibrate_starts(log, moments=6, draws=Draws(3))
     golden("slurm-start-times", verdict(found)[0])
     few = replace(found, classes={name: (min(jobs, 100), scores) for name, (jobs, scores) in found.classes.items()})
     golden("slurm-start-times", verdict(few)[1])
-    assert len(tables_of(found)) == 6
+    assert len(tables_of(found)) == 10
     assert json.loads(json.dumps(found.as_dict()))["starts"]["all"]["baselines"].keys() == METHODS.keys() - {"prediction"}
 
 

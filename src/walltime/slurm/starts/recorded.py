@@ -33,6 +33,7 @@ SIZES = {"under 1 %": 0.01, "1 to 10 %": 0.1, "10 to 50 %": 0.5, "50 % and more"
 """Classes of the part of the machine that a job needs, by their upper bounds."""
 REPLAYED = 4
 """The number of earlier moments that are learned from for each tested moment."""
+NOMINAL = 0.9
 FEW = Draws(40)
 FIRST = 0.25
 """The part of the log before the first moment, which is only history."""
@@ -40,13 +41,20 @@ FIRST = 0.25
 
 @dataclass(frozen=True)
 class StartScore:
-    """The scores of a method in a class: the parts of starts inside, before and after the interval; median width and error, s."""
+    """The scores of a method in a class: the parts of starts inside, before and after the interval; median width and error, s.
+
+    `interval_score`: the mean width, s, plus 20 times the distance of each start outside its 90 % interval; the lower, the better (Gneiting
+    and Raftery, JASA 2007, section 6.2). Half of the further waits are `least_ratio` to `largest_ratio` times the predicted ones.
+    """
 
     inside: float
     before: float
     after: float
     width: float
     error: float
+    interval_score: float
+    least_ratio: float
+    largest_ratio: float
 
     @classmethod
     def of(cls, ends: Array, real: Array) -> StartScore:
@@ -55,7 +63,11 @@ class StartScore:
         before, after = real < early, real > late
         with np.errstate(invalid="ignore"):
             width, error = np.median(late - early), np.median(np.abs(median - real))
-        return cls(float((~before & ~after).mean()), float(before.mean()), float(after.mean()), float(width), float(error))
+            outside = np.maximum(early - real, 0) + np.maximum(real - late, 0)
+            score = np.mean(late - early + 2 / (1 - NOMINAL) * outside)
+        ratios = np.quantile(np.maximum(real, 1) / np.maximum(median, 1), (0.25, 0.75))
+        shares = ((~before & ~after).mean(), before.mean(), after.mean())
+        return cls(*(float(one) for one in (*shares, width, error, score, *ratios)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.cli.output import PageOutput, caveats, paragraphs, progress_bar
 from walltime.slurm.starts.forecast import Draws
-from walltime.slurm.starts.recorded import METHODS, REPLAYED, RecordedStarts, calibrate_starts
+from walltime.slurm.starts.recorded import METHODS, REPLAYED, RecordedStarts, StartScore, calibrate_starts
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent, human_time, listed
 from walltime.workload import Workload
@@ -20,6 +20,14 @@ NAMES = {"prediction": "predicted", "simulation": "simulation alone", "limits": 
 AT_LEAST = 100
 """Classes with no more predictions are too small for a judgement."""
 GOOD = (0.85, 0.95)
+MEASURES = {
+    "started within the interval": "inside",
+    "median width of the interval": "width",
+    "mean interval score: the width, and 20 times the distance of starts outside": "interval_score",
+    "median error": "error",
+    "half of the waits, as multiples of the prediction": "least_ratio",
+}
+"""Titles of the tables, and the measure in each."""
 HOW = (
     "At random moments in the last three quarters of the log, the start of each waiting job was predicted with only earlier information: "
     "the log until then, and the outcomes of predictions at four times as many earlier moments. Predictions of one moment are correlated, "
@@ -57,26 +65,33 @@ def verdict(starts: RecordedStarts) -> list[str]:
         holds = f"No class has more than {AT_LEAST} predictions, so this is weak evidence."
     better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
     errors = f"Methods whose median error is not larger: {', '.join(better)}" if better else "All other methods have larger median errors"
+    best = min((name for name in scores if name != "prediction"), key=lambda name: scores[name].interval_score)
     return [
         f"On {starts.log}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals predicted for "
         f"them, with a median width of {human_time(own.width)}; the median error of the likely time was {human_time(own.error)}.",
         f"{holds} {errors}.",
+        f"Half of the waits were {own.least_ratio:.2g} to {own.largest_ratio:.2g} times the predicted ones. The mean interval score was "
+        f"{human_time(own.interval_score)}, and {human_time(scores[best].interval_score)} for the best other method ({NAMES[best]}).",
     ]
 
 
 def tables_of(starts: RecordedStarts) -> list[Table]:
     """Return the scores of all methods, by the distance of the predicted start, and by the part of the machine."""
-    measures = {"started within the interval": "inside", "median width of the interval": "width", "median error": "error"}
     tables = []
     for head, classes in {"start predicted in": starts.classes, "part of the machine": starts.sizes}.items():
-        for title, measure in measures.items():
+        for title, measure in MEASURES.items():
             rows: list[Row] = []
             for name, (jobs, scores) in classes.items():
-                values = [float(getattr(one, measure)) for one in scores.values()]
-                rows.append([name, Cell(f"{jobs:,}", value=jobs), *(Cell(_text(measure, value), value=value) for value in values)])
+                cells = [Cell(_text(measure, one), value=float(getattr(one, measure))) for one in scores.values()]
+                rows.append([name, Cell(f"{jobs:,}", value=jobs), *cells])
             tables.append(Table([head, "predictions", *(NAMES[name] for name in METHODS)], rows, title, look="months"))
     return tables
 
 
-def _text(measure: str, value: float) -> str:
-    return UNDEFINED if value != value else human_percent(100 * value) if measure == "inside" else human_time(value)
+def _text(measure: str, score: StartScore) -> str:
+    value = float(getattr(score, measure))
+    if value != value:
+        return UNDEFINED
+    if measure == "least_ratio":
+        return f"{value:.2g} to {score.largest_ratio:.2g}"
+    return human_percent(100 * value) if measure == "inside" else human_time(value)
