@@ -32,8 +32,12 @@ _SIZES = {
     "allocated_procs": ("cpusprovisioned",),
     "requested_procs": ("requestcpus",),
     "gpus": ("gpusprovisioned", "requestgpus"),
+    "requested_gpus": ("requestgpus",),
     "mem_mb": ("memoryprovisioned", "requestmemory"),
+    "requested_mem_mb": ("requestmemory",),
 }
+USE = ("cpu_time", "used_mem_mb", "gpu_use")
+"""The measures of a run: RemoteUserCpu and RemoteSysCpu, MemoryUsage (or ResidentSetSize), and GPUsAverageUsage, in GPUs."""
 _TEXTS = {"user": ("owner", "user"), "group": ("acctgroup", "accountinggroup"), "executable": ("cmd",)}
 
 
@@ -99,7 +103,22 @@ def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
     for start, runtime in runs:
         is_last = start == runs[-1][0]
         ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done), "exit_code": code if is_last else MISSING}
-        yield numbers | {"start": start, "runtime": runtime} | ended, texts, (cluster, part, submit)
+        use = _use(ad, numbers) if len(runs) == 1 else dict.fromkeys(USE, float(MISSING))
+        yield numbers | {"start": start, "runtime": runtime} | ended | use, texts, (cluster, part, submit)
+
+
+def _use(ad: _Ad, numbers: Mapping[str, float]) -> dict[str, float]:
+    """Return what the only run of a job used (`USE`), -1 if unknown; the attributes are sums over all runs."""
+    user, system, gpus = ad.number("remoteusercpu"), ad.number("remotesyscpu"), numbers["gpus"]
+    resident, average = ad.number("residentsetsize_raw", "residentsetsize", least=1e-9), ad.number("gpusaverageusage")
+    procs = max(numbers["allocated_procs"], numbers["requested_procs"], 1)
+    memory = ad.number("memoryusage", least=1e-9)
+    values = (
+        (user + system) / procs if min(user, system) >= 0 and user + system > 0 else MISSING,
+        memory if memory > 0 else resident / 1024 if resident > 0 else MISSING,
+        100 * average / gpus if average >= 0 and gpus > 0 else MISSING,
+    )
+    return dict(zip(USE, map(float, values), strict=True))
 
 
 def is_history(sample: Sample) -> bool:

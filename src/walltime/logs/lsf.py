@@ -41,6 +41,8 @@ _HOST_USAGE = "hostname mem. swap. utime. stime."
 _DONE, _EXIT = 64, 32
 _KILLED = (8, 9, 14, 15)
 """exitInfo: killed by the owner or an administrator."""
+_STATES = {1: "PREEMPTED", 5: "TIMEOUT", 6: "DEADLINE", 16: "OUT_OF_MEMORY"}
+"""Slurm's names of the states that exitInfo stands for."""
 _GPUS, _LIMITS = 1042, 1086
 """Keys of submission extensions: the requested GPUs, such as `num=2:mode=shared`, and the limits; the run limit has the index `_RUN`."""
 _RUN = 9
@@ -157,13 +159,16 @@ def _runs(line: str) -> Iterator[Run]:
         "allocated_procs": slots if ran and slots else MISSING,
         "requested_procs": f["numProcessors"] or MISSING,
         "cpu_time": used / max(slots, 1) if used >= 0 and ran else MISSING,
+        "used_mem_mb": f["maxRMem"] / 1024 if ran and f.get("maxRMem", 0) > 0 else MISSING,
         "status": 1 if status == _DONE else 5 if killed else 0,
         "exit_code": code >> 8 if ran and code >= 0 else MISSING,  # exitStatus is the value from wait()
         "exit_signal": code & 0x7F if ran and code >= 0 else MISSING,
         "nodes": len(names) if ran and hosts else MISSING,
         "gpus": _gpus(f, max(len(names), 1), max(slots, f["numProcessors"])),
     }
-    yield numbers, {"user": f["userName"], "group": f["projectName"], "queue": f["queue"], "executable": f["jobName"]}, (job, index, submit)
+    texts = {"user": f["userName"], "group": f["projectName"], "queue": f["queue"], "executable": f["jobName"]}
+    texts["state"] = _STATES.get(f.get("exitInfo", 0), "") if status == _EXIT else ""
+    yield numbers, texts, (job, index, submit)
 
 
 def _read(state: ReaderState) -> JobLog:

@@ -48,6 +48,8 @@ _WORD = 8
 """Bytes of a word, in sizes such as 512mw."""
 _TEXTS = {"user": ("user",), "group": ("account", "project", "group"), "queue": ("queue",), "executable": ("jobname",)}
 """The items that may have each name; the first known one counts."""
+_STATES = {"-20": "NODE_FAIL", "-26": "OUT_OF_MEMORY", "-27": "OUT_OF_MEMORY", "-29": "TIMEOUT"}
+"""Slurm's names of the states that OpenPBS's Exit_status stands for; lower numbers than 20 have other meanings in Torque."""
 _NO_PROJECT = "_pbs_project_default"
 _ENDS = ("E", "R", "A")
 """Records of the end of a run: of its job, before the job is queued again, and because the server aborted it."""
@@ -209,7 +211,8 @@ class PbsRecords:
             **sizes,
             "cpu_time": _shared(seconds_of(items.get("resources_used.cput")), processors),
             "memory": _shared(_kilobytes(items.get("resources_used.mem")), processors),
-            "mem_mb": _shared(_kilobytes(items.get("Resource_List.mem")), 1024),
+            **dict.fromkeys(("mem_mb", "requested_mem_mb"), _shared(_kilobytes(items.get("Resource_List.mem")), 1024)),
+            "used_mem_mb": _shared(_kilobytes(items.get("resources_used.mem")), 1024),
             "requested_memory": _shared(_kilobytes(items.get("Resource_List.mem")), max(sizes["requested_procs"], 1)),
             "status": 0 if event != "E" else MISSING if not known else 1 if int(code) == 0 else 5 if identity in self.deleted else 0,
             "exit_code": max(int(code), MISSING) if known else UNREADABLE if code else MISSING,
@@ -221,6 +224,7 @@ class PbsRecords:
             name: next((items[key] for key in keys if items.get(key, _NO_PROJECT) not in ("", _NO_PROJECT)), "")
             for name, keys in _TEXTS.items()
         }
+        texts["state"] = _STATES.get(code, "")
         return numbers, texts, (identity, numbers["submit"])
 
 

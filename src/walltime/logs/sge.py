@@ -38,7 +38,7 @@ _FIELDS: tuple[tuple[str, str], ...] = (
     *((name, _NUMBER) for name in ("cpu", "mem", "io")),
 )
 """The fields with their patterns, up to the category, according to the manual page; job names may contain colons."""
-_LATER = rf"(?::(?P<category>.*?)(?::{_NUMBER}:(?P<pe_taskid>NONE|[0-9]*\.[^:]*[A-Za-z-][^:]*)?:{_NUMBER}[KMGT]?(?::.*)?)?)?"
+_LATER = rf"(?::(?P<category>.*?)(?::{_NUMBER}:(?P<pe_taskid>NONE|[0-9]*\.[^:]*[A-Za-z-][^:]*)?:(?P<maxvmem>{_NUMBER}[KMGT]?)(?::.*)?)?)?"
 """Category, whose requests may contain colons, iow, pe_taskid, maxvmem, and the fields that later versions append."""
 _EVENT = r"(?:[0-9]{9,13}:(?P<event>[a-z_]+):)?"
 """Time and kind of a record of the reporting file."""
@@ -63,6 +63,18 @@ def _requested(category: str, name: str) -> str:
     return match[1].rstrip("s") if match else ""
 
 
+def _megabytes(text: str) -> float:
+    """Return memory such as 1.5G, 300M or a number of bytes, MB; -1 if it is unknown or 0, and for limits such as INFINITY.
+
+    >>> _megabytes("1.5G"), _megabytes("1048576"), _megabytes("1k"), _megabytes("INFINITY")
+    (1536.0, 1.0, 0.00095367431640625, -1.0)
+    """
+    match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]+)?)([kKmMgGtT]?)", text, re.ASCII)
+    base = 1024 if match is None or match[2].isupper() else 1000  # queue_conf(5): capital letters are powers of 1024
+    amount = MISSING if match is None else float(match[1]) * base ** (" kmgt".index(match[2].lower() or " ")) / 1024**2
+    return amount if amount > 0 else float(MISSING)
+
+
 def _runs(line: str) -> Iterator[Run]:
     """Yield the run in a record."""
     text = line.strip()
@@ -80,7 +92,7 @@ def _runs(line: str) -> Iterator[Run]:
 def _of_table(row: Mapping[str, object]) -> Iterator[Run]:
     """Yield the run in a row of a table."""
     values = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
-    yield _run({name: values.get(name, "") for name, _ in (*_FIELDS, ("category", ""), ("pe_taskid", ""))})
+    yield _run({name: values.get(name, "") for name, _ in (*_FIELDS, ("category", ""), ("pe_taskid", ""), ("maxvmem", ""))})
 
 
 def _of_qacct(zone: tzinfo) -> Callable[[str], Iterator[Run]]:
@@ -88,7 +100,7 @@ def _of_qacct(zone: tzinfo) -> Callable[[str], Iterator[Run]]:
 
     def runs(block: str) -> Iterator[Run]:
         found = {match[1]: match[2] for line in block.splitlines() if (match := _ITEM.fullmatch(line))}
-        names = dict.fromkeys((*(name for name, _ in _FIELDS), "category", "pe_taskid"))
+        names = dict.fromkeys((*(name for name, _ in _FIELDS), "category", "pe_taskid", "maxvmem"))
         record = {name: found.get(_QACCT_NAMES.get(name, name), "") for name in names}
         for name in ("submission_time", "start_time", "end_time"):
             record[name] = "0" if record[name] in ("-/-", "") else unix_time(record[name], zone)
@@ -112,6 +124,8 @@ def _run(record: Mapping[str, str]) -> Run:
     category, job, task, slots = record["category"], *(whole(record[name], name) for name in ("job_number", "task_number", "slots"))
     exit_code = count_of(record["exit_status"])
     cpu_time = float(record["cpu"]) if NUMBER.fullmatch(record["cpu"]) else MISSING
+    asked = _megabytes(_requested(category, "h_vmem") or _requested(category, "mem_free"))
+    asked = asked * max(slots, 1) if asked > 0 else asked
     numbers = {
         **numbered(job, task if task > 0 else None),
         "submit": submit or MISSING,
@@ -123,9 +137,13 @@ def _run(record: Mapping[str, str]) -> Run:
         "cpu_time": cpu_time / max(slots, 1) if cpu_time >= 0 else MISSING,
         "status": int(record["failed"] in ("0", "") and exit_code <= 0),
         "exit_code": exit_code,
+        "mem_mb": asked,
+        "requested_mem_mb": asked,
+        "used_mem_mb": _megabytes(record["maxvmem"]),
         "gpus": count_of(_requested(category, "n?gpus?")),
     }
-    return numbers, {name: "" if record[field] == "NONE" else record[field] for name, field in _TEXTS.items()}, (job, task, submit)
+    texts = {"state": "TIMEOUT" if record["failed"] == "37" else ""}
+    return numbers, texts | {name: "" if record[field] == "NONE" else record[field] for name, field in _TEXTS.items()}, (job, task, submit)
 
 
 def is_accounting(sample: Sample) -> bool:

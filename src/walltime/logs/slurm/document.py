@@ -97,7 +97,8 @@ _TEXTS = {name: name for name in ("account", "qos", "partition", "cluster", "lic
 _TEXTS |= {"jobname": "name", "submitline": "submit_line", "nodelist": "nodes"}
 _NUMBERS = {"priority": "priority", "restarts": "restart_cnt"}
 _ACCOUNTED_AT = (
-    _TEXTS | {"constraints": "constraints", "reason": "state.reason", "reservation": "reservation.name", "user": "user"},
+    _TEXTS | {"constraints": "constraints", "reason": "state.reason", "reservation": "reservation.name", "user": "user"}
+    | {"admincomment": "comment.administrator"},
     _NUMBERS | {"submit": "time.submission", "nnodes": "allocation_nodes", "reqcpus": "required.CPUs", "elapsedraw": "time.elapsed"}
     | {name: f"time.{name}" for name in TIMES[1:]} | {"totalcpu": "time.total.seconds", "usercpu": "time.user.seconds"},
 )  # fmt: skip

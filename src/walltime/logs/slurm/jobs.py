@@ -12,6 +12,7 @@ from walltime.logs.clock import Local, settle
 from walltime.logs.joblog import JobLog, repeated
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import Rule
+from walltime.logs.slurm import jobstats
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.logs.slurm.steps import Steps
 from walltime.workload import MISSING, Array
@@ -72,7 +73,8 @@ def slurm_log(
     `records`: columns of the log, int64 or float64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
     `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share;
     IDENTIFIED, whether it belongs to one job only; and REQUEUED. ELAPSED, s; LIMIT, s, in the command lines of jobs with `--time-min`;
-    AGAIN, whether the state is one of `AGAIN`; and LOCAL, whether the times were local. `local`: submission, eligible time, start and end.
+    AGAIN, whether the state is one of `AGAIN`; LOCAL, whether the times were local; and SUMMARY:..., the measures of
+    `walltime.logs.slurm.jobstats`, which replace those of the steps. `local`: submission, eligible time, start and end.
     """
     elapsed, status, requested, keys = records["ELAPSED"], records["status"], records["requested"], records["KEY"]
     times, is_open = settle(local, elapsed)
@@ -126,12 +128,16 @@ def slurm_log(
         "requested_procs": np.where(requested_procs > 0, requested_procs, MISSING),
         **steps.used(keys, start),
     }
+    summary = {name: records[f"SUMMARY:{name.upper()}"] for name in jobstats.MEASURES}
+    summary["cpu_time"] = np.where(allocated > 0, summary.pop("CPU") / np.maximum(allocated, 1), MISSING)
     if earlier.any():
         columns["earlier_runtime"] = earlier
     total = columns.pop("GPU_TOTAL", None)
     if total is not None:
         gpus = records["gpus"]
         columns["gpu_use"] = np.where((total >= 0) & (gpus > 0), total / np.maximum(gpus, 1), columns.get("gpu_use", MISSING))
+    for name, measured in summary.items():
+        columns[name] = np.where(measured >= 0, measured, columns.get(name, MISSING))
     return make_log(state, "slurm", {name: values[kept] for name, values in columns.items()}, names)
 
 

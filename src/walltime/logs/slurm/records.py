@@ -16,7 +16,7 @@ from walltime.logs.joblog import JobLog
 from walltime.logs.mapping import STATUS, Source, Status
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import UNREADABLE_DURATION, UNREADABLE_VALUE
-from walltime.logs.slurm import fields
+from walltime.logs.slurm import fields, jobstats
 from walltime.logs.slurm.command_line import command_requests
 from walltime.logs.slurm.jobs import AGAIN, STEP, TEXT_COLUMNS, slurm_log
 from walltime.logs.slurm.steps import Steps
@@ -38,7 +38,7 @@ KINDS = {
     **dict.fromkeys(("consumedenergy", "consumedenergyraw"), "text"),
 }
 """The fields of sacct that are read, and their kinds."""
-TEXTS = ("jobname", "submitline", "constraints", "licenses")
+TEXTS = ("jobname", "submitline", "constraints", "licenses", "admincomment")
 """The free texts that are read."""
 _ID = (
     r"^([0-9]{1,10})(?:_(?:([0-9]{1,7})|(\[[^\]]*(?:\](?:%[0-9]+)?)?)))?(?:\+([0-9]{1,6}))?"
@@ -191,6 +191,9 @@ class RecordReader:
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
         usage = _usage(table, is_step)
+        summary, unreadable = jobstats.summaries(table.texts("admincomment"))
+        table.odd |= unreadable & ~is_step
+        values |= {f"SUMMARY:{name.upper()}": measured for name, measured in summary.items()}
         self.state.count(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
         for row, name, fault in _faults(table, bad_id, is_step):
             self.state.add_bad(lines[row], f"{titles.get(name, name)} {fault}", str(texts[row]) if texts else "")

@@ -38,7 +38,7 @@ class Steps:
         most = found.group_by("job").agg(pl.col(USED).max())
         columns = {}
         for name in USED:
-            if (most[name] > 0).any():
+            if (most[name] >= 0).any():
                 columns[name] = np.full(len(keys), float(MISSING))
                 columns[name][most["job"].to_numpy()] = most[name].to_numpy()
         return columns

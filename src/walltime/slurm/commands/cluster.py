@@ -17,7 +17,7 @@ from walltime.wording import printable
 FIELDS = (
     "JobIDRaw,JobID,Cluster,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,"
     "NNodes,ReqMem,ReqTRES,AllocTRES,TotalCPU,UserCPU,MaxRSS,AveRSS,TRESUsageInTot,TRESUsageInAve,ConsumedEnergyRaw,Reason,Flags,Priority,"
-    "Reservation,NodeList"
+    "Reservation,NodeList,AdminComment"
 )
 """The requested fields that all versions since 20.11 have, besides the free texts, which come last because sacct does not escape them."""
 NEWER = {"Restarts": (24, 5), "Constraints": (20, 2), "Licenses": (24, 5), "SubmitLine": (21, 8)}
