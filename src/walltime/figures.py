@@ -20,7 +20,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from walltime import metrics
 from walltime.accuracy import estimate_figures as of_estimates
 from walltime.comparison import CombinationMean
 from walltime.comparison import sweeps as of_many
@@ -280,7 +279,7 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
 
 
 def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
-    return [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
+    return [s.measured(trim) for s in schedules]
 
 
 def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications], metric: str) -> Sequence[CombinationMean]:

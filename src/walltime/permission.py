@@ -14,7 +14,7 @@ from walltime.errors import PolicyError
 from walltime.wording import printable
 
 _NAMED = re.compile(r"([^=,:]+?\.py):\w")
-"""Where a text may name Python code: wider than the spelling `FILE.py:NAME` that `walltime.policy.files` loads, never narrower."""
+"""Where a text may name Python code: wider than the spelling `FILE.py:NAME` that `walltime.plugins.files` loads, never narrower."""
 
 _process: frozenset[Path] | None = None
 """The files that the command line allows, for every thread; None in Python, where the caller's own words name what runs."""
@@ -38,7 +38,7 @@ def python_files(text: str) -> list[str]:
 def only(*files: str | os.PathLike[str]) -> Iterator[None]:
     """Allow these Python files, and no others, within this context of one thread; data files may name them too.
 
-    `walltime.policy.files.load_object` asks before it runs a file, so no spelling of a name gets around it.
+    `walltime.plugins.files.load_object` asks before it runs a file, so no spelling of a name gets around it.
     """
     before = _here.set(frozenset(Path(file).resolve() for file in files))
     try:

@@ -134,7 +134,8 @@ class Family(Mapping[str, T], Generic[T]):
     """The specifications of objects of one base class; as a mapping, the names with the objects that they make without options.
 
     `title`: the name of such an object in messages. `variants`: the names. `own`: a function that returns the variant and the rest of a
-    user's own specification such as FILE.py:NAME, None for other texts. `own_spelling`: the form of such texts.
+    user's own specification such as FILE.py:NAME, None for other texts. `own_spelling`: the form of such texts. `group`: the kind of
+    parts in installed packages, as in `walltime.plugins`.
     """
 
     base: type[T]
@@ -142,6 +143,7 @@ class Family(Mapping[str, T], Generic[T]):
     variants: Mapping[str, Variant]
     own: Callable[[str], tuple[Variant, str] | None] = lambda text: None
     own_spelling: str = ""
+    group: str = ""
 
     def __post_init__(self) -> None:
         FAMILIES[self.base] = self

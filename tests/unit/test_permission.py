@@ -45,7 +45,7 @@ RUNS = {
     "engine/interface/orders.py": "a function around an order that the caller allowed, with its number of arguments",
     "engine/kernel/callbacks.py": "the arguments of an order that the caller allowed, which are names",
     "policy/expressions.py": "an expression's tree, of known functions and numbers",
-    "policy/files.py": "the one place where a Python file is run, which asks `may_run`",
+    "plugins/files.py": "the one place where a Python file is run, which asks `may_run`",
 }
 """The modules that run code that they put together, and what it is."""
 EVIL = ("{}:X", "easy:order={}:f", "easy:predictor={}:P", "easy:order= {}:f", "hybrid:1,backfill-order={}:f", " {}:X")

@@ -21,6 +21,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Placement
 from walltime.policy import Dialect, Policy
+from walltime.policy.randomness import seeded
 from walltime.predictors import Prediction
 from walltime.workload import Array, Workload, check_workload
 
@@ -37,6 +38,7 @@ def audit(
     own_beliefs: bool = False,
     placement: Placement | None = None,
     slots: Sequence[Array] | None = None,
+    seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> AuditReport:
     """Audit the columns of a schedule (as returned by `read_schedule`) against the workload.
@@ -46,7 +48,8 @@ def audit(
     Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead; the
     report notes this, and differences from the right values. `placement`: what the jobs need on a machine with several pools, from
     `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
-    that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `progress` is called from time to time with the number of jobs
+    that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `seed`: for orders that read random numbers.
+    `progress` is called from time to time with the number of jobs
     checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `own_beliefs` on a machine with several
     pools.
 
@@ -63,7 +66,8 @@ def audit(
             "unsupported_machine",
         )
     rules = Dialect.of(dialect, coincident)
-    return _Audit(workload, schedule, policy, overrun, rules, chosen, own_beliefs, placement, slots).report(progress)
+    with seeded(seed):
+        return _Audit(workload, schedule, policy, overrun, rules, chosen, own_beliefs, placement, slots).report(progress)
 
 
 @dataclass

@@ -12,13 +12,14 @@ from typing import Any
 
 from walltime.campaign.dimensions import DIMENSIONS, WORKLOAD
 from walltime.estimates import parse_estimates
+from walltime.plugins.dependencies import dependencies, draws
+from walltime.plugins.parts import named_packages
 from walltime.policy import Dialect, named_files
-from walltime.policy.dependencies import dependencies, has_random_class
 from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_backfill_order, parse_scheduler
 from walltime.syntax import syntax_hash
 
-USER_FILE_SETTINGS = ("policy", "order", "backfill_order", "predictor")
+USER_FILE_SETTINGS = ("model", "policy", "order", "backfill_order", "estimates", "predictor")
 """The parameters whose values may name a user's file."""
 RANDOM_SCALING = ("size", "thin", "users")
 _COMPILED = tuple(f"compiled/{name}.py" for name in ("indices", "jit", "prediction_memory", "records"))
@@ -53,8 +54,16 @@ class Cell:
     @property
     def is_random(self) -> bool:
         """Whether the result depends on the seed."""
-        files = [file for name in USER_FILE_SETTINGS for file in named_files(self.settings[name] or "") if file.endswith(".py")]
-        return self.workload_is_random or _random_estimates(self.settings["estimates"]) or any(map(has_random_class, map(Path, files)))
+        estimates = self.settings["estimates"]
+        own = named_files(estimates)
+        random = any(draws(Path(file), "seed") for file in own) if own else _random_estimates(estimates)
+        return self.workload_is_random or random or any(map(draws, self.python_files))
+
+    @property
+    def python_files(self) -> list[Path]:
+        """The Python files that it runs."""
+        texts = [self.trim, *(self.settings[name] or "" for name in USER_FILE_SETTINGS)]
+        return [Path(file) for text in texts for file in named_files(text) if file.endswith(".py")]
 
     @property
     def workload_is_random(self) -> bool:
@@ -81,13 +90,17 @@ class Cell:
         settings["trace"] = sha256
         settings["machine"] = hashlib.sha256(machine.encode()).hexdigest() if machine is not None else None
         settings["jobs"] = settings["jobs"] if settings["model"] is not None else None
-        for name in USER_FILE_SETTINGS:
+        packages = named_packages(",".join([self.trim, *(settings[name] or "" for name in USER_FILE_SETTINGS)]))
+        settings |= {"packages": packages} if packages else {}
+        settings["trim"] = self.trim
+        for name in (*USER_FILE_SETTINGS, "trim"):
             text = settings[name] or ""
             if files := [Path(file) for file in named_files(text)]:
                 for file in files:
                     text = text.replace(str(file), file.name)
                 settings[name] = ([_hashes(file) for file in files], text)
-        content = [settings, self.seed, self.trim, self.dynamics, self.groups, schema, version(), engine_version(machine is not None)]
+        trim = settings.pop("trim")
+        content = [settings, self.seed, trim, self.dynamics, self.groups, schema, version(), engine_version(machine is not None)]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 

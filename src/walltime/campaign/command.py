@@ -81,13 +81,14 @@ def run(
     finally:
         if isinstance(executor, Dask):
             executor.close()
-    failures = find_status(chosen, folder).failures if done.failed else ()
+    state = find_status(chosen, folder) if done.failed or chosen.python_files else None
+    failures, unkept = (state.failures, state.unkept) if state else ((), ())
     found = done.done - done.run
     record = {"plan": str(plan), "store": str(folder.folder), "cells": done.cells, "run": done.run, "found": found}
     record |= {"jobs_simulated": done.jobs, "failed": list(map(asdict, failures)), "seconds": {"processor": done.seconds}}
     before = f"{found:,} already done; {counted(done.jobs, 'job')} simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
-    output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", *map(str, failures), where])
+    output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", *map(str, failures), *unkept, where])
     if failures:
         note(f"{counted(done.failed, 'cell')} failed; to run them again, correct the cause and add --retry-failed")
         raise typer.Exit(1)
@@ -109,7 +110,7 @@ def status(plan: PlanArgument, *, store: StoreOption = None, output: Output) -> 
     failed = list(map(asdict, state.failures))
     missing = state.cells - state.done
     lines = [f"{chosen.name}: {state.done:,} of {state.cells:,} cells are done, {missing:,} are missing; {counted(state.files, 'file')}"]
-    lines += map(str, state.failures)
+    lines += [*map(str, state.failures), *state.unkept]
     lines += [f"campaign run runs the Python file {file}, which --own must allow" for file in map(printable, chosen.python_files)]
     if state.others:
         lines.append(f"the store also has {counted(state.others, 'cell')} from another plan, log or version of walltime")

@@ -7,7 +7,7 @@ import math
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from walltime.campaign.cell import USER_FILE_SETTINGS, Cell, scheduler_of
 from walltime.campaign.dimensions import DIMENSIONS
 from walltime.declared import Field
 from walltime.errors import PolicyError, WalltimeError
-from walltime.metrics import TRIMS
+from walltime.metrics import check_trim
 from walltime.permission import NotRunError, only, python_files
 from walltime.policy import resolve_files
 from walltime.schedule.groups import GROUPINGS
@@ -39,6 +39,12 @@ def _not_empty(values: tuple[Any, ...]) -> tuple[Any, ...]:
     if not values:
         raise PolicyError("is an empty list; give at least one value")
     return values
+
+
+def _trim(trim: str) -> str:
+    with suppress(NotRunError):
+        check_trim(trim)
+    return trim
 
 
 def _lists(*checks: Callable[[Any], Any]) -> Field:
@@ -68,8 +74,8 @@ class CampaignTable:
         Field(label=SEEDS, read=_distinct),
     ] = 1
     """number of seeds (10 means 0 to 9), or a list of seeds"""
-    trim: Annotated[str, Field(known=TRIMS)] = "none"
-    """which jobs are measured; `tsafrir06` leaves out warm-up and cool-down"""
+    trim: Annotated[str, Field(read=_trim)] = "none"
+    """which jobs are measured; `tsafrir06` leaves out warm-up and cool-down, `after:7` the first seven days"""
     dynamics: bool = False
     """whether to record the effects of backfilling"""
     groups: Annotated[tuple[Annotated[str, Field(known=tuple(GROUPINGS))], ...], Field(read=_distinct)] = ()
@@ -122,7 +128,7 @@ class Plan:
     @property
     def python_files(self) -> list[str]:
         """The Python files that its cells run, sorted."""
-        texts = [str(choice.get(name)) for axis in self.axes for choice in axis for name in USER_FILE_SETTINGS]
+        texts = [self.trim, *(str(choice.get(name)) for axis in self.axes for choice in axis for name in USER_FILE_SETTINGS)]
         return sorted({file for text in texts for file in python_files(text)})
 
     @cached_property
@@ -178,10 +184,10 @@ def read_plan(path: str | Path, *, own: Sequence[str | Path] = (), run_files: bo
 def _resolve_user_files(content: Any, folder: Path, spelled: dict[str, str], setting: bool = False) -> Any:
     """Return a plan's content with user files resolved against its folder; store their spelling in `spelled`.
 
-    `setting`: whether the content is the value of one of `USER_FILE_SETTINGS`.
+    `setting`: whether the content is the value of one of `USER_FILE_SETTINGS`, or a trim.
     """
     if isinstance(content, Mapping):
-        return {name: _resolve_user_files(value, folder, spelled, name in USER_FILE_SETTINGS) for name, value in content.items()}
+        return {name: _resolve_user_files(value, folder, spelled, name in (*USER_FILE_SETTINGS, "trim")) for name, value in content.items()}
     if isinstance(content, list):
         return [_resolve_user_files(item, folder, spelled, setting) for item in content]
     if not setting or not isinstance(content, str) or (path := resolve_files(content, folder)) == content:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -74,6 +75,8 @@ class Status:
     files: int
     failures: Sequence[Failures] = ()
     """the failed cells of the plan, by cause"""
+    unkept: Sequence[str] = ()
+    """why cells of the plan run again in every run, one line for each cause"""
 
 
 @dataclass(frozen=True)
@@ -110,12 +113,12 @@ def run_campaign(
     logs, machines = find_logs(plan), find_machines(plan)
     store.open(plan.name, {trace: sha256 for trace, (_, sha256) in logs.items()})
     with store.locked():
-        keys = store.done()
+        keys = store.done() - store.causes(store.unkept).keys()
         missing = {key: cell for cell in plan.cells if (key := key_of(cell, logs, machines)) not in keys}
         failed = missing.keys() & store.causes()
-        if retry_failed:
-            store.forget(failed)
-            failed = set()
+        again = failed if retry_failed else set[str]()
+        store.forget(again | (missing.keys() & store.causes(store.unkept)))
+        failed -= again
         state = Progress(cells=len(plan.cells), done=len(plan.cells) - len(missing), failed=len(failed))
         cells = [cell for key, cell in missing.items() if key not in failed]
         del keys, missing
@@ -142,7 +145,10 @@ def status(plan: Plan, store: Store | None = None) -> Status:
     store.manifest()
     stored, keys = store.done(), plan_keys(plan)
     done, files = len(stored.intersection(keys)), len(list(store.cells.glob("*.parquet")))
-    return Status(len(keys), done, len(stored) - done, files, failures_of(plan, store, keys, stored))
+    causes = store.causes(store.unkept)
+    counts = Counter(causes[key] for key in keys if key in causes)
+    unkept = [f"{counted(count, 'cell')} will run again in every run: {cause}" for cause, count in counts.items()]
+    return Status(len(keys), done, len(stored) - done, files, failures_of(plan, store, keys, stored), unkept)
 
 
 def failures_of(plan: Plan, store: Store, keys: Sequence[str], done: Collection[str]) -> list[Failures]:

@@ -4,6 +4,7 @@
     cells/*.parquet     one row per cell; a file holds the cells of one task
     groups/*.parquet    one row per cell and group of jobs, if the plan asks for groups
     failures/*.parquet  one row per cell that ended with an error, with the cause in one line
+    unkept/*.parquet    one row per cell whose result is not kept for the next run, with the cause in one line
 
 Files are written completely and renamed into place, so every file is complete. The column `cell` is a hash of what the
 cell computes; cells in the store are not run again.
@@ -73,6 +74,11 @@ class Store:
         """The folder of the files with one row per failed cell."""
         return self.folder / "failures"
 
+    @property
+    def unkept(self) -> Path:
+        """The folder of the files with one row per cell that every run runs again."""
+        return self.folder / "unkept"
+
     def open(self, name: str, logs: Mapping[str, str]) -> None:
         """Make the folder, or check that it has our schema and the checksums of these logs (name: sha256).
 
@@ -86,7 +92,7 @@ class Store:
                     f"{sha256[:12]}... now); restore the old log, or use another store"
                 )
         try:
-            for folder in (self.cells, self.groups, self.failures):
+            for folder in (self.cells, self.groups, self.failures, self.unkept):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _cannot(self.folder, "made", error) from error
@@ -131,7 +137,7 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise OutputError(f"{printable(self.folder)}: another campaign is writing to it; wait, or use another store") from error
-            for folder in (self.folder, self.cells, self.groups, self.failures):
+            for folder in (self.folder, self.cells, self.groups, self.failures, self.unkept):
                 for part in folder.glob(".walltime-*.part"):
                     part.unlink(missing_ok=True)
             yield
@@ -140,17 +146,20 @@ class Store:
         """Return the keys of the cells in the store. Raises OutputError for an unreadable file."""
         return {key for file in sorted(self.cells.glob("*.parquet")) for key in _read(file, {"cell": None})["cell"]}
 
-    def causes(self) -> dict[str, str]:
-        """Return the cause of each failure by the key of its cell. Raises OutputError for an unreadable file."""
-        tables = [_read(file, failure_schema()) for file in sorted(self.failures.glob("*.parquet"))]
+    def causes(self, folder: Path | None = None) -> dict[str, str]:
+        """Return the cause of each failure, or row of `unkept`, by the key of its cell. Raises OutputError for an unreadable file."""
+        tables = [_read(file, failure_schema()) for file in sorted((folder or self.failures).glob("*.parquet"))]
         return {key: cause for table in tables for key, cause in table.iter_rows()}
 
     def forget(self, keys: Collection[str]) -> None:
-        """Delete the failures of these cells. Raises OutputError."""
+        """Delete the rows of these cells. Raises OutputError."""
         import polars as pl
 
-        for file in sorted(self.failures.glob("*.parquet")):
-            table = _read(file, failure_schema())
+        parts = {self.failures: failure_schema(), self.cells: cell_schema(), self.groups: group_schema(), self.unkept: failure_schema()}
+        for file, schema in (
+            [(file, schema) for folder, schema in parts.items() for file in sorted(folder.glob("*.parquet"))] if keys else ()
+        ):
+            table = _read(file, schema)
             kept = table.filter(~pl.col("cell").is_in(list(keys)))
             try:
                 if not len(kept):
@@ -158,16 +167,21 @@ class Store:
                 elif len(kept) < len(table):
                     self._write(file, kept)
             except OSError as error:
-                raise _cannot(self.failures, "written", error) from error
+                raise _cannot(file.parent, "written", error) from error
 
     def write(
-        self, cells: Sequence[Mapping[str, Any]], groups: Sequence[Mapping[str, Any]], failures: Sequence[Mapping[str, Any]] = ()
+        self,
+        cells: Sequence[Mapping[str, Any]],
+        groups: Sequence[Mapping[str, Any]],
+        failures: Sequence[Mapping[str, Any]] = (),
+        unkept: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Write the rows of one task, the cells last, since stored cells count as done. Raises OutputError."""
         import polars as pl
 
         name = hashlib.sha256("".join(sorted(row["cell"] for row in [*cells, *failures])).encode()).hexdigest()[:24]
-        tables = ((self.failures, failures, failure_schema()), (self.groups, groups, group_schema()), (self.cells, cells, cell_schema()))
+        causes = ((self.failures, failures, failure_schema()), (self.unkept, unkept, failure_schema()))
+        tables = (*causes, (self.groups, groups, group_schema()), (self.cells, cells, cell_schema()))
         for folder, rows, schema in tables:
             if rows:
                 self._write(folder / f"{name}.parquet", pl.DataFrame(rows, schema=schema))

@@ -16,8 +16,8 @@ from walltime.errors import LogError, OutputError, WalltimeError
 from walltime.estimates import parse_estimates
 from walltime.logs import read
 from walltime.machine.machine import parse_machine
-from walltime.metrics import measured
 from walltime.permission import NotRunError
+from walltime.plugins.dependencies import undeclared
 from walltime.provenance import version
 from walltime.schedule import Schedule
 from walltime.schedule.groups import breakdown, group_jobs
@@ -68,7 +68,7 @@ def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
     Raises LogError if a log has changed since the campaign was started, NotRunError if a Python file may not run, and OutputError.
     """
     begin = time.thread_time()
-    cells, groups, failures = [], [], []
+    cells, groups, failures, unkept = [], [], [], []
     jobs = 0
     for cell in task.cells:
         try:
@@ -78,10 +78,12 @@ def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
         except WalltimeError as error:
             failures.append({"cell": key_of(cell, task.logs, task.machines), "cause": next(iter(str(error).splitlines()), "")})
             continue
+        if causes := [cause for file in cell.python_files for cause in undeclared(file)]:
+            unkept.append({"cell": row["cell"], "cause": causes[0]})
         cells.append(row)
         groups.extend(group)
         jobs += row["jobs"]
-    Store(task.store).write(cells, groups, failures)
+    Store(task.store).write(cells, groups, failures, unkept)
     return Report(len(cells), jobs, time.thread_time() - begin, len(failures))
 
 
@@ -129,7 +131,7 @@ def group_rows(schedule: Schedule, by: str, trim: str) -> list[dict[str, Any]]:
     """Return averages of the measured jobs of each group, sorted by name."""
     workload, submit, end, runtime = schedule.workload, schedule.submit, schedule.end, schedule.runtime
     groups = group_jobs(workload, by, submit, end, runtime=runtime)
-    chosen = measured(end, schedule.last_submit, trim)
+    chosen = schedule.measured(trim)
     rows = sorted(breakdown(groups, schedule.wait, runtime, workload.procs, chosen), key=lambda row: row["group"])
     return [{"by": by, "group": row["group"], **{name: row[name] for name in MEASURES}} for row in rows]
 

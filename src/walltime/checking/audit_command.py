@@ -87,7 +87,7 @@ def audit(
     columns = recorded_schedule(workload) if schedule is None else read_schedule(schedule, schedule_mapping, workload)
     name = "the recorded schedule" if schedule is None else schedule.name
     with progress_bar(len(workload), "audit") as progress:
-        report = check(workload, columns, chosen, placement=placement, progress=progress, **rules)
+        report = check(workload, columns, chosen, placement=placement, seed=deciding.seed, progress=progress, **rules)
     report = replace(report, assumed=(*report.assumed, *remarks))
     spelled = None if scheduler is None else scheduler.label
     promises = None if chosen is None else lower_first(chosen.title)

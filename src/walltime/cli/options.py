@@ -122,6 +122,13 @@ def named_figures(texts: list[str] | None) -> list[str] | None:
 named_figures.writes = True  # type: ignore[attr-defined]
 
 
+def known_trim(text: str) -> str:
+    """Reject an unknown trim (callback)."""
+    from walltime.metrics import check_trim
+
+    return check_trim(text)
+
+
 def known_width(text: str) -> str:
     """Reject an unknown width of figures (callback)."""
     if text:
@@ -327,10 +334,12 @@ StoreOption = Annotated[
 ]
 WorkersOption = Annotated[int | None, _runs("Use this many threads. Default: one for each core.", advanced=True, min=1)]
 TrimOption = Annotated[
-    Literal["none", "tsafrir06"],
+    str,
     _runs(
-        "Measure all jobs (none), or all but the first 1 % of jobs to end and the jobs that end after the last arrival (tsafrir06).",
+        "Measure all jobs (none), or all but the first 1 % of jobs to end and the jobs that end after the last arrival (tsafrir06). "
+        "Other values are after:7, without the jobs submitted in the first 7 days, and FILE.py:NAME, your own choice.",
         advanced=True,
+        callback=known_trim,
     ),
 ]
 TestShareOption = Annotated[

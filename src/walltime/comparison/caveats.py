@@ -51,7 +51,7 @@ def caveats_of(
     if not len(workload):
         return []
     names, summaries = names or labels(schedules), [s.summary(trim) for s in schedules]
-    masks = masks or [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
+    masks = masks or [s.measured(trim) for s in schedules]
     sentences = [*_left_out(schedules), *_held(schedules)]
     load = schedules[0].offered_load
     if load >= 1:

@@ -108,7 +108,7 @@ def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
     """
 
     def shares(schedule: Schedule) -> tuple[Array, Array]:
-        mask = metrics.measured(schedule.end, schedule.last_submit, trim)
+        mask = schedule.measured(trim)
         wait = np.sort(schedule.wait[mask])
         ratio = np.sort(metrics.bounded_slowdown(schedule.wait[mask], schedule.runtime[mask]))
         count = max(len(wait), 1)

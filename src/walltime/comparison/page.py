@@ -52,7 +52,7 @@ def write_comparison_page(
     workload = schedules[0].workload
     names = labels(schedules)
     summaries = [s.summary(trim) for s in schedules]
-    masks = [metrics.measured(s.end, s.last_submit, trim) for s in schedules]
+    masks = [s.measured(trim) for s in schedules]
     log = workload.origin.name
     settings = settings or {}
     chosen = {"policies": [s.label for s in schedules], "trim": trim, **_runs(schedules), **settings}

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from walltime.estimates.base import EstimateModel, ExactEstimates, FactorEstimates, UserEstimates
 from walltime.estimates.fmodel import FModel
 from walltime.estimates.mualem01 import Mualem01
+from walltime.estimates.own import OwnEstimates
 from walltime.estimates.tsafrir05 import Tsafrir05
+from walltime.plugins.parts import OWN_SPELLING, own_variants
 from walltime.specification import Family, Variant
+
+
+def _model_of(model: Any, spelling: str) -> Variant:
+    """Return the form of a user's model: a class of `EstimateModel`, or a function of a workload and a seed."""
+    if isinstance(model, EstimateModel) or (isinstance(model, type) and issubclass(model, EstimateModel)):
+        return Variant(model)
+    return Variant(OwnEstimates, make=partial(OwnEstimates.of, model, spelling), free=True, declared={})
+
 
 ESTIMATES = Family(
     EstimateModel,
@@ -25,6 +38,9 @@ ESTIMATES = Family(
         "mualem01": Variant(Mualem01),
         "tsafrir05": Variant(Tsafrir05),
     },
+    own_variants("estimates", "estimate model", _model_of),
+    OWN_SPELLING,
+    group="estimates",
 )
 parse_estimates = ESTIMATES.parse
 """Return the model with a specification, such as `f:11,truncated=64800`; raises PolicyError for an unknown one."""

@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from walltime.metrics.summary import LAST as LAST
     from walltime.metrics.summary import TRIMS as TRIMS
     from walltime.metrics.summary import Summary as Summary
+    from walltime.metrics.summary import check_trim as check_trim
     from walltime.metrics.summary import field_values as field_values
     from walltime.metrics.summary import measured as measured
     from walltime.metrics.summary import no_jobs_error as no_jobs_error

@@ -12,6 +12,8 @@ import numpy as np
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.jobs import backfill_statistics, bounded_slowdown, mean, slowdown
 from walltime.metrics.machine import utilization
+from walltime.plugins.files import location_of, user_code
+from walltime.plugins.parts import OWN_SPELLING, function_options, own_part
 from walltime.tables import Facts, number
 from walltime.wording import shown
 
@@ -39,34 +41,72 @@ LAST = "last:"
 """Prefix of a trim that keeps the last share of the jobs."""
 
 
-def measured(end: Array, last_submit: int, trim: str = "none", *, ignored: Array | None = None) -> Array:
+AFTER = "after:"
+"""Prefix of a trim that leaves out the jobs submitted in the first days of the log."""
+_FORM = "def NAME(submit, end)"
+
+
+def check_trim(trim: str) -> str:
+    """Return the trim; raises PolicyError for an unknown one, or an invalid one of the user's own."""
+    if trim not in TRIMS and _share_of(trim) is None and _days_of(trim) is None:
+        found = own_part("trims", trim, "trim")
+        if found is None:
+            valid = f"{', '.join(TRIMS)}, {LAST}SHARE with a share up to 1, {AFTER}DAYS, {OWN_SPELLING}"
+            raise PolicyError(f"unknown trim {trim!r}. Valid options: {valid}", "unknown_trim")
+        function_options(found[0], ("submit", "end"), "a trim", _FORM)
+    return trim
+
+
+def _own_mask(trim: str, submit: Array, end: Array) -> Array:
+    """Return which jobs a user's trim measures; raises PolicyError if it does not return a bool for each job."""
+    found = own_part("trims", trim, "trim")
+    assert found is not None
+    with user_code(f"the trim {trim}", found[0], _FORM):
+        mask = np.asarray(found[0](submit, end))
+    if mask.dtype != bool or mask.shape != end.shape:
+        text = f"the trim {trim} must return a bool for each of {len(end)} jobs, not {mask.dtype} of shape {mask.shape}"
+        raise PolicyError(f"{location_of(found[0])}{text}", "wrong_length")
+    return mask
+
+
+def measured(end: Array, last_submit: int, trim: str = "none", *, submit: Array | None = None, ignored: Array | None = None) -> Array:
     """Return which jobs are included in the averages: a bool mask, shape (jobs,).
 
     `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="tsafrir06"`
     excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every job that
-    ends after the last arrival. `trim="last:0.3"` includes the last 30 % of the jobs, held out from the training of predictions. `ignored`
-    (bool, shape (jobs,)) marks jobs that are never measured, as the pyss simulator ignores 1-processor jobs with an estimate of 1 s. As
+    ends after the last arrival. `trim="last:0.3"` includes the last 30 % of the jobs, held out from the training of predictions.
+    `trim="after:7"` excludes the jobs submitted in the first seven days; `trim="FILE.py:NAME"` includes the jobs for which a user's
+    function of `submit` and `end` gives True. `ignored` (bool, shape (jobs,)) marks jobs that are never measured, as the pyss simulator
+    ignores 1-processor jobs with an estimate of 1 s. As
     there, each of them that ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
     Source: tsafrir06, section II; that the 1 % refers to all simulated jobs is an interpretation.
 
     >>> measured(np.array([10, 90, 50]), last_submit=60, trim="tsafrir06").tolist()
     [True, False, True]
     """
-    share = _share_of(trim)
-    if trim not in TRIMS and share is None:
-        raise PolicyError(f"unknown trim {trim!r}. Valid options: {', '.join(TRIMS)}, {LAST}SHARE with a share up to 1", "unknown_trim")
+    share, days = _share_of(check_trim(trim)), _days_of(trim)
     end = np.asarray(end)
     never = np.zeros(len(end), bool) if ignored is None else np.asarray(ignored, bool)
     if share is not None:
         return ~never & (np.arange(len(end)) >= int((1 - share) * len(end)))
     if trim == "none":
         return ~never
+    if trim not in TRIMS:
+        submit = np.asarray(end if submit is None else submit)
+        first = int(submit.min(initial=np.iinfo(np.int64).max))
+        return ~never & (_own_mask(trim, submit, end) if days is None else submit >= first + days * 86_400)
     order = np.argsort(end, kind="stable")
     rank = np.arange(1, len(end) + 1)
     warm_up = rank <= (len(end) - np.cumsum(never[order])) // 100
     mask = (end <= last_submit) & ~never
     mask[order[warm_up]] = False
     return mask
+
+
+def _days_of(trim: str) -> int | None:
+    """Return the days of a trim such as `after:7`; None for other trims."""
+    days = trim.removeprefix(AFTER)
+    return int(days) if trim.startswith(AFTER) and days.isascii() and days.isdigit() and len(days) < 6 else None
 
 
 def _share_of(trim: str) -> float | None:
@@ -205,7 +245,7 @@ def summarize(
         raise WorkloadError(f"submit, start, runtime, procs and backfilled differ in length: {sorted(lengths)}", "different_lengths")
     end, jobs, nan = start + runtime, len(submit), float("nan")
     first, last_submit, last = (int(submit.min()), int(submit.max()), int(end.max())) if jobs else (0, 0, 0)
-    mask = measured(end, last_submit, trim)
+    mask = measured(end, last_submit, trim, submit=submit)
     if jobs and not mask.any():
         raise no_jobs_error(jobs, trim)
     wait, run = (start - submit)[mask], runtime[mask]

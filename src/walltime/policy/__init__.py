@@ -9,6 +9,8 @@ from walltime.specification import module_map
 if TYPE_CHECKING:
     from walltime.permission import NotRunError as NotRunError
     from walltime.permission import only as only
+    from walltime.plugins.files import named_files as named_files
+    from walltime.plugins.files import resolve_files as resolve_files
     from walltime.policy.base import Backfilling as Backfilling
     from walltime.policy.base import Kind as Kind
     from walltime.policy.base import PassSpec as PassSpec
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from walltime.policy.dialect import Dialect as Dialect
     from walltime.policy.easy import Easy as Easy
     from walltime.policy.easy import NoBackfilling as NoBackfilling
-    from walltime.policy.files import named_files as named_files
-    from walltime.policy.files import resolve_files as resolve_files
     from walltime.policy.formulas import Formula as Formula
     from walltime.policy.formulas import WeightedOrder as WeightedOrder
     from walltime.policy.formulas import score_order as score_order

@@ -219,9 +219,9 @@ class Policy(Specification):
         return PassSpec("unknown", compiled=False)
 
     @property
-    def reads(self) -> set[str]:
-        """The log columns that its orders read."""
-        return {name for order in (self.order, getattr(self, "backfill_order", None) or self.order) for name in order.reads}
+    def reads(self) -> dict[str, str]:
+        """The log columns that its orders read, each with the order in the words of an error."""
+        return {**(getattr(self, "backfill_order", None) or self.order).reads, **self.order.reads}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import PolicyError
-from walltime.policy.files import location_of
+from walltime.plugins.files import location_of
 
 CONSTANTS = (bool, int, float, complex, str, bytes, np.generic, type(None))
 _VALUED = (*sys.stdlib_module_names, "numpy", "numba")

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.errors import WorkloadError
+from walltime.errors import PolicyError, WorkloadError
+from walltime.policy.randomness import numbers_of_jobs
 
 COLUMNS = ("requested", "user", "group", "executable", "queue", "partition", "job_id")
 """The readable log columns, whole numbers: the user's request (s), and codes that are -1 if unknown."""
+LATER = frozenset(
+    (
+        *("wait", "runtime", "allocated_procs", "cpu_time", "memory", "status", "held", "held_by_hindsight", "nodes", "node_list", "gpus"),
+        *("gpu_type", "gpu_use", "gpu_mem_mb", "mem_mb", "used_mem_mb", "max_rss_mb", "ave_rss_mb", "user_cpu_time", "energy", "billing"),
+        *("earlier_runtime", "priority", "restarts", "run_count", "exit_code", "exit_signal", "sched_backfill", "state", "reason"),
+        *("machine", "cores", "eligible_wait", "start", "end", "kind", "reserved_start", "limit", "interrupted"),
+    )
+)
+"""The columns of logs and schedules that are known only after the submission: policies, orders and predictors cannot read them."""
+ALL = "*"
+"""In place of a name: all columns that are known at submission."""
+RANDOM = "random"
+"""A column drawn from the run's seed and the job's number, from 0 to 1; no log has it."""
 NO_START = (
     "the log does not record its start time; add '; UnixStartTime: SECONDS' and '; TimeZoneString: NAME' to its header, "
     "or give the workload walltime.workload.Origin(unix_start_time=SECONDS, time_zone=NAME)"
@@ -74,16 +88,31 @@ class Moment(int):
 
 
 class LogView(NamedTuple):
-    """The readable part of a log: `COLUMNS` by name (int64, one value per job), and the calendar, or None."""
+    """The readable part of a log: columns by name (int64, or float64 in a further one; one value per job), and the calendar, or None."""
 
     columns: Mapping[str, Any]
     calendar: Calendar | None = None
 
     @classmethod
-    def of(cls, names: Iterable[str], workload: Any, requested: Any) -> LogView:
-        """Return these columns of a `walltime.Workload`, as far as they exist; `requested`: the users' requests, int64 s, per job."""
-        own = {"requested": requested, "job_id": workload.job_id}
-        columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(names)}
+    def of(cls, names: Mapping[str, str], workload: Any, requested: Any) -> LogView:
+        """Return these columns of a `walltime.Workload`, those of `COLUMNS` as far as they exist.
+
+        `names`: each with its reader in errors. `requested`: the users' requests, int64 s, per job. Raises PolicyError for another column that the workload does not have.
+        """
+        wanted, own = set(names), {"requested": requested, "job_id": workload.job_id}
+        if ALL in wanted:
+            wanted = (wanted - {ALL}) | set(COLUMNS) | (set(workload.columns) - LATER)
+        if RANDOM in wanted:
+            own[RANDOM] = numbers_of_jobs(workload.job_id)
+        if missing := sorted(wanted - own.keys() - set(COLUMNS) - set(workload.columns)):
+            further = sorted(set(workload.columns) - LATER - set(COLUMNS)) or ["none"]
+            raise PolicyError(
+                f"{names[missing[0]]} has unknown parameters: {', '.join(missing)}; {workload.origin.name} has no such column. Further "
+                f"columns of it: {', '.join(further)}",
+                "missing_column",
+            )
+        columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(wanted)}
         begin = workload.origin.unix_start_time
         calendar = None if begin is None else Calendar(begin, workload.origin.tzinfo())
-        return cls({name: np.asarray(values, np.int64) for name, values in columns.items() if values is not None}, calendar)
+        known = {name: np.asarray(values) for name, values in columns.items() if values is not None}
+        return cls({name: one.astype(np.float64 if one.dtype.kind == "f" else np.int64) for name, one in known.items()}, calendar)

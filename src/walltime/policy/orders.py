@@ -17,8 +17,8 @@ import numpy as np
 
 from walltime.declared import DeclaredField, Field
 from walltime.errors import PolicyError
-from walltime.policy.files import load_object, location_of
-from walltime.policy.log_view import COLUMNS, NO_START
+from walltime.plugins.files import load_object, location_of
+from walltime.policy.log_view import COLUMNS, LATER, NO_START, RANDOM
 from walltime.specification import Specification, spell
 
 CALENDAR = ("hour", "weekday")
@@ -27,9 +27,9 @@ SYSTEM_STATE = ("waiting", "queued", "free", "machine")
 """State of queue and machine: waiting jobs, their estimated work (processor seconds), free processors, and all processors. Ends and
 arrivals at that instant count, starts do not yet."""
 Array = np.ndarray
-ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *SYSTEM_STATE)
-"""Possible parameters of an order's function: wait so far, planned runtime, processors, submit time, seconds since the workload's first
-submission, log columns, the calendar, the longest wait of the jobs that started earlier, and `SYSTEM_STATE`; times in s."""
+ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *SYSTEM_STATE, RANDOM)
+"""Parameters of an order's function: wait so far, planned runtime, processors, submit time, seconds since the first
+submission, log columns, the calendar, the longest wait of earlier jobs, the system state, and a random number; times in s."""
 HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
 """Further parameters, with the log column of each: past use by the job's user, group, queue or partition, over the order's `last` seconds
 or with its half-life. `waited`: waits of started jobs, s; `used`: processor seconds of ended jobs; `started`: number of jobs."""
@@ -84,12 +84,15 @@ class Order(Specification):
     @property
     def columns(self) -> tuple[str, ...]:
         """The log columns that it reads."""
-        return tuple(name for name in self.arguments if name in COLUMNS)
+        return tuple(
+            name for name in self.arguments if name not in HISTORY and (name in COLUMNS or name not in ARGUMENTS or name == RANDOM)
+        )
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The log columns that it reads, itself or for past use."""
-        return (*self.columns, *self.history_of)
+    def reads(self) -> dict[str, str]:
+        """The log columns that it reads, itself or for past use, each with its name in errors."""
+        name = f"{location_of(getattr(self, 'scoring', None))}the order {self.name!r}"
+        return dict.fromkeys((*self.columns, *self.history_of), name)
 
     @property
     def history_of(self) -> tuple[str, ...]:
@@ -160,10 +163,11 @@ class ScoredOrder(Order):
             raise PolicyError(
                 f"the order {self.name!r} is not a Python function whose parameters can be inspected; define it with def", "opaque_order"
             ) from None
-        unknown = [n for n in names if n not in ARGUMENTS and n not in HISTORY]
+        unknown = [n for n in names if n in LATER and n not in ARGUMENTS]
         if unknown or not names:
             fault = f"has unknown parameters: {', '.join(unknown)}" if unknown else "has no parameters"
-            valid = f"{', '.join(ARGUMENTS)}, and user_waited, user_used, user_started, or the same of group, queue and partition"
+            valid = f"{', '.join(ARGUMENTS)}, user_waited, user_used, user_started, or the same of group, queue and "
+            valid += "partition, and other columns of the log that are known at submission"
             raise PolicyError(f"{location_of(self.scoring)}the order {self.name!r} {fault}. Valid parameters: {valid}", "unknown_parameter")
         return names
 
@@ -193,9 +197,11 @@ class ScoredOrder(Order):
             {"elapsed": submit, "longest": 0} | dict.fromkeys(SYSTEM_STATE, 0) | {"machine": procs} | dict.fromkeys(HISTORY, 0.0) | others
         )
         names = self.arguments
-        if any(name not in values for name in names):
-            raise self.without_calendar()
-        given = [np.float64(values[name]) if name in HISTORY else np.int64(values[name]) for name in names]
+        if lacking := [name for name in names if name not in values]:
+            if lacking[0] in CALENDAR:
+                raise self.without_calendar()
+            raise PolicyError(f"the order {self.name!r} needs the {lacking[0]} of the job", "missing_column")
+        given = [np.float64(values[n]) if n in HISTORY or isinstance(values[n], float) else np.int64(values[n]) for n in names]
         with np.errstate(all="ignore"):
             return self._called(self.scoring, *given, *self.parameters)
 
@@ -429,6 +435,8 @@ def order(function: Callable[..., float] | None = None, *, last: int | None = No
 
     * `wait` and `believed` (the planned runtime), s; `procs`; `submit` (s) and `elapsed` (s since the workload's first submission);
     * the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown;
+    * other columns that are known at submission, such as `requested_memory`, or a `deadline` given to `Workload.from_arrays`;
+    * `random`, a number from 0 to 1 for each job that depends on the run's seed;
     * the local time at the site when the queue is ordered: `hour` (0 to 23) and `weekday` (0 is Monday);
     * `longest`, the longest wait so far, s; and the state of queue and machine: `waiting` jobs, the work `queued` (processor seconds),
       `free` processors, and all processors of the `machine`;

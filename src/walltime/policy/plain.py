@@ -10,9 +10,9 @@ from typing import Annotated, Any, ClassVar
 
 from walltime.declared import Field
 from walltime.errors import PolicyError
+from walltime.plugins.files import location_of, make_object, user_code
 from walltime.policy.base import NO_NODES, PassSpec, Policy, Support
-from walltime.policy.files import location_of, make_object, user_code
-from walltime.policy.log_view import COLUMNS, LogView, Moment
+from walltime.policy.log_view import ALL, COLUMNS, LogView, Moment
 from walltime.policy.randomness import generator, takes_generator
 from walltime.wording import counted, shown
 
@@ -25,6 +25,7 @@ class WaitingJob:
 
     `index`: its place in order of arrival, from 0; `submit`; `wait`, so far; `believed`, the planned runtime;
     `requested`, the user's request; `procs`; and `job_id, user, group, executable, queue, partition`, -1 if unknown.
+    Each further column of the log that is known at submission, such as `requested_memory`, is an attribute, too.
     `submitted` is the local date of submission, None if the log does not record its start time. Reading its runtime, start
     or end raises AttributeError, as they are still unknown. Two views of the same job are equal.
     """
@@ -48,13 +49,13 @@ class WaitingJob:
         calendar = self._views.log.calendar
         return None if calendar is None else calendar.local(self.submit)
 
-    def __getattr__(self, name: str) -> int:
-        if name in COLUMNS:
-            column = self._views.log.columns.get(name)
-            return -1 if column is None else int(column[self.index])
+    def __getattr__(self, name: str) -> Any:
+        column = self._views.log.columns.get(name)
+        if column is not None or name in COLUMNS:
+            return -1 if column is None else column[self.index]
         if name in self.FUTURE:
             raise AttributeError(f"job number {self.index + 1} {self._state}: its {name} is still unknown")
-        valid = ("index", "submit", "submitted", "wait", "believed", "procs", *COLUMNS)
+        valid = ("index", "submit", "submitted", "wait", "believed", "procs", *dict.fromkeys((*COLUMNS, *self._views.log.columns)))
         raise AttributeError(f"jobs have no {name!r}. Valid attributes: {', '.join(valid)}; for running jobs also start and expected_end")
 
     def __eq__(self, other: object) -> bool:
@@ -175,9 +176,9 @@ class PlainPolicy(Policy):
         return {"number": plain, "pools": plain, "nodes": NO_NODES}
 
     @property
-    def reads(self) -> set[str]:
+    def reads(self) -> dict[str, str]:
         """All columns, since plain Python may read any."""
-        return set(COLUMNS)
+        return {ALL: self.name}
 
     def choose(self, now: Moment, waiting: Sequence[WaitingJob], running: Sequence[RunningJob], free: int) -> Iterable[WaitingJob] | Choice:
         """Return or yield the jobs of `waiting` that start now, in this order, or return a `Choice` with a wake-up time.

@@ -99,6 +99,21 @@ def generator(user: str) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=_seed.get() + (zlib.crc32(user.encode()) << 64)))
 
 
+def numbers_of_jobs(ids: np.ndarray) -> np.ndarray:
+    """Return a number from 0 to 1 for each job, float64, which depends on the seed of this context and the job's number (int64) only.
+
+    Source: the finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+    """
+    with np.errstate(over="ignore"):
+        bits = np.asarray(ids, np.int64).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        bits += np.uint64(int(generator("order").integers(2**63)))
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+        bits ^= bits >> np.uint64(31)
+    numbers: np.ndarray = (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return numbers
+
+
 def takes_generator(kind: Any) -> bool:
     """Return whether the method `begin` of a class has a parameter `rng`, for the generator of the run."""
     begin = getattr(kind, "begin", None)

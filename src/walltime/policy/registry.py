@@ -8,9 +8,10 @@ from typing import Any
 
 from walltime.errors import PolicyError
 from walltime.permission import check_data
+from walltime.plugins.files import location_of
+from walltime.plugins.parts import OWN_SPELLING, own_variants
 from walltime.policy.base import Policy
 from walltime.policy.expressions import Expression
-from walltime.policy.files import load_named, location_of
 from walltime.policy.formulas import FORMULAS, SCORES
 from walltime.policy.orders import FirstCome, Order, ShortestFirst, UserOrder, Wfp
 from walltime.policy.plain import OwnPolicy, PlainPolicy
@@ -19,47 +20,42 @@ from walltime.toml_file import TomlFile
 from walltime.wording import printable
 
 
-def _own_order(text: str) -> tuple[Variant, str] | None:
-    """Return the form of a user-defined order, made by `walltime.order` or from a function, and its options."""
-    if text.endswith(".toml"):
-        return Variant(_read_searched_order(text)), ""
-    loaded = load_named(text, "order")
-    if loaded is None:
-        return None
-    order, options = loaded
+def _order_of(order: Any, spelling: str) -> Variant:
+    """Return the form of a user-defined order, made by `walltime.order` or from a function."""
     if callable(order) and not isinstance(order, Order | type):
         order = UserOrder(name=order.__name__, function=order)
     if isinstance(order, UserOrder):
-        return Variant(order, make=order.but, declared=order.options()), options
+        return Variant(order, make=order.but, declared=order.options())
     if isinstance(order, Order) or (isinstance(order, type) and issubclass(order, Order)):
-        return Variant(order), options
+        return Variant(order)
     raise PolicyError(
-        f"{location_of(order)}{text.strip()} is not an order; make it a function, or a subclass of walltime.Order", "not_an_order"
+        f"{location_of(order)}{spelling} is not an order; make it a function, or a subclass of walltime.Order", "not_an_order"
     )
 
 
-def _own_policy(text: str) -> tuple[Variant, str] | None:
-    """Return the form of a user-defined policy, and its options.
+_own_order = own_variants("orders", "order", _order_of)
+
+
+def _order_or_file(text: str) -> tuple[Variant, str] | None:
+    """Return the form of a user-defined order and its options, or of the order in a file of `walltime search`."""
+    return (Variant(_read_searched_order(text)), "") if text.endswith(".toml") else _own_order(text)
+
+
+def _policy_of(policy: Any, spelling: str) -> Variant:
+    """Return the form of a user-defined policy.
 
     A class without a base class, or with an `__init__` of its own, is instantiated for each run.
     """
-    loaded = load_named(text, "policy")
-    if loaded is None:
-        return None
-    policy, options = loaded
     is_policy = issubclass(policy, Policy) if isinstance(policy, type) else isinstance(policy, Policy)
     if isinstance(policy, type) and hasattr(policy, "choose"):
         has_own_init = "__dataclass_fields__" not in vars(policy) and getattr(policy, "__init__", None) is not PlainPolicy.__init__
         if has_own_init or not is_policy:
-            spelling = text.strip().removesuffix(options).rstrip(":,")
-            return Variant(OwnPolicy, make=partial(_make_policy, policy, spelling), free=True, declared={}), options
+            return Variant(OwnPolicy, make=partial(_make_policy, policy, spelling), free=True, declared={})
     if is_policy:
-        return Variant(policy), options
-    file, _, name = text.partition(",")[0].rpartition(":")
-    raise PolicyError(
-        f"{location_of(policy)}{name!r} of {file} is not a policy; make it a class with choose(self, now, waiting, running, free)",
-        "not_a_policy",
-    )
+        return Variant(policy)
+    file, _, name = spelling.rpartition(":")
+    remedy = "make it a class with choose(self, now, waiting, running, free)"
+    raise PolicyError(f"{location_of(policy)}{name!r} of {file or 'a package'} is not a policy; {remedy}", "not_a_policy")
 
 
 def _make_policy(kind: type, spelling: str, **options: Any) -> OwnPolicy:
@@ -74,8 +70,9 @@ ORDERS = Family(
     | {name: Variant(kind, {"name": name}, meaning=first) for name, (kind, first) in FORMULAS.items()}
     | {name: Variant(kind) for name, kind in SCORES.items()}
     | {"expr": Variant(Expression)},
-    _own_order,
-    "FILE.py:NAME for a user-defined one, or FILE.toml of walltime search",
+    _order_or_file,
+    f"{OWN_SPELLING}, or FILE.toml of walltime search",
+    group="orders",
 )
 """The queue orders by name."""
 NAMED_ORDERS = tuple(name for name in ORDERS.variants if name not in SCORES and name != "expr")
@@ -103,8 +100,9 @@ POLICIES = Family(
         "slurm": Variant("walltime.policy.slurm:Slurm"),
         "oar": Variant("walltime.policy.oar:Oar"),
     },
-    _own_policy,
-    "FILE.py:NAME for a user-defined one",
+    own_variants("policies", "policy", _policy_of),
+    OWN_SPELLING,
+    group="policies",
 )
 """The policies by name; each is imported on first use."""
 

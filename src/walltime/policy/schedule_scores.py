@@ -111,9 +111,9 @@ class Scores:
         self._past_use = PastUse(columns, job, submit, start, end, procs)
         self._procs = workload.procs.tolist()
         self._first = int(workload.submit[0]) if len(workload) else 0
-        view = LogView.of({name for order in orders for name in order.reads}, workload, workload.requested)
+        view = LogView.of({name: one for order in orders for name, one in order.reads.items()}, workload, workload.requested)
         self._calendar = view.calendar
-        self._columns: dict[str, list[int]] = {name: values.tolist() for name, values in view.columns.items()}
+        self._columns: dict[str, list[Any]] = {name: values.tolist() for name, values in view.columns.items()}
         self._known: dict[tuple[Order, int, int], float] = {}
 
     def _longest_wait(self, order: Order, now: int) -> int:
@@ -129,7 +129,7 @@ class Scores:
         if not isinstance(order, ScoredOrder) or type(order).score is not ScoredOrder.score:
             return None
         columns = {"believed": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
-        columns |= {name: np.array(self._columns[name], np.int64)[jobs] for name in order.columns if name in self._columns}
+        columns |= {name: np.array(self._columns[name])[jobs] for name in order.columns if name in self._columns}
         if now is not None:
             columns |= self._past_use.of(order, jobs, now)
             columns |= {"wait": now - submit, "longest": np.full(len(jobs), self._longest_wait(order, now))}

@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.declared import Field
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy.files import location_of, make_object, user_code
+from walltime.plugins.files import location_of, make_object, user_code
 from walltime.policy.randomness import generator, takes_generator
 from walltime.specification import Specification
 from walltime.workload import Array, Workload
@@ -60,25 +60,26 @@ class SubmittedJob:
     """The known values of a job before it ends; `now` (s) is the current time.
 
     `job_id, submit, requested, procs` and, -1 if unknown, `user, group, executable, queue, partition`: whole numbers, times
-    in seconds. Reading its start, end or runtime raises AttributeError, as they are not known yet.
+    in seconds; and each further column of the log that is known at submission. Reading its start, end or runtime raises AttributeError,
+    as they are not known yet.
     """
 
     __slots__ = ("_known", "index", "now", "submit")
     COLUMNS = ("job_id", "requested", "procs", "user", "group", "executable", "queue", "partition")
     FUTURE = ("start", "end", "runtime")
 
-    def __init__(self, known: dict[str, list[int]], index: int, submit: int, now: int):
+    def __init__(self, known: dict[str, list[Any]], index: int, submit: int, now: int):
         self._known = known
         self.index = index
         self.submit = submit
         self.now = now
 
-    def __getattr__(self, name: str) -> int:
-        if name in SubmittedJob.COLUMNS:
+    def __getattr__(self, name: str) -> Any:
+        if name in self._known:
             return self._known[name][self.index]
         if name in SubmittedJob.FUTURE:
             raise AttributeError(f"job {self.job_id} has not ended: its {name} is not known yet")
-        raise AttributeError(f"jobs have no {name!r}. Valid names: {', '.join(('submit', *SubmittedJob.COLUMNS))}")
+        raise AttributeError(f"jobs have no {name!r}. Valid names: {', '.join(('submit', *self._known))}")
 
 
 class StartedJob(SubmittedJob):

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.policy.files import location_of, user_code
+from walltime.plugins.files import location_of, user_code
+from walltime.policy.log_view import LATER
 from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, StartedJob, SubmittedJob, check_columns
 from walltime.workload import Array, Workload
 
@@ -33,7 +34,8 @@ class History:
         self._named = {method: f"{method} of {predictor.label}" for method in ("predict", "started", "observe")}
         self._limit = [int(value) for value in limit]
         unknown = np.full(len(workload), -1)
-        self._known: dict[str, list[int]] = {name: workload.columns.get(name, unknown).tolist() for name in SubmittedJob.COLUMNS}
+        named = dict.fromkeys((*SubmittedJob.COLUMNS, *sorted(workload.columns.keys() - LATER)))
+        self._known: dict[str, list[Any]] = {name: workload.columns.get(name, unknown).tolist() for name in named}
         self._known |= {"job_id": workload.job_id.tolist(), "requested": requested.tolist(), "procs": workload.procs.tolist()}
 
     def predict(self, index: int, submit: int, now: int) -> Guess:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from walltime.declared import Field
 from walltime.errors import PolicyError
-from walltime.policy.files import maker_of
+from walltime.plugins.files import maker_of
 from walltime.predictors.base import PlainPredictor, Predictor
 from walltime.predictors.registry import PREDICTORS as PREDICTORS
 from walltime.specification import Family, Specification, Variant, spell

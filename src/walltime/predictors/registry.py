@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from walltime.policy.files import load_named
+from typing import Any
+
+from walltime.plugins.parts import OWN_SPELLING, own_variants
 from walltime.predictors.base import PlainPredictor, Predictor
-from walltime.specification import Family, Variant
+from walltime.specification import Family, Variant, spell
 
 
-def _from_file(text: str) -> tuple[Variant, str] | None:
+def _predictor_of(kind: Any, spelling: str) -> Variant:
     """Return the form of a custom class; a class that is not a `Predictor` is created for each run, with its options."""
-    loaded = load_named(text, "predictor")
-    if loaded is None:
-        return None
-    kind, options = loaded
     if isinstance(kind, Predictor) or (isinstance(kind, type) and issubclass(kind, Predictor)):
-        return Variant(kind), options
-    return Variant(PlainPredictor, make=lambda **given: PlainPredictor(kind, text, tuple(given.items())), free=True), options
+        return Variant(kind)
+
+    def make(**given: Any) -> PlainPredictor:
+        texts = [f"{name.replace('_', '-')}={spell(value)}" for name, value in given.items()]
+        return PlainPredictor(kind, ",".join([spelling, *texts]), tuple(given.items()))
+
+    return Variant(PlainPredictor, make=make, free=True, declared={})
 
 
 PREDICTORS = Family(
@@ -34,8 +37,9 @@ PREDICTORS = Family(
         "column": Variant("walltime.predictors.unlearned:LogColumn"),
         "file": Variant("walltime.predictors.unlearned:PredictionFile"),
     },
-    _from_file,
-    "FILE.py:CLASS for your own class",
+    own_variants("predictors", "predictor", _predictor_of),
+    OWN_SPELLING,
+    group="predictors",
 )
 """The predictors by name; each is imported on first use."""
 

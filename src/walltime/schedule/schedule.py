@@ -71,6 +71,7 @@ class Schedule:
       has in each pool, int64, shape (jobs, pools, 2)
     * `slots`: the jobs' shares of nodes under Slurm's scheduling, four int64 arrays: the job's index, the node, processors, and units of
       the second resource; `limit`: the jobs' limits, None if they equal the requests
+    * `seed`: the seed of the run, for orders that read random numbers
     * `lost`: the runs that ended early, by preemption or with a node; None where none may. A requeued job has the times of its last run,
       and its wait ends at the start of that run.
     """
@@ -95,6 +96,7 @@ class Schedule:
     slots: Sequence[Array] | None = None
     limit: Array | None = None
     lost: LostRuns | None = None
+    seed: int = 0
 
     def __len__(self) -> int:
         return len(self.start)
@@ -155,16 +157,17 @@ class Schedule:
         """Return averages of the effects of backfilling over the measured jobs of `summary`. Raises PolicyError if not recorded."""
         if self.dynamics is None:
             raise PolicyError("the starts were not recorded; simulate with dynamics=True")
-        return metrics.summarize_dynamics(self.dynamics, self.runtime, self._measured(trim))
+        return metrics.summarize_dynamics(self.dynamics, self.runtime, self.measured(trim))
 
-    def _measured(self, trim: str) -> Array:
-        return metrics.measured(self.end, self.last_submit, trim)
+    def measured(self, trim: str = "none") -> Array:
+        """Return which jobs `summary` measures, bool, shape (jobs,); see `walltime.metrics.measured`."""
+        return metrics.measured(self.end, self.last_submit, trim, submit=self.submit)
 
     def prediction_summary(self, trim: str = "none") -> metrics.PredictionSummary:
         """Return the quality of the predictions over the measured jobs of `summary`. Raises PolicyError if nothing was predicted."""
         if self.predictions is None:
             raise PolicyError("no runtime was predicted; simulate with a predictor", "no_predictions")
-        mask, own, requested = self._measured(trim), self.predictions, self.workload.requested
+        mask, own, requested = self.measured(trim), self.predictions, self.workload.requested
         columns = (self.runtime, requested, own.predicted, own.basis, self.start, self.reserved_start, own.corrections)
         return metrics.summarize_predictions(*(column[mask] for column in columns))
 
@@ -205,7 +208,7 @@ class Schedule:
         """
         groups = group_jobs(self.workload, by, self.submit, self.end, edges, self.runtime)
         check_known(self.workload, by, groups)
-        rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, self._measured(trim))
+        rows = breakdown(groups, self.wait, self.runtime, self.workload.procs, self.measured(trim))
         return pl.DataFrame(rows, schema={"group": pl.String, "jobs": pl.Int64} | dict.fromkeys(MEASURES[1:], pl.Float64))
 
     def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
@@ -214,7 +217,7 @@ class Schedule:
         Over the jobs that `summary` measures in both; `most`: winners and losers to name. Raises WorkloadError if the jobs differ.
         """
         check_same_jobs(self.workload, other.workload)
-        mask, w = self._measured(trim) & other._measured(trim), self.workload
+        mask, w = self.measured(trim) & other.measured(trim), self.workload
         columns = {"before": self.wait, "after": other.wait, "procs": w.procs, "runtime": other.runtime, "job_id": w.job_id}
         user = w.columns.get("user")
         named = {name: values[mask] for name, values in columns.items()}
@@ -223,7 +226,7 @@ class Schedule:
 
     def recorded(self, trim: str = "none") -> metrics.RecordedWaits | None:
         """Compare recorded and simulated waits over the measured jobs of `summary`; None if the log records no waits."""
-        recorded, mask = self.workload.recorded_wait, self._measured(trim)
+        recorded, mask = self.workload.recorded_wait, self.measured(trim)
         return None if recorded is None else metrics.recorded_waits(recorded[mask], self.wait[mask])
 
     def recorded_by(self, by: str, trim: str = "none") -> list[dict[str, Any]]:
@@ -234,7 +237,7 @@ class Schedule:
         recorded, groups = self.workload.recorded_wait, recorded_groups(self.workload, by, self.runtime)
         if recorded is None or list(groups.names) == [UNKNOWN]:
             return []
-        return recorded_rows(groups, recorded, self.wait, self._measured(trim))
+        return recorded_rows(groups, recorded, self.wait, self.measured(trim))
 
     def timeline(self, interval: int | None = None) -> pl.DataFrame:
         """Return the queue and the machine over time, with all jobs, as a polars table.
@@ -315,7 +318,7 @@ class Schedule:
         if self.given is not None:
             columns["given"] = self.given[self.workload.places_of(columns["job_id"])]
         prediction = None if self.predictions is None else self.predictions.prediction
-        rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect, "prediction": prediction}
+        rules: dict[str, Any] = {"overrun": self.overrun, "dialect": self.dialect, "prediction": prediction, "seed": self.seed}
         return audit(self.workload, columns, self.policy, placement=self.placement, slots=self.slots, **rules)
 
     def table(self) -> pl.DataFrame:

@@ -157,8 +157,7 @@ def simulate_many(
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})", "wrong_length")
     rules = Dialect.of(dialect, coincident)
-    if trim not in metrics.TRIMS:
-        raise PolicyError(f"unknown trim {trim!r}. Valid values: {', '.join(metrics.TRIMS)}", "unknown_trim")
+    metrics.check_trim(trim)
     effective(workload.runtime, workload.requested, workload.believed, overrun)
     options: dict[str, Any] = {"dialect": rules, "overrun": overrun, "machine": machine, "dynamics": dynamics}
 

@@ -72,7 +72,8 @@ def simulate(
         The reference is needed for policies and predictors in plain Python, and for interpretations of some dialects.
     `dynamics`: whether to record the effects of backfilling in `Schedule.dynamics`; not with a machine.
     `progress`: called repeatedly with the number of jobs started so far (compiled engine only).
-    `seed`: the seed of the random generator that a policy or predictor in plain Python takes, as in `begin(self, procs, rng)`.
+    `seed`: the seed of the random generator that a policy or predictor in plain Python takes, as in `begin(self, procs, rng)`,
+        and of the numbers that orders read as `random`.
 
     Raises PolicyError for an unknown policy, order or option, and if `engine="kernel"` does not support the simulation; WorkloadError
     for an invalid workload, or a log without a column that the predictor needs; EngineError if a `PlainPolicy` leaves jobs waiting
@@ -87,17 +88,18 @@ def simulate(
     """
     check_workload(workload)
     scheduler = Scheduler.of(policy, prediction)
-    run = run_of(workload, scheduler, dialect=Dialect.of(dialect, coincident), overrun=overrun, machine=machine, dynamics=dynamics)
-    begin = time.perf_counter()
     if fault := seed_fault(seed):
         raise PolicyError(fault, "wrong_type")
+    begin = time.perf_counter()
     with seeded(seed), global_numbers(scheduler.own):
+        run = run_of(workload, scheduler, dialect=Dialect.of(dialect, coincident), overrun=overrun, machine=machine, dynamics=dynamics)
         simulation = run.engine(engine, straight=True)
         simulation.compile()
         loaded = time.perf_counter()
         simulation.run(_raising(simulation, progress))
     _raising(simulation, None)(0)
-    return run.schedule(simulation.outcome(), compile=loaded - begin if simulation.name == "kernel" else 0.0)
+    schedule = run.schedule(simulation.outcome(), compile=loaded - begin if simulation.name == "kernel" else 0.0)
+    return replace(schedule, seed=seed)
 
 
 def _raising(simulation: Engine, progress: Callable[[int], None] | None) -> Callable[[int], None]:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel
+from walltime.plugins.files import maker_of
 from walltime.policy import POLICIES, Policy
-from walltime.policy.files import maker_of
+from walltime.policy.log_view import RANDOM
 from walltime.policy.plain import OwnPolicy
 from walltime.policy.randomness import takes_generator
 from walltime.predictors import Prediction
@@ -45,8 +46,8 @@ class Scheduler:
 
     @property
     def draws(self) -> bool:
-        """Whether its policy or predictor takes a random generator, so that results depend on the seed."""
-        return any(map(takes_generator, self.own.values()))
+        """Whether its policy, orders or predictor take random numbers, so that results depend on the seed."""
+        return RANDOM in self.policy.reads or any(map(takes_generator, self.own.values()))
 
     @property
     def own(self) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def calibrate(
     recorded = jobs.recorded_wait
     if recorded is None:
         raise WorkloadError(f"no job of {workload.origin.name} with a recorded wait runs on {machine.name}; compare their partitions")
-    mask = metrics.measured(schedule.end, schedule.last_submit, trim) & (recorded >= 0) & ~carried_over(jobs)
+    mask = schedule.measured(trim) & (recorded >= 0) & ~carried_over(jobs)
     if not mask.any():
         raise WorkloadError(
             f"no job of {workload.origin.name} with a recorded wait is left to compare; use trim 'none' or a longer log", "no_measured_jobs"

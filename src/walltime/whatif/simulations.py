@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime import metrics
 from walltime.errors import PolicyError, WalltimeError, WorkloadError
 from walltime.machine import Machine, write_machine
 from walltime.machine.warm_start import carried_over
@@ -92,7 +91,7 @@ def simulate_all(
     every = in_threads(single, count * len(worlds), None, progress)
     schedules, otherwise = every[:count], every[count:]
     today = schedules[0]
-    measured = metrics.measured(today.end, today.last_submit, trim) & ~carried_over(today.workload)
+    measured = today.measured(trim) & ~carried_over(today.workload)
     if not measured.any():
         raise PolicyError("no job is left to measure; use trim 'none' or a longer log")
     ids = today.workload.job_id[measured]
@@ -104,7 +103,7 @@ def simulate_all(
     def other_weeks(number: int, check: Check) -> list[dict[str, float]]:
         drawn = resample_weeks(sessions, seed + number)
         first, *others = (run(one, drawn, check) for one in settings)
-        return [_minus(first, other, metrics.measured(first.end, first.last_submit, trim)) for other in others]
+        return [_minus(first, other, first.measured(trim)) for other in others]
 
     def report(before: int, done: int) -> None:
         if progress is not None:

@@ -284,3 +284,32 @@ def test_two_results_of_a_cell__are_an_error_if_they_differ(plan):
     row.with_columns(pl.col("mean_wait") + 1).write_parquet(store.cells / "other.parquet")
     with raises(OutputError, "different_results"):
         store.table()
+
+
+def test_undeclared_file__makes_a_cell_run_in_every_run_and_is_reported(plan):
+    own, model = plan.with_name("undeclared_own.py"), plan.with_name("model.json")
+    text = (
+        "import functools, pathlib\n"
+        "@functools.cache\n"
+        "def seconds():\n"
+        '    return int(pathlib.Path(__file__).with_name("model.json").read_text())\n'
+        "class Constant:\n"
+        "    def predict(self, job):\n"
+        "        return seconds()\n"
+        "    def observe(self, job):\n"
+        "        pass\n"
+    )
+    own.write_text(text)
+    model.write_text("60")
+    plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 200\n[grid]\npredictor = ["undeclared_own.py:Constant", "user"]\n')
+    for expected in (2, 1):
+        assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == expected
+    table = Store(plan.parent / "plan.results").table()
+    assert len(table) == 2
+    (line,) = status(read_plan(plan, own=[own])).unkept
+    assert line.startswith("1 cell ")
+    assert str(model) in line
+    own.write_text(text.replace("class Constant:\n", 'class Constant:\n    files = ["model.json"]\n'))
+    for expected in (1, 0):
+        assert run_campaign(read_plan(plan, own=[own]), executor=Threads(1)).run == expected
+    assert not status(read_plan(plan, own=[own])).unkept

@@ -188,8 +188,9 @@ def test_user_order__refuses_an_unknown_argument():
         wt.order(lambda wait, user, memory, runtime: wait)
     expected = (
         "the order '<lambda>' has unknown parameters: memory, runtime. Valid parameters: wait, believed, procs, submit, elapsed, "
-        "requested, user, group, executable, queue, partition, job_id, hour, weekday, longest, waiting, queued, free, machine, "
-        "and user_waited, user_used, user_started, or the same of group, queue and partition"
+        "requested, user, group, executable, queue, partition, job_id, hour, weekday, longest, waiting, queued, free, machine, random, "
+        "user_waited, user_used, user_started, or the same of group, queue and partition, and other columns of the log that are known at "
+        "submission"
     )
     assert str(caught.value).endswith(f": {expected}")
     assert "test_policy.py:" in str(caught.value)

@@ -21,9 +21,9 @@ from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_USER, BY_WFP
 from walltime.engine.kernel.words import address_of, set_number, set_word, word_at
 from walltime.engine.problem import Problem
 from walltime.errors import PolicyError
+from walltime.plugins.files import location_of, user_code
 from walltime.policy import FCFS, Order, ScoredOrder, Wfp
 from walltime.policy.captured import captured_constants
-from walltime.policy.files import location_of, user_code
 from walltime.policy.log_view import Calendar, LogView
 from walltime.policy.orders import ShortestFirst, UserOrder
 
@@ -117,12 +117,14 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     if order.reads_system_state:
         read[SYSTEM] = new_system()
     try:
-        compiled = compile_score(arguments, columns, function, len(numbers), order.history_of)
+        real = tuple(name for name in columns if name in known.columns and known.columns[name].dtype.kind == "f")
+        compiled = compile_score(arguments, columns, function, len(numbers), order.history_of, real)
     except Exception as error:  # Numba has no class of its own for all that it cannot compile
         raise _not_compiled(order, error) from error
     table = np.full((len(submit), len(columns)), -1, np.int64)
     for place, name in enumerate(columns):
-        table[:, place] = np.arange(len(submit)) if name == PLACE else known.columns.get(name, -1)
+        values = np.arange(len(submit)) if name == PLACE else known.columns.get(name, np.full(len(submit), -1))
+        table[:, place] = values.view(np.int64) if name in real else values
     clock = [0]
     if order.reads_calendar and known.calendar is not None and len(submit):
         clock = clock_of(known.calendar, int(submit[0]), int(submit[-1]) + longest)

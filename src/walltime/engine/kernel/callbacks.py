@@ -32,19 +32,28 @@ _without_compiler: dict[int, Callable[..., Any]] = {}
 
 @functools.lru_cache(maxsize=64)
 def compile_score(
-    arguments: tuple[str, ...], columns: tuple[str, ...], function: Callable[..., float], numbers: int = 0, keys: tuple[str, ...] = ()
+    arguments: tuple[str, ...],
+    columns: tuple[str, ...],
+    function: Callable[..., float],
+    numbers: int = 0,
+    keys: tuple[str, ...] = (),
+    real: tuple[str, ...] = (),
 ) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
     `arguments`: the function's parameters; `columns`: those that are in the table, in this order; `keys`: the columns whose history it
-    names, as in `user_waited`. After them the function takes `numbers` many float64, which are read when it is called, so that other
+    names, as in `user_waited`; `real`: the columns of float64.
+    After them the function takes `numbers` many float64, which are read when it is called, so that other
     numbers need no other compilation. Division by zero gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}
     own |= {"elapsed": "submit - word_at(facts, 3)", "longest": f"longest_at(word_at(facts, {LONGEST}), now)"}
     own |= {name: f"system_at(word_at(facts, {SYSTEM}), {place}, now)" for place, name in enumerate(SYSTEM_STATE)}
-    own |= {name: f"word_at(word_at(facts, 1), job * {len(columns)} + {place})" for place, name in enumerate(columns)}
+    own |= {
+        name: f"{'number_at' if name in real else 'word_at'}(word_at(facts, 1), job * {len(columns)} + {place})"
+        for place, name in enumerate(columns)
+    }
     own |= {
         f"{key}_{measure}": f"history_at(word_at(facts, {HISTORY}), {place}, {kind}, job, now)"
         for place, key in enumerate(keys)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
+from walltime.plugins.parts import OWN_SPELLING, own_variants
 from walltime.specification import Family, Variant
 from walltime.workload.models.downey97 import Downey97
 from walltime.workload.models.feitelson96 import Feitelson96, FeitelsonVariant
@@ -10,6 +14,7 @@ from walltime.workload.models.jann97 import Jann97
 from walltime.workload.models.lublin99 import Lublin99, LublinClass
 from walltime.workload.models.marginals import Marginals
 from walltime.workload.models.model import WorkloadModel
+from walltime.workload.models.own import OwnModel
 
 __all__ = [
     "MODELS",
@@ -26,6 +31,14 @@ __all__ = [
     "parse_model",
 ]
 
+
+def _model_of(model: Any, spelling: str) -> Variant:
+    """Return the form of a user's model: a class of `WorkloadModel`, or a function that returns a workload."""
+    if isinstance(model, WorkloadModel) or (isinstance(model, type) and issubclass(model, WorkloadModel)):
+        return Variant(model)
+    return Variant(OwnModel, make=partial(OwnModel.of, model, spelling), free=True, declared={})
+
+
 MODELS = Family(
     WorkloadModel,
     "workload model",
@@ -39,6 +52,9 @@ MODELS = Family(
         "jann97": Variant(Jann97),
         "downey97": Variant(Downey97),
     },
+    own_variants("models", "workload model", _model_of),
+    OWN_SPELLING,
+    group="models",
 )
 """The models by name."""
 

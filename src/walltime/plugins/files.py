@@ -17,7 +17,8 @@ from weakref import WeakKeyDictionary
 
 from walltime.errors import PolicyError, WalltimeError
 from walltime.permission import NotRunError, may_run
-from walltime.policy.dependencies import local_modules
+from walltime.plugins.dependencies import local_modules
+from walltime.plugins.opened import watch
 from walltime.specification import Specification, options_of
 from walltime.wording import printable
 
@@ -59,6 +60,7 @@ def _module(file: Path, versions: tuple[tuple[Path, int], ...]) -> Any:
 
     `versions`: the file and the local modules that it imports, with the times of their last changes. Edited ones are imported again.
     """
+    watch(file, [one for one, _ in versions])
     edited = {str(one) for one, modified in versions if (one, modified) not in _imported}
     for name in [name for name, known in list(sys.modules.items()) if getattr(known, "__file__", None) in edited]:
         del sys.modules[name]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from walltime.errors import PolicyError
+from walltime.plugins.opened import opened
 from walltime.wording import printable
 
 _INSTALLED = tuple(Path(folder) for folder in {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -44,15 +45,25 @@ def dependencies(file: Path) -> list[Path]:
     return [*modules, *sorted({one.resolve() for _, one in declared})]
 
 
-def has_random_class(file: Path) -> bool:
-    """Return whether a class in a file takes a random generator, by a parameter `rng` of its method `begin`; the file is not run."""
-    return _random_class(file, _modified(file))
+def undeclared(file: Path) -> list[str]:
+    """Return a sentence for each file that a user's Python file has opened in this process and that no class of it declares."""
+    known = set(dependencies(file))
+    return [
+        f"{printable(file.name)} opens {printable(one)}, which no class declares; declare it as in files = [{printable(one.name)!r}]"
+        for one in sorted(opened(file) - known)
+    ]
+
+
+def draws(file: Path, argument: str = "random") -> bool:
+    """Return whether results depend on the seed, without running the file: `begin` of a class takes `rng`, or a function the argument."""
+    return _draws(file, _modified(file), argument)
 
 
 @functools.lru_cache(maxsize=256)
-def _random_class(file: Path, modified: int) -> bool:
-    found = (node for node in ast.walk(_tree(file, modified)) if isinstance(node, ast.FunctionDef) and node.name == "begin")
-    return any(one.arg == "rng" for node in found for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs))
+def _draws(file: Path, modified: int, argument: str) -> bool:
+    found = (node for node in ast.walk(_tree(file, modified)) if isinstance(node, ast.FunctionDef))
+    names = {(node.name == "begin", one.arg) for node in found for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    return not names.isdisjoint({(True, "rng"), (False, argument)})
 
 
 def _modified(file: Path) -> int:
