@@ -38,3 +38,11 @@ def published_path(name: str) -> Path:
     if path.is_file():
         return path
     pytest.skip(f"{name} is not in {published_folder()}; set WALLTIME_PUBLISHED to a folder that has it")
+
+
+def field_path(name: str) -> Path:
+    """Path of a file of another program, relative to the folder that WALLTIME_FIELD names; skips the test where it is missing."""
+    folder = Path(os.environ.get("WALLTIME_FIELD") or _FALLBACK.with_name("field"))
+    if (folder / name).is_file():
+        return folder / name
+    pytest.skip(f"{name} is not in {folder}; set WALLTIME_FIELD to a folder that has it")

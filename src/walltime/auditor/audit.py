@@ -174,6 +174,7 @@ class _Audit:
             self.skipped.update(dict.fromkeys(POLICY_RULES, "no policy was given"))
             return
         from walltime.auditor.decisions import Decisions, RecordedJobs, encode_policy
+        from walltime.auditor.particular import ParticularWalk
 
         self.checked += self.policy.promises
         rows = self.rows
@@ -187,19 +188,25 @@ class _Audit:
             kind=rows.column("kind"),
             reserved_start=rows.column("reserved_start"),
         )
-        rules = encode_policy(self.policy, self.dialect, self.prediction, self.w.machine_procs, recorded.reserved_start is not None)
-        if rules is None:
-            self.skipped.update(dict.fromkeys(POLICY_RULES, f"the auditor has no rules for {self.policy.label}"))
-            self.decided = None
-            return
-        self.decided = 1.0
-        decisions = Decisions(self.w, recorded, self.policy, self.prediction, rules)
+        decisions: Decisions | ParticularWalk
+        if self.policy.passes.kind == "particular":
+            decisions = ParticularWalk(self.w, recorded, self.policy)
+        else:
+            rules = encode_policy(self.policy, self.dialect, self.prediction, self.w.machine_procs, recorded.reserved_start is not None)
+            if rules is None:
+                self.skipped.update(dict.fromkeys(POLICY_RULES, f"the auditor has no rules for {self.policy.label}"))
+                self.decided = None
+                return
+            decisions = Decisions(self.w, recorded, self.policy, self.prediction, rules)
         for rule, column in (("kind_wrong", "kind"), ("reserved_start_differs", "reserved_start")):
             if rule in self.policy.promises and column not in self.file:
                 self.skipped[rule] = f"the schedule has no column {column}"
         yield from decisions.violations(progress)
+        self.decided = decisions.decided
+        if self.decided < 1:
+            self.assumed.append("decisions were checked from the beginning, until that had taken about a minute")
         if self.own_beliefs:
-            true = decisions.predicted if self.prediction is not None else self.w.believed
+            true = decisions.predicted if isinstance(decisions, Decisions) and self.prediction is not None else self.w.believed
             yield from self.rows.differing("believed_differs", "believed", true[rows.job])
 
     def _estimate(self) -> Array:

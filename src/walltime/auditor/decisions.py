@@ -58,6 +58,9 @@ class RecordedJobs(NamedTuple):
 class Decisions:
     """One run along a schedule. Raises WorkloadError where the log lacks a column that the predictor or an order needs."""
 
+    decided = 1.0
+    """the share of the events at which decisions are checked"""
+
     def __init__(self, workload: Workload, recorded: RecordedJobs, policy: Policy, prediction: Prediction | None, rules: s.Records):
         order = np.lexsort((recorded.job, np.minimum(recorded.submit, recorded.start)))
         self.workload, self.policy, self.prediction = workload, policy, prediction

@@ -265,7 +265,7 @@ def _nodes(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]
     drawings = [
         Drawing(nodes_figure(schedule, begin, end), f"nodes{k + 1}", f"Resources in use on each node under {lower_first(name)}, {where}.")
         for k, (name, schedule) in enumerate(zip(names, schedules, strict=True))
-        if schedule.slots is not None
+        if schedule.slots is not None and schedule.placement is not None
     ]
     said = f"The {where}. Rows are nodes, grouped by pool; the darker, the larger the share of the node in use."
     return [Section("Use of the nodes", [note(said), *drawings])] if drawings else []

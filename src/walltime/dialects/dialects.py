@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
+from walltime.errors import PolicyError
 from walltime.policy import DIALECTS, FCFS, INTERPRETATIONS, PAPERS, Dialect
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
@@ -90,8 +91,14 @@ def interpretations_alone() -> list[Dialect]:
 
 
 def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
-    """Return whether a dialect differs from `papers` for this scheduler."""
+    """Return whether a dialect differs from `papers` for this scheduler, and supports it."""
     changed, policy = set(dialect.changed), scheduler.policy
+    try:
+        applied = dialect.apply(policy)
+    except PolicyError:  # options that it lacks
+        return False
+    if scheduler.prediction is not None and applied.without.get("predictor", "") != policy.without.get("predictor", ""):
+        return False
     if policy.order == FCFS or getattr(policy, "backfill_order", None) is not None:
         changed.discard("backfill_order")
     if scheduler.prediction is None:

@@ -164,6 +164,10 @@ class Nodes(NamedTuple):
         return given
 
 
+SETS = 10_000
+"""Sets that are unpacked at a time."""
+
+
 class NodeRanges(Sequence[Array]):
     """The share of single nodes that jobs had: the job, the node, processors and second resource, int64, in order of job and node.
 
@@ -175,6 +179,20 @@ class NodeRanges(Sequence[Array]):
         order = np.lexsort((first, job))
         self.job, self.first, self.nodes = (np.asarray(values[order], np.int64) for values in (job, first, nodes))
         self.procs, self.second = (np.asarray(values[order], np.int64) for values in (procs, second))
+
+    @classmethod
+    def of_sets(cls, sets: Array) -> NodeRanges:
+        """Return the single processors of jobs from a row of int64 words for each job, as in kernel/bits.py; a processor is a node here."""
+        firsts, counts, jobs = [], [], []
+        for begin in range(0, len(sets), SETS):
+            bits = np.unpackbits(np.ascontiguousarray(sets[begin : begin + SETS]).view(np.uint8), axis=1, bitorder="little")
+            edges = np.diff(np.pad(bits.astype(np.int8), ((0, 0), (1, 1))), axis=1)
+            job, first = np.nonzero(edges == 1)
+            jobs.append(job + begin)
+            firsts.append(first)
+            counts.append(np.nonzero(edges == -1)[1] - first)
+        job, first, count = (np.concatenate([np.zeros(0, np.int64), *parts]) for parts in (jobs, firsts, counts))
+        return cls(job, first, count, np.ones_like(job), np.zeros_like(job))
 
     @cached_property
     def _arrays(self) -> tuple[Array, Array, Array, Array]:
@@ -371,7 +389,7 @@ class Outcome:
     `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections`
     (int64). On pools and nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the
     job, the node, processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `lost`: the
-    preempted runs; start and runtime are those of the last runs. `effects`:
+    preempted runs; start and runtime are those of the last runs. If jobs get particular processors, these are nodes in `slots`. `effects`:
     those of backfilling, where starts were recorded, in the order of `walltime.metrics.Dynamics`. `seconds`: the time that each part took.
     """
 

@@ -16,6 +16,8 @@ from walltime.specification import Specification, name_of, spell
 HEAD_STARTS = "the head of the queue starts in the first pass in which procs <= free; then the next job becomes the head"
 FIRST_OF_HEAD = "a job's first reservation is its first shadow time as the head; a job that never waits at the head has none"
 FIRST_OF_ALL = "a job's first reservation is the start at which it is first planned"
+PARTICULAR = "the lowest-numbered processors that stay free for its whole length, which no other job may use then"
+"""The processors of a job or a reservation where these are particular ones."""
 KINDS = {"kind_wrong": "a job that starts while a job ahead of it waits is backfilled; any other job that starts on arrival is immediate"}
 """Promises that several policies share: the head, first reservations, and the labels of starts."""
 
@@ -69,7 +71,7 @@ class PassSpec(NamedTuple):
     head_runtime_factor: int = 1
     """expected over planned runtime of a job that starts at the head of the queue"""
     compression: str = "once"
-    """when kept reservations move forward, as in the option of conservative backfilling"""
+    """when kept reservations move forward, as in the option of conservative backfilling; `anew`: all are recomputed at each end"""
     ahead: int = 0
     """number of jobs considered together in backfilling; 0 for one after the other"""
     objective: str = "procs"
@@ -175,6 +177,10 @@ class Policy(Specification):
             reasons["effects"] = "these effects need a policy with a single head of the queue"
         if self.passes.kind not in ("head", "relaxed", "lookahead", "unknown"):
             reasons.setdefault("threshold", "a threshold needs a policy with at most one reservation")
+        if self.passes.kind == "particular":
+            reasons |= dict.fromkeys(
+                ("predictor", "events"), "batsched plans with requests, and makes one pass after all events of an instant"
+            )
         return reasons
 
     @property

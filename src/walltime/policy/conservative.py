@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from walltime.errors import PolicyError
-from walltime.policy.base import FIRST_OF_ALL, KINDS, PassSpec, Policy, Reservations, pass_promises
+from walltime.policy.base import FIRST_OF_ALL, KINDS, PARTICULAR, PassSpec, Policy, Reservations, pass_promises
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,20 @@ class Conservative(Policy):
     """whether reservations are kept (`compress`) or recomputed (`scratch`)"""
     compression: Literal["once", "fixpoint", "always"] = "once"
     """one round when a job ends early, rounds until no job moves, or one round at every event"""
+    processors: Literal["counted", "particular"] = "counted"
+    """reservations are for a number of processors, or, as in Batsim's batsched, for `particular` ones: the lowest-numbered that are free"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.processors == "particular" and self.compression != "once":
+            raise PolicyError("conservative with particular processors compresses once; leave out `compression`", "conflicting_options")
         if self.variant == "scratch" and self.compression != "once":
             raise PolicyError("conservative from scratch does not compress; leave out `compression`", "conflicting_options")
 
     @property
     def reservations(self) -> Reservations:
         """Every waiting job has one."""
-        return Reservations("all", kept=self.variant == "compress")
+        return Reservations("all", kept=self.variant == "compress" or self.processors == "particular")
 
     @property
     def title(self) -> str:
@@ -44,6 +48,14 @@ class Conservative(Policy):
     @property
     def promises(self) -> Mapping[str, str]:
         """With `compress`, each job starts at its reserved start; with `scratch`, the jobs planned for now start."""
+        if self.processors == "particular":
+            moves = (
+                "all reservations are recomputed in queue order"
+                if self.variant == "scratch"
+                else "each in turn moves to its earliest place"
+            )
+            left = f"a new job reserves its earliest place, with {PARTICULAR}; when a job has ended, {moves}; those for now start"
+            return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
         if self.variant == "scratch":
             left = "every pass recomputes the reservations in queue order, each as early as possible; those for now start"
             return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
@@ -60,4 +72,6 @@ class Conservative(Policy):
     def passes(self) -> PassSpec:
         """A reservation for every job."""
         kept = self.variant == "compress"
+        if self.processors == "particular":
+            return PassSpec("particular", compression="once" if kept else "anew")
         return PassSpec("kept" if kept else "fresh", compiled=self.compression == "once", compression=self.compression)

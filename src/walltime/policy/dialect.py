@@ -50,6 +50,8 @@ class Dialect(Specification):
     """backfill order of EASY: the queue order, or arrival"""
     compression: Literal["once", "fixpoint", "always"] = "once"
     """when conservative backfilling moves its reservations forward"""
+    processors: Literal["counted", "particular"] = "counted"
+    """reservations of EASY and conservative backfilling: of a number of processors, or of particular ones"""
 
     @staticmethod
     def of(dialect: Dialect | str, coincident: str | None = None) -> Dialect:
@@ -105,6 +107,7 @@ DIALECTS = Family(
             shadow="once",
         ),
         "sc17": _form("the program of carastan17, whose policies order the first 32 waiting jobs by arrival", window=32),
+        "batsched": _form("Batsim's scheduler batsched, whose reservations are of particular processors", processors="particular"),
         "mualem01-measured": _form("the monthly rows of Table 1 of mualem01", coincident="one-by-one", extra="literal", shadow="kept"),
     },
 )
@@ -115,6 +118,7 @@ VALIDATION: Mapping[str, str] = {
     "first with learned predictions on KTH-SP2 and SDSC-SP2 equal the published schedules, job for job",
     "rlscheduler": "with the log's runtimes, the twenty means of Table V of zhang20 for its formulas agree to the last digit",
     "sc17": "medians on a reconstruction of SDSC-BLUE-2000 are near the published ones, and far from them without the window",
+    "batsched": "EASY on a published workload of 801 jobs on 32 machines equals batsched's schedule: all starts and all sets of machines",
     "mualem01-measured": "with the log's runtimes, five months of EASY on KTH-SP2 agree to the last published digit",
 }
 """How each dialect was validated, by name."""

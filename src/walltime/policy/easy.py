@@ -7,7 +7,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 from walltime.declared import DeclaredField, Field
-from walltime.policy.base import HEAD, HEAD_STARTS, KINDS, NO_RESERVATIONS, NOT_COMPILED, Backfilling, HeadPolicy, PassSpec, pass_promises
+from walltime.errors import PolicyError
+from walltime.policy.base import (
+    HEAD,
+    HEAD_STARTS,
+    KINDS,
+    NO_RESERVATIONS,
+    NOT_COMPILED,
+    PARTICULAR,
+    Backfilling,
+    HeadPolicy,
+    PassSpec,
+    Reservations,
+    pass_promises,
+)
 from walltime.policy.orders import FCFS
 
 
@@ -53,7 +66,6 @@ class Easy(HeadPolicy, Backfilling):
     """
 
     display_name: ClassVar[str] = "EASY"
-    reservations = HEAD
     variants: ClassVar[tuple[str, ...]] = (
         *("", "order=*", "order=saf:starvation=86400"),
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
@@ -70,6 +82,21 @@ class Easy(HeadPolicy, Backfilling):
     """which arrivals trigger a pass; `fitting`: with predictions and in queue order, only jobs that fit into the free processors, which
     matters only after a silent expiry has moved the shadow time"""
 
+    processors: Literal["counted", "particular"] = "counted"
+    """the head reserves a number of processors, or, as in Batsim's batsched, `particular` ones: the lowest-numbered that are free then"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        readings = (self.extra, self.shadow, self.ends, self.decisions, self.window)
+        if self.processors == "particular" and not (self._in_queue_order and readings == ("all", "afresh", "by", "revised", 0)):
+            message = "easy with particular processors has only the options order and arrivals; leave out the others"
+            raise PolicyError(message, "conflicting_options")
+
+    @property
+    def reservations(self) -> Reservations:
+        """Only the head of the queue has one."""
+        return HEAD._replace(kept=self.processors == "particular")
+
     @property
     def _in_queue_order(self) -> bool:
         return self.backfill_order in (None, self.order)
@@ -81,6 +108,11 @@ class Easy(HeadPolicy, Backfilling):
     @property
     def promises(self) -> Mapping[str, str]:
         """The head starts as soon as it fits; other jobs start if they fit and do not delay it."""
+        if self.processors == "particular":
+            when = "when a job has ended, each waiting job in queue order, otherwise each new job,"
+            return pass_promises(
+                f"{when} starts if enough of the same processors stay free; a job and the head's reservation get {PARTICULAR}"
+            )
         by = "<" if self.ends == "before" else "<="
         room = "" if self.extra == "none" else " or procs <= extra processors"
         when = {"afresh": "for each backfilled job", "kept": "when a job has ended or the head has changed", "once": "once for each head"}
@@ -91,6 +123,8 @@ class Easy(HeadPolicy, Backfilling):
     @property
     def passes(self) -> PassSpec:
         """One reservation, for the head."""
+        if self.processors == "particular":
+            return PassSpec("particular", 1, compression="anew")
         every_arrival = self.arrivals == "all" or not self._in_queue_order
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
         readings: dict[str, Any] = {

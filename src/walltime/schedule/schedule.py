@@ -70,7 +70,8 @@ class Schedule:
     * `placement`: the jobs' needs on a machine with several pools; `given`: the processors and units of the second resource that each job
       has in each pool, int64, shape (jobs, pools, 2)
     * `slots`: the jobs' shares of nodes under Slurm's scheduling, four int64 arrays: the job's index, the node, processors, and units of
-      the second resource; `limit`: the jobs' limits, None if they equal the requests
+      the second resource; under the dialect `batsched`, each processor is a node
+    * `limit`: the jobs' limits, None if they equal the requests
     * `seed`: the seed of the run, for orders that read random numbers
     * `lost`: the runs that ended early, by preemption or with a node; None where none may. A requeued job has the times of its last run,
       and its wait ends at the start of that run.

@@ -43,6 +43,9 @@ def test_readings__each_value_alone():
         ("papers:compression=always", "easy", False),
         ("papers:compression=always", "conservative", True),
         ("pyss", "fcfs", True),
+        ("batsched", "easy", True),
+        ("batsched", "easy:backfill-order=sjf", False),
+        ("batsched", "easy++", False),
     ],
 )
 def test_matters(dialect, scheduler, is_so):

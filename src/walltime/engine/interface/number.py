@@ -17,7 +17,8 @@ from walltime.engine.kernel.memory import FRESH, HOLE, ITEM, JOB, NEVER, OBJECTI
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
 from walltime.engine.kernel.number.easy import Head
-from walltime.engine.problem import Observation, Outcome, Problem
+from walltime.engine.kernel.number.particular import Particular
+from walltime.engine.problem import NodeRanges, Observation, Outcome, Problem
 from walltime.errors import WorkloadError
 from walltime.policy import Wfp
 
@@ -107,7 +108,8 @@ class NumberEngine(CompiledEngine):
             noted = zip(waiting.tolist(), memory.jobs.reserved_start[waiting].tolist(), strict=True)
             return {job: start for job, start in noted if start >= 0}, None
         if not isinstance(own, Head):
-            return dict(zip(waiting.tolist(), own.reserved[waiting].tolist(), strict=True)), None
+            noted = zip(waiting.tolist(), own.reserved[waiting].tolist(), strict=True)
+            return {job: start for job, start in noted if start >= 0}, None
         if self.problem.policy.reservations.of == "head" and state.blocked >= 0:
             return {int(state.blocked): int(state.shadow)}, int(state.extra)
         return {}, None
@@ -120,7 +122,9 @@ class NumberEngine(CompiledEngine):
     def outcome(self) -> Outcome:
         """Return the outcome, once the simulation is done."""
         if not self.problem.logged:
-            return self._outcome(self.problem.runtime, seconds={"simulate": self.seconds})
+            own = self._memory.reservations
+            slots = NodeRanges.of_sets(own.held) if isinstance(own, Particular) else None
+            return self._outcome(self.problem.runtime, slots=slots, seconds={"simulate": self.seconds})
         jobs, notes = self._memory.jobs, self._memory.machine.notes
         effects, procs = records(EFFECT, len(jobs)), self.problem.machine_procs
         replay, room = load("dynamics"), (records(ITEM, len(jobs)), records(RUN, min(len(jobs), 2 * procs) + 1))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.choice import kind_of
-from walltime.engine.problem import Nodes, OarSettings, Observation, Outcome, Pools, Problem, State
+from walltime.engine.problem import NodeRanges, Nodes, OarSettings, Observation, Outcome, Pools, Problem, State
 from walltime.engine.reference.first_fit import NodesReference
 from walltime.engine.reference.number import Reference
 from walltime.engine.reference.oar import OarReference
@@ -120,6 +120,9 @@ class ReferenceEngine:
             kinds = {"wild": bool, "suffered": np.int64, "delay": np.int64, "shortest": bool, "alone": bool}
             sequence = np.argsort(self._column("ticket"), kind="stable")
             more["effects"] = (*(self._column(name, kind) for name, kind in kinds.items()), sequence)
+        if sets := getattr(self.reference, "processors", None):
+            job, processor = (np.array(column, np.int64) for column in zip(*((k, one) for k in sets for one in sets[k]), strict=True))
+            more["slots"] = NodeRanges(job, processor, np.ones_like(job), np.ones_like(job), np.zeros_like(job))
         if isinstance(problem.machine, Pools):
             given = [job.given for job in self.reference.jobs]
             more["given"] = np.array(given, np.int64).reshape(len(problem), *problem.machine.capacity.shape)

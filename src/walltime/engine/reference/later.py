@@ -153,11 +153,65 @@ def _planned(engine: Any, line: Sequence[Job]) -> list[tuple[Job, int]]:
     return [(job, profile.reserve(job)) for job in line]
 
 
+def on_particular_processors(engine: Any) -> None:
+    """Make a pass of Batsim's batsched, in which jobs and reservations have particular processors (its easy_bf and conservative_bf).
+
+    `engine.processors`: the processors that each job has, had or reserves, by index.
+    """
+    now, sets, only_head = engine.now, engine.processors, engine.passes.depth == 1
+    line = engine._in_order(engine.waiting, engine.policy.order)
+    new = [job for job in engine.waiting if job.index not in engine.seen]
+    engine.seen.update(job.index for job in new)
+    running = {job.index for job in engine.running}
+    ended, engine.on_machine = bool(engine.on_machine - running), running
+
+    def place(job: Job) -> None:
+        """Find the earliest place and the first processors that are free there; start the job if that is now."""
+        job.reservation = -1
+        taken = [(other.start, engine._expected_end(other, now + 1), sets[other.index]) for other in engine.running]
+        taken += [(one.reservation, one.reservation + one.believed, sets[one.index]) for one in engine.waiting if one.reservation >= 0]
+        for begin in sorted({now, *(end for _, end, _ in taken if end > now)}):
+            free = set(range(engine.machine_procs))
+            for first, end, processors in taken:
+                if first < begin + job.believed and begin < end:
+                    free -= processors
+            if len(free) >= job.procs:
+                break
+        sets[job.index] = set(sorted(free)[: job.procs])
+        if begin == now:
+            engine._start(job, line[: line.index(job)])
+            engine.on_machine.add(job.index)
+        job.reservation = -1 if begin == now else begin
+        if not only_head or job.reservation >= 0:
+            job.note_reservation(begin)
+
+    overdue = any(job.expected_end <= now for job in engine.running) or any(0 <= job.reservation < now for job in line)
+    if ended and (engine.passes.compression == "anew" or overdue):
+        for job in line:
+            job.reservation = -1
+    if only_head:
+        for job in line[1:]:
+            job.reservation = -1
+        for job in line:
+            if job.reservation < 0:
+                place(job)
+            if job.reservation >= 0:
+                break
+    for job in line if ended else new:
+        if job.start >= 0 or (only_head and job.reservation >= 0):
+            continue
+        noted = job.reserved_start
+        place(job)
+        if only_head and job.start < 0:
+            job.reservation, job.reserved_start = -1, noted
+
+
 PASS_OF_KIND: dict[str, Callable[[Any], None]] = {
     "relaxed": relaxed,
     "lookahead": look_ahead,
     "selective": selective,
     "multiqueue": multiple_queues,
     "slack": within_slack,
+    "particular": on_particular_processors,
 }
 """By the kinds of `walltime.policy.PassSpec`."""

@@ -43,6 +43,8 @@ class Reference(Engine):
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and the latest start of each
+        self.processors: dict[int, set[int]] = {}  # of jobs that run, have run or have a reservation, where these are particular ones
+        self.seen, self.on_machine = set[int](), set[int]()  # jobs that an earlier pass has placed, and that ran after it, by index
         self._followers = followers_of(self.jobs)
         self._arriving = [job for job in self.jobs if job.after < 0]  # submitted in the future, in order of submission
 
@@ -165,7 +167,7 @@ class Reference(Engine):
     def reserved(self) -> tuple[dict[int, int], int | None]:
         """Return the reservations after a pass, by job, s, and under EASY the extra processors of the head."""
         if self.policy.reservations.kept:
-            return {job.index: job.reservation for job in self.waiting}, None
+            return {job.index: job.reservation for job in self.waiting if job.reservation >= 0}, None
         head, shadow, extra = self._kept
         queue = self._in_order(self.waiting, self.policy.order)
         if self.policy.reservations.of == "head" and queue and head is queue[0]:

@@ -20,11 +20,12 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.compiled.records import record_dtype
-from walltime.engine.kernel.bits import count_bits, size_of
+from walltime.engine.kernel.bits import size_of
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, ITEM, NEVER, PAUSED, REACHED, RESERVED, STUCK, record, records
 from walltime.engine.kernel.pools.memory import Lists, Records, list_of
 from walltime.engine.kernel.running import release
+from walltime.engine.kernel.slots import SLOT, copy_set, first_slot, keep_first, take, take_from
 
 Array = np.ndarray
 
@@ -38,9 +39,6 @@ OAR_STATE = record_dtype("now time again begun no_room at_first events waiting r
 """`now`: of the last pass, s; `time`: until which the server has worked, ms; `again`: whether something has happened since the last step.
 `events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of a job that runs at first and has none;
 `until`: as in memory.STATE, for passes; `awaited`: as there."""
-
-SLOT = record_dtype("begin end next")
-"""Seconds [begin, end], and the slot after it, -1 for none. The same row of `OarPlan.free` has its free nodes."""
 
 SUBMISSION, END, LAUNCH = 0, 1, 2
 SCRATCH, ALL = 0, 1
@@ -140,15 +138,15 @@ def _place_first(state, rules, jobs, sets, had, traffic):
     """Give the jobs that run at the beginning the first nodes that are free, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        _copy(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
+        copy_set(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
         for i in range(state.running):
             for w in range(sets.shape[1]):
                 sets[SCRATCH, w] &= ~had[traffic.running[i], w]
         if size_of(sets[SCRATCH]) < jobs[index].nodes:
             state.no_room = index + 1
             return
-        _keep_first(sets[SCRATCH], jobs[index].nodes)
-        _copy(had[index], sets[SCRATCH])
+        keep_first(sets[SCRATCH], jobs[index].nodes)
+        copy_set(had[index], sets[SCRATCH])
         _run(state, rules, jobs, traffic, index, -NEVER)
 
 
@@ -218,17 +216,17 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
     """Plan all jobs again, up to the last that could start or has not been planned before; move those placed at once to `plan.starting`."""
     queue, slots = traffic.queue, plan.slots
     slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
-    _copy(plan.free[0], sets[ALL])
+    copy_set(plan.free[0], sets[ALL])
     state.slots, pointer = 1, 0
     for i in range(state.running):
         job = traffic.running[i]
         last = max(jobs[job].start + jobs[job].believed + rules.security - 1, state.now)
         if rules.bug and pointer != 0 and last <= slots[pointer].end:
-            _take(state, plan, 0, last, had[job])
+            take(state, slots, plan.free, 0, last, had[job])
             continue
         while last > slots[pointer].end:
             pointer = slots[pointer].next
-        _take_from(state, plan, 0, last, had[job])
+        take_from(state, slots, plan.free, 0, last, had[job])
     free, until = size_of(plan.free[0]), state.waiting
     while until > 0 and jobs[queue[until - 1]].reserved_start >= 0 and jobs[queue[until - 1]].nodes > free:
         until -= 1
@@ -238,14 +236,15 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
         job = jobs[index]
         begin = NEVER
         if place < until:
-            slot = _first_slot(plan, sets, ALL + 1 + job.partition, job.nodes, job.believed + rules.security)
+            own, length = sets[ALL + 1 + job.partition], job.believed + rules.security
+            slot = first_slot(slots, plan.free, sets[SCRATCH], own, job.nodes, length)
             begin = slots[slot].begin
-            _keep_first(sets[SCRATCH], job.nodes)
-            _take_from(state, plan, slot, begin + job.believed + rules.security - 1, sets[SCRATCH])
+            keep_first(sets[SCRATCH], job.nodes)
+            take_from(state, slots, plan.free, slot, begin + length - 1, sets[SCRATCH])
         if begin == state.now:
             job.kind = BACKFILLED if left > 0 else IMMEDIATE if job.reserved_start < 0 else RESERVED
             job.start = begin
-            _copy(had[index], sets[SCRATCH])
+            copy_set(had[index], sets[SCRATCH])
             plan.starting[state.starting] = index
             state.starting += 1
             continue
@@ -254,68 +253,3 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
         queue[left] = index
         left += 1
     state.waiting = left
-
-
-@kernel
-def _first_slot(plan, sets, members, needed, length):
-    """Return the first slot from which on enough of the same nodes of a partition are free for a length; the nodes are in SCRATCH."""
-    slots, slot = plan.slots, 0
-    while True:
-        last, other = slots[slot].begin + length - 1, slot
-        _copy(sets[SCRATCH], sets[members])
-        while True:
-            enough = 0
-            for w in range(sets.shape[1]):
-                sets[SCRATCH, w] &= plan.free[other, w]
-                enough += count_bits(sets[SCRATCH, w])
-            if enough < needed or slots[other].end >= last:
-                break
-            other = slots[other].next
-        if enough >= needed:
-            return slot
-        slot = slots[slot].next
-
-
-@kernel
-def _take_from(state, plan, slot, last, nodes):
-    """Take nodes out of a slot and those behind it, until a time."""
-    while slot >= 0 and plan.slots[slot].begin <= last:
-        _take(state, plan, slot, last, nodes)
-        slot = plan.slots[slot].next
-
-
-@kernel
-def _take(state, plan, slot, last, nodes):
-    """Take nodes out of a slot until a time; if it ends later, it is divided."""
-    slots, free = plan.slots, plan.free
-    if last < slots[slot].end:
-        new = state.slots
-        state.slots += 1
-        slots[new].begin, slots[new].end, slots[new].next = last + 1, slots[slot].end, slots[slot].next
-        _copy(free[new], free[slot])
-        slots[slot].end, slots[slot].next = last, new
-    for w in range(len(nodes)):
-        free[slot, w] &= ~nodes[w]
-
-
-@kernel
-def _copy(members, source):
-    """Make a set equal to another one."""
-    for w in range(len(source)):
-        members[w] = source[w]
-
-
-@kernel
-def _keep_first(members, count):
-    """Leave only the first `count` nodes in a set."""
-    for w in range(len(members)):
-        if count_bits(members[w]) <= count:
-            count -= count_bits(members[w])
-            continue
-        kept = 0
-        while count > 0:
-            lowest = members[w] & -members[w]
-            kept |= lowest
-            members[w] ^= lowest
-            count -= 1
-        members[w] = kept

@@ -1,0 +1,182 @@
+"""A scheduling pass of Batsim's batsched: reservations are of particular processors, the lowest-numbered that are free.
+
+The rules, which `on_particular_processors` of reference/later.py states in plain Python:
+
+* A job is placed at the earliest time from which on enough of the same processors stay free for its length; it takes the first of them.
+* If a job has ended since the last pass, all waiting jobs are placed in queue order: after all reservations were dropped (`anew`), or each
+  after its own alone was. All are dropped, too, if a running job is overdue or was, which batsched does not allow. If no job has ended,
+  only the new jobs are placed, in order of arrival.
+* With `depth` 1 (EASY), only the head keeps a reservation. A new head is placed before all other jobs.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.compiled.records import record_dtype
+from walltime.engine.kernel.bits import WORD
+from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, Array, Loop, Pass, Records, record, records
+from walltime.engine.kernel.number.machine import start_behind
+from walltime.engine.kernel.queue import drop_started, sort_queue
+from walltime.engine.kernel.running import overdue
+from walltime.engine.kernel.slots import SLOT, copy_set, divide, first_slot, fits_from, keep_first, take_from
+from walltime.errors import WorkloadError
+
+COUNTS = record_dtype("slots anew")
+ALL, FOUND = 0, 1
+MOST_BYTES = 4 * 2**30
+"""Memory for sets of processors."""
+
+
+class Particular(NamedTuple):
+    """Slots with the processors that are `free` in them; `sets`: of all processors, and of those found for a job; sets are int64 words.
+
+    By job: the begin of its reservation, s, in `reserved`, -1 for none, and the processors that it has, had or reserves in `held`. `line`
+    (int64): the jobs that a pass places.
+    """
+
+    counts: Records
+    slots: Records
+    free: Array
+    sets: Array
+    reserved: Array
+    held: Array
+    line: Array
+
+
+def new_particular(rules: Records, compression: str, count: int) -> Particular:
+    """Return memory for this many jobs; without a depth, all of them may have reservations at the same time."""
+    procs, words = int(rules.procs), max(1, -(-int(rules.procs) // WORD))
+    most = 2 * min(count, procs) + 3 * min(count, int(rules.depth)) + 4
+    if (need := 8 * words * (most + count)) > MOST_BYTES:
+        raise WorkloadError(
+            f"{count:,} jobs on {procs:,} particular processors need {need / 2**30:.1f} GiB, and {MOST_BYTES >> 30} are allowed; "
+            "simulate fewer jobs, or count processors",
+            "machine_too_large",
+        )
+    sets = np.zeros((2, words), np.int64)
+    bits = np.zeros(words * WORD, np.uint8)
+    bits[:procs] = 1
+    sets[ALL] = np.packbits(bits, bitorder="little").view(np.int64)
+    counts, slots, free = record(COUNTS, anew=int(compression == "anew")), records(SLOT, most), np.zeros((most, words), np.int64)
+    return Particular(counts, slots, free, sets, np.full(count, -1), np.zeros((count, words), np.int64), np.zeros(count, np.int64))
+
+
+@kernel
+def pass_on_particular_processors(state, rules, jobs, machine, queue, ordered, own):
+    """Place jobs on particular processors, and start those placed now; return an upper bound of the steps."""
+    first, last, line = state.queue_first, state.queue_last, own.line
+    place = last
+    while place > first and jobs[queue[place - 1].job].arrival >= state.sorted_arrivals:
+        place -= 1
+    count = last - place
+    for k in range(count):
+        line[k] = queue[place + k].job
+    state.sorted_arrivals = state.arrivals
+    if rules.order != BY_ARRIVAL:
+        sort_queue(state, rules, jobs, queue, ordered.rank)
+    if state.freed:
+        count, stale = last - first, overdue(state, machine.running)
+        for k in range(count):
+            line[k] = queue[first + k].job
+            stale |= 0 <= own.reserved[line[k]] < state.now
+        if own.counts.anew or stale:
+            for k in range(count):
+                own.reserved[line[k]] = -1
+    if rules.depth == 1 and state.head >= 0 and first < last and queue[first].job != state.head:
+        own.reserved[state.head] = -1
+    _lay_out(state, jobs, machine, queue, own)
+    if rules.depth == 1:
+        while first < last and own.reserved[queue[first].job] < 0:
+            if _place(state, rules, jobs, machine, queue, own, np.int64(queue[first].job)):
+                first += 1
+        state.head = queue[first].job if first < last else -1
+    for k in range(count):
+        job = line[k]
+        if jobs[job].start >= 0 or (rules.depth == 1 and (job == state.head or jobs[job].procs > state.free)):
+            continue
+        if rules.depth > 1:
+            if own.reserved[job] >= 0:
+                _give_back(own, job, jobs[job].own_length)
+            _place(state, rules, jobs, machine, queue, own, job)
+        elif fits_from(own.slots, own.free, own.sets[FOUND], own.sets[ALL], 0, jobs[job].procs, jobs[job].own_length):
+            _take_found(state, rules, jobs, machine, queue, own, job, 0)
+    drop_started(state, jobs, queue)
+    state.freed = 0
+    return count * own.counts.slots + own.slots.size
+
+
+@called_kernel
+def _lay_out(state, jobs, machine, queue, own):
+    """Make the slots of the running jobs and the reservations; an overdue job is expected to end in the next second."""
+    slots, free, running, last = own.slots, own.free, machine.running, 0
+    slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
+    own.counts.slots = 1
+    copy_set(free[0], own.sets[ALL])
+    for k in range(state.running):
+        for w in range(free.shape[1]):
+            free[0, w] &= ~own.held[running[k].job, w]
+    for k in range(state.running):
+        end = max(running[k].expected, state.now + 1)
+        if end > slots[last].begin:
+            divide(own.counts, slots, free, last, end)
+            last = slots[last].next
+        for w in range(free.shape[1]):
+            free[last, w] |= own.held[running[k].job, w]
+    for place in range(state.queue_first, state.queue_last):
+        job = queue[place].job
+        if own.reserved[job] >= 0:
+            begin, slot = max(own.reserved[job], state.now), 0
+            while slots[slot].end < begin:
+                slot = slots[slot].next
+            if slots[slot].begin < begin:
+                divide(own.counts, slots, free, slot, begin)
+                slot = slots[slot].next
+            take_from(own.counts, slots, free, slot, own.reserved[job] + jobs[job].own_length - 1, own.held[job])
+
+
+@kernel
+def _give_back(own, job, length):
+    """Drop the reservation of a job."""
+    slots, slot, begin = own.slots, 0, own.reserved[job]
+    while slot >= 0 and slots[slot].begin < begin + length:
+        if slots[slot].begin >= begin:
+            for w in range(own.free.shape[1]):
+                own.free[slot, w] |= own.held[job, w]
+        slot = slots[slot].next
+    own.reserved[job] = -1
+
+
+@kernel
+def _place(state, rules, jobs, machine, queue, own, job):
+    """Give a job the earliest place that there is; start it if that is now, and return whether it is."""
+    slot = first_slot(own.slots, own.free, own.sets[FOUND], own.sets[ALL], jobs[job].procs, jobs[job].own_length)
+    begin = own.slots[slot].begin
+    if jobs[job].reserved_start < 0 and (rules.depth > 1 or begin > state.now):
+        jobs[job].reserved_start = begin
+    _take_found(state, rules, jobs, machine, queue, own, job, slot)
+    return begin == state.now
+
+
+@called_kernel
+def _take_found(state, rules, jobs, machine, queue, own, job, slot):
+    """Let a job have the first of the processors that were found for it from the begin of a slot on: it starts then, or reserves them."""
+    begin = own.slots[slot].begin
+    keep_first(own.sets[FOUND], jobs[job].procs)
+    copy_set(own.held[job], own.sets[FOUND])
+    take_from(own.counts, own.slots, own.free, slot, begin + jobs[job].own_length - 1, own.held[job])
+    own.reserved[job] = -1
+    if begin == state.now:
+        start_behind(state, rules, jobs, machine, queue, job)
+    else:
+        own.reserved[job] = begin
+
+
+PASS = Pass(
+    ("particular",),
+    pass_on_particular_processors,
+    Particular,
+    lambda rules, passes, count: new_particular(rules, passes.compression, count),
+    (Loop("particular", "reservations of particular processors", 50, 8),),
+)
