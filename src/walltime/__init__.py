@@ -30,6 +30,7 @@ The most common names are here; the rest are in groups:
 * `inference`: a site's rules, inferred from its log
 * `learn`: environments in which an agent learns to schedule, and a trained agent
 * `slurm`: a Slurm cluster as a machine, its present state, and the starts of its waiting jobs
+* `usage`: hours of processors, GPUs and memory that jobs asked for, used and lost
 * `tuning`: orders fitted to one log, or found by a search on many
 * `workloads`: workload models, and changes to workloads
 """
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from walltime import simulation as simulation
     from walltime import slurm as slurm
     from walltime import tuning as tuning
+    from walltime import usage as usage
     from walltime import whatif as whatif
     from walltime import workloads as workloads
     from walltime.auditor.audit import audit as audit
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from walltime.simulation import simulate as simulate
     from walltime.simulation import simulate_many as simulate_many
     from walltime.tuning import tune as tune
+    from walltime.usage.summary import waste as waste
     from walltime.whatif import calibrate as calibrate
     from walltime.whatif import what_if as what_if
     from walltime.workload import Workload as Workload

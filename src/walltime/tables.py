@@ -20,7 +20,7 @@ from typing import Any
 
 from walltime.errors import OutputError
 from walltime.files import whole_file
-from walltime.wording import human_difference, human_time, printable, time_form
+from walltime.wording import hours, human_difference, human_time, printable, time_form
 
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -192,6 +192,11 @@ def time_cell(seconds: float | None) -> Cell:
     """Return a cell with a time, undefined for None; a table shows all times of a column in one form."""
     value = math.nan if seconds is None else seconds
     return Cell(human_time(value), value=value)
+
+
+def hours_cell(value: float) -> Cell:
+    """Return a cell with processor-hours."""
+    return Cell(hours(value), value=None if math.isnan(value) else value)
 
 
 def _seconds(cell: Cell) -> float | None:

@@ -112,6 +112,15 @@ def human_number(value: float) -> str:
     return f"{value:,.{digits}f}"
 
 
+def hours(value: float) -> str:
+    """Format processor-hours, whole ones from ten on.
+
+    >>> hours(12345.6), hours(0.6088), hours(0.0), hours(math.nan)
+    ('12,346', '0.61', '0', 'n/a')
+    """
+    return UNDEFINED if math.isnan(value) else f"{value:,.0f}" if value >= 10 or not value else f"{value:.2g}"
+
+
 def human_percent(percent: float) -> str:
     """Return a percentage; small values are not rounded to 0, nor values just below 100 to 100.
 

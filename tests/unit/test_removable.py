@@ -8,7 +8,7 @@ import pytest
 from walltime import Workload
 from walltime.logs import write_swf
 
-OPTIONAL = ("benchmark", "campaign", "explanation", "inference", "learn", "papers", "slurm", "tuning", "whatif")
+OPTIONAL = ("benchmark", "campaign", "explanation", "inference", "learn", "papers", "slurm", "tuning", "usage", "whatif")
 COMMANDS = {
     "benchmark": ["benchmark"],
     "campaign": ["campaign"],
@@ -17,7 +17,7 @@ COMMANDS = {
     "learn": ["learn"],
     "papers": ["paper"],
 }
-COMMANDS |= {"slurm": ["slurm"], "tuning": ["search", "tune"], "whatif": ["calibrate", "what-if"]}
+COMMANDS |= {"slurm": ["slurm"], "tuning": ["search", "tune"], "usage": ["waste"], "whatif": ["calibrate", "what-if"]}
 CODE = """
 import sys
 class Blocked:

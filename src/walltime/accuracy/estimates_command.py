@@ -12,7 +12,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError
-from walltime.tables import Cell, Facts, Table, time_cell
+from walltime.tables import Cell, Facts, Table, hours_cell, time_cell
 from walltime.wording import counted, human_percent, human_time, percent
 
 if TYPE_CHECKING:
@@ -352,8 +352,6 @@ def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, kill
 
 def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Table | str]:
     """Yield the use of the requested hours in a sentence, and the unused ones by how jobs ended."""
-    from walltime.accuracy.page import hours_cell
-
     if record is None:
         return
     t = record["total"]

@@ -16,12 +16,11 @@ from typing import Any
 from walltime.accuracy.accuracy import dates
 from walltime.accuracy.advice import KindAdvice
 from walltime.accuracy.advice_gains import AdviceGains, UserGain
-from walltime.accuracy.page import hours, hours_cell
 from walltime.accuracy.page import kind_of as kind_words
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
-from walltime.tables import Cell, Row, Table, time_cell
-from walltime.wording import UNDEFINED, counted, human_percent, human_time, printable, shown
+from walltime.tables import Cell, Row, Table, hours_cell, time_cell
+from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, printable, shown
 
 MOST_LETTERS = 10
 """Number of letters, to the users who gain most."""

@@ -16,8 +16,8 @@ from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.page import Block, Code, Drawing, Fold, Group, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import UNKNOWN
-from walltime.tables import Cell, Row, Table, time_cell
-from walltime.wording import UNDEFINED, counted, human_difference, human_number, human_percent, human_time
+from walltime.tables import Cell, Row, Table, hours_cell, time_cell
+from walltime.wording import UNDEFINED, counted, hours, human_difference, human_number, human_percent, human_time
 
 Rows = Sequence[Mapping[str, Any]]
 MUCH_OVER = 0.01
@@ -314,20 +314,6 @@ def use_table(rows: Rows, title: str, first: str) -> Table:
         lines.append([str(row["group"]), f"{row['jobs']:,}", *cells, *shares])
     head = [first, "jobs", "requested hours", "used", "unused", "of all unused", "mean accuracy", "all used", "under 10 % used"]
     return Table(head, lines, title, look="months")
-
-
-def hours(value: float) -> str:
-    """Format processor-hours, whole ones from ten on.
-
-    >>> hours(12345.6), hours(0.6088), hours(0.0), hours(math.nan)
-    ('12,346', '0.61', '0', 'n/a')
-    """
-    return UNDEFINED if math.isnan(value) else f"{value:,.0f}" if value >= 10 or not value else f"{value:.2g}"
-
-
-def hours_cell(value: float) -> Cell:
-    """Return a cell with processor-hours."""
-    return Cell(hours(value), value=None if math.isnan(value) else value)
 
 
 def _share(share: float | None) -> Cell:

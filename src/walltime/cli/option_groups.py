@@ -80,15 +80,21 @@ class LogOptions:
             join_runs=self.join_runs or machine.preempts or machine.loses_jobs,
         )
 
-    def load(self, trace: Path, machine: Machine | None = None) -> tuple[Workload, float]:
+    def load(self, trace: Path, machine: Machine | None = None, any_size: bool = False) -> tuple[Workload, float]:
         """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
 
-        The machine's processors are used if the log has none. If it preempts jobs, their runs are joined.
+        The machine's processors are used if the log has none. If it preempts jobs, their runs are joined. `any_size`: a log without the
+        size of its machine gets the least one on which its jobs can have run.
         """
         begin, own = time.perf_counter(), self.on_machine(machine)
         log = read_shown(trace, **own.of_file)
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")
+        if any_size and own.procs is None and log.header.machine_procs is None:
+            from walltime.logs.joblog import estimated_size
+
+            size = estimated_size(log)
+            own = own if size is None else replace(own, procs=size.procs)
         workload = _reported(log.to_workload(**own.of_jobs))
         gpus = machine.second_total if machine is not None and machine.second == "gpus" else 0
         if log.format == "slurm" and gpus and "gpus" not in workload.columns:

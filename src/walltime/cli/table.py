@@ -38,6 +38,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "infer": "inference.command",
         "report": "weekly_report.command",
         "slurm": "slurm.commands",
+        "waste": "usage.command",
         "what-if": "whatif.what_if_command",
     },
     "Many simulations": {
@@ -57,6 +58,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
 PARTS: Mapping[str, str] = {
     "calibrate --starts": "slurm.starts.recorded_tables",
     "demo": "explanation",
+    "report": "usage.section",
     "simulate --figure": "figures",
 }
 """Modules of further features that a command uses for some of its options."""

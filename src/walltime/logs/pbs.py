@@ -147,7 +147,9 @@ def _sizes(items: Mapping[str, str]) -> dict[str, int]:
         requested = wide
     if 0 < allocated < requested:  # exec_host is a login node alone, or cut
         allocated = MISSING
-    return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)}
+    return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)} | {
+        "requested_gpus": first_known(items, GPUS[2:])
+    }
 
 
 class PbsRecords:

@@ -13,6 +13,9 @@ from walltime.logs.input import LogFile, decoded
 from walltime.logs.joblog import BadLine, JobLog
 from walltime.logs.rules import NOT_UTF8, Rule
 
+BLANKS = " \t\n\r\v\f"
+"""The characters of a blank line."""
+
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -68,11 +71,15 @@ class ReaderState:
 
     def lines_in(self, first: int, text: bytes) -> Iterator[tuple[int, str]]:
         """Yield the lines of a block whose first line has this number, as `lines` does."""
-        for number, line in enumerate(text.split(b"\n"), first):
-            if line.strip():
-                decoded_line, is_utf8 = decoded(line)
-                self.count(NOT_UTF8, int(not is_utf8))
-                yield number, decoded_line.rstrip("\r")
+        try:
+            lines = text.decode().split("\n")
+        except UnicodeDecodeError:
+            found = [decoded(line) for line in text.split(b"\n")]
+            lines = [line for line, _ in found]
+            self.count(NOT_UTF8, sum(not is_utf8 for line, is_utf8 in found if line.strip(BLANKS)))
+        for number, line in enumerate(lines, first):
+            if line.strip(BLANKS):
+                yield number, line.rstrip("\r")
 
     def no_jobs(self, code: str = "") -> LogError:
         """Return the error for a file without jobs."""

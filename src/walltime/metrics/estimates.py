@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.errors import WorkloadError
 from walltime.metrics.jobs import accuracy, mean
 from walltime.metrics.summary import Averages
+
+if TYPE_CHECKING:
+    from walltime.workload import Workload
 
 Array = np.ndarray
 
@@ -33,6 +36,14 @@ USES = (
     ("reached the limit: 99 % or more", np.inf),
 )
 """Classes of jobs by use: the first by runtime, the others up to a share of the request."""
+
+
+def has_limit(jobs: Workload) -> Array:
+    """Return which jobs have a limit, bool; not those that the log gives none, so that a year or their runtime stands for it."""
+    guessed = jobs.origin.changed.get("runtime_as_estimate", 0)
+    equal = jobs.requested == np.maximum(jobs.runtime, 1)
+    by_runtime = equal if guessed and int(equal.sum()) <= guessed else np.zeros(len(jobs), bool)
+    return (jobs.requested < YEAR) & ~by_runtime
 
 
 def estimate_use(runtime: Array, requested: Array) -> Array:

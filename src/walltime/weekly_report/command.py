@@ -67,6 +67,7 @@ def report(
     output: Output,
 ) -> None:
     """Report on a week: waits by group, utilization, causes of waiting, lost hours, and changes since earlier weeks."""
+    from walltime.cli.table import PARTS, module_of
     from walltime.provenance import version
     from walltime.report.html import write_page
     from walltime.weekly_report.page import period_page, period_record, period_tables
@@ -77,13 +78,18 @@ def report(
     if trace is None:
         raise PolicyError("a log is missing; give one, such as jobs.txt.gz from walltime slurm sacct-command")
     workload, numbers = read_period(trace, reading, machine_file, span)
-    made = period_page(numbers, {"command": command_line()})
+    part: Any = module_of(PARTS["report"])
+    waste = None if part is None else part.waste_of_period(numbers.workload, numbers.numbers.begin, numbers.numbers.end)
+    more_sections = [] if waste is None else [part.waste_section(waste)]
+    made = period_page(numbers, {"command": command_line()}, more_sections)
     if page is not None:
         write_page(made, page)
     head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
-    record: dict[str, Any] = {**head, **period_record(numbers), "version": version(), "report": page}
+    record: dict[str, Any] = {**head, **period_record(numbers), "waste": None if waste is None else waste.as_dict()}
+    record |= {"version": version(), "report": page}
+    wasted = [block for one in more_sections for block in one.blocks if block is not None][: None if span.verbose else 1]
     more = [] if span.verbose else ["For groups, longest waits and hours by user, add --verbose or --report page.html."]
-    output.show(record, [*made.answer, *period_tables(numbers, span.verbose), *caveats([*made.caveats, *more])], report=page)
+    output.show(record, [*made.answer, *period_tables(numbers, span.verbose), *wasted, *caveats([*made.caveats, *more])], report=page)
 
 
 def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,16 +12,15 @@ import numpy as np
 
 from walltime.accuracy.accuracy import dates
 from walltime.accuracy.adjusted import has_column
-from walltime.accuracy.page import hours, hours_cell
 from walltime.machine import omission_sentences
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import plain, provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
-from walltime.tables import Cell, Row, Table, time_cell
+from walltime.tables import Cell, Row, Table, hours_cell, time_cell
 from walltime.weekly_report.causes import CAUSES
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
-from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, time_form
+from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, listed, time_form
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,8 +68,8 @@ def period_answer(numbers: Period) -> str:
     return sentence
 
 
-def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page; `settings`: further entries of the provenance, and as `command` the command line."""
+def period_page(numbers: Period, settings: Mapping[str, Any] | None = None, more: Sequence[Section] = ()) -> Page:
+    """Return the page; `settings`: further entries of the provenance, and as `command` the command line. `more`: further sections."""
     n = numbers.numbers
     users = users_table(numbers) if numbers.users else Paragraph("The log does not record users.")
     sections = [
@@ -79,6 +78,7 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None) -> P
         Section("Causes of waiting", [Paragraph(causes_sentence(numbers)), causes_table(numbers), longest_table(numbers)]),
         Section("Day by day", [_days(numbers)]),
         Section("Hours of failed jobs and jobs at their limit", [users]),
+        *more,
     ]
     known = {"failed jobs": n.failed_hours, "jobs at their limit": n.limit_hours}
     lost = [name for name, value in known.items() if math.isfinite(value)] or list(known)

@@ -15,7 +15,7 @@ from walltime.accuracy.adjusted import has_column
 from walltime.errors import LogError, OutputError, WorkloadError
 from walltime.files import whole_file
 from walltime.machine import Machine
-from walltime.metrics.estimates import FAILED, YEAR
+from walltime.metrics.estimates import FAILED, has_limit
 from walltime.metrics.machine import utilization
 from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
@@ -199,14 +199,14 @@ class _Record:
         self.start = jobs.submit + self.wait
         self.end = self.start + jobs.runtime
         self.used = jobs.procs * (jobs.runtime / 3600)
-        self.limited = (jobs.requested < YEAR) & ~_guessed(jobs)
+        self.limited = has_limit(jobs)
         self.at_limit = self.limited & (jobs.runtime >= jobs.requested)
         unknown = np.full(len(jobs), np.nan)
-        has_status, has_limit = has_column(jobs, "status"), bool(self.limited.any())
+        has_status, any_limit = has_column(jobs, "status"), bool(self.limited.any())
         self.failed_hours = np.where((jobs.columns["status"] == FAILED) & ~self.at_limit, self.used, 0.0) if has_status else unknown
-        self.limit_hours = np.where(self.at_limit, self.used, 0.0) if has_limit else unknown
+        self.limit_hours = np.where(self.at_limit, self.used, 0.0) if any_limit else unknown
         unused = np.maximum(jobs.requested - jobs.runtime, 0) * (jobs.procs / 3600)
-        self.unused_hours = np.where(self.limited, unused, 0.0) if has_limit else unknown
+        self.unused_hours = np.where(self.limited, unused, 0.0) if any_limit else unknown
 
     def numbers(self, begin: int, end: int) -> PeriodNumbers:
         """Return the numbers of one period."""
@@ -284,13 +284,6 @@ class _Record:
             share = float(seconds[k, cause] / max(seconds[k].sum(), 1))
             rows.append(row | {"wait": int(self.wait[k]), "cause": CAUSES[cause], "cause_share": share})
         return rows
-
-
-def _guessed(jobs: Workload) -> Array:
-    """Return which jobs have no limit in the log, so that their runtime stands for it: bool."""
-    guessed = jobs.origin.changed.get("runtime_as_estimate", 0)
-    equal = jobs.requested == np.maximum(jobs.runtime, 1)
-    return equal if guessed and int(equal.sum()) <= guessed else np.zeros(len(jobs), bool)
 
 
 def _within(times: Array, begin: int, end: int) -> Array:

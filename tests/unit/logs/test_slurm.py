@@ -315,7 +315,7 @@ def test_sacct_command__asks_for_what_the_reader_reads(golden, written, capsys):
     old = call(capsys, "slurm", "sacct-command", "--slurm-version", "22.05")[1]
     assert ("Restarts" in out, "Restarts" in old, "SubmitLine" in old) == (True, False, True)
     assert "'--partition=a b'" in out
-    assert out.strip().endswith("SubmitLine,JobName | gzip > jobs.txt.gz")
+    assert out.strip().endswith("SubmitLine,AdminComment,JobName | gzip > jobs.txt.gz")
     fields = out.split("--format=")[1].split()[0].split(",")
     row = dict.fromkeys(fields, "") | {"JobIDRaw": "7", "JobID": "7", "Submit": "1772445600", "ElapsedRaw": "5", "ReqCPUS": "2"}
     row |= {"Start": "1772445601", "State": "COMPLETED", "JobName": "a\x1fb"}
@@ -326,7 +326,7 @@ def test_sacct_command__asks_for_what_the_reader_reads(golden, written, capsys):
 
 @pytest.mark.parametrize("newer", [(), ("Constraints", "SubmitLine"), ("Constraints", "Licenses", "Restarts", "SubmitLine")])
 def test_sacct_command__asks_for_the_fields_that_sacct_has(newer, capsys, tmp_path):
-    known = [*FIELDS.split(","), *newer, "JobName"]
+    known = [*FIELDS.split(","), *newer, "AdminComment", "JobName"]
     (tmp_path / "sacct").write_text(
         f"""#!/bin/sh
 for word; do

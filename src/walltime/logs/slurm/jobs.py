@@ -66,9 +66,11 @@ TEXT_COLUMNS = {
 
 
 def slurm_log(
-    state: ReaderState, records: Mapping[str, Array], local: Sequence[Local], steps: Steps, names: Mapping[str, Sequence[str]]
+    state: ReaderState, records: dict[str, Array], local: Sequence[Local], steps: Steps, names: Mapping[str, Sequence[str]]
 ) -> JobLog:
     """Return the log of the jobs that have ended; its further columns, with Slurm's names, are in `docs/reference/columns.md`.
+
+    `records` is emptied, to save memory.
 
     `records`: columns of the log, int64 or float64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
     `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share;
@@ -138,7 +140,8 @@ def slurm_log(
         columns["gpu_use"] = np.where((total >= 0) & (gpus > 0), total / np.maximum(gpus, 1), columns.get("gpu_use", MISSING))
     for name, measured in summary.items():
         columns[name] = np.where(measured >= 0, measured, columns.get(name, MISSING))
-    return make_log(state, "slurm", {name: values[kept] for name, values in columns.items()}, names)
+    records.clear()
+    return make_log(state, "slurm", {name: columns.pop(name)[kept] for name in list(columns)}, names)
 
 
 def _runs(

@@ -70,6 +70,10 @@ class RecordTable:
         self.odd = np.zeros(self.rows, bool)
         """Records with an unreadable value that is not needed."""
 
+    def rows_of(self, chosen: pl.Series) -> RecordTable:
+        """Return the table of the records of a mask."""
+        return RecordTable({name: column.filter(chosen) for name, column in self._columns.items()})
+
     def has(self, name: str) -> bool:
         """Return whether the records have this field."""
         return name in self._columns
@@ -137,6 +141,16 @@ class RecordReader:
         `count_steps`: whether steps are records of their own, rather than parts of a job's.
         """
         main, shown = (_job_ids(table.texts(table.first(*names))) for names in (("jobidraw", "jobid"), ("jobid", "jobidraw")))
+        is_step = main.to_series(4).is_not_null().to_numpy()
+        self.state.count(STEP, is_step if count_steps else 0)
+        places = np.arange(table.rows)
+        if is_step.any():
+            chosen = pl.Series(is_step)
+            self._add_steps(table.rows_of(chosen), main.filter(chosen), shown.filter(chosen))
+            table, main, shown, places = table.rows_of(~chosen), main.filter(~chosen), shown.filter(~chosen), places[~is_step]
+            if not table.rows:
+                return
+        raw, key = table.has("jobidraw"), _keys(table, main, shown)
         job, base, task, offset = (_numbers(part) for part in (main.to_series(0), *(shown.to_series(k) for k in (0, 1, 3))))
         bracket = shown.to_series(2).is_not_null().to_numpy()
         states = table.texts("state")
@@ -147,10 +161,6 @@ class RecordReader:
             table.bad.append(("state", bad_state))
         waits = status == fields.PENDING
         bad_id = (job < 0) & ~waits  # a waiting job may have any number
-        is_step = main.to_series(4).is_not_null().to_numpy() & ~bad_id
-        self.state.count(STEP, is_step if count_steps else 0)
-        raw = table.has("jobidraw")
-        key = job if raw else (job << 29) + ((np.clip(offset, MISSING, 126) + 1) << 22) + task + 1
         zone = self.state.options.time_zone
         times, local = {}, np.zeros(table.rows, bool)
         for name in TIMES:
@@ -190,38 +200,48 @@ class RecordReader:
         values |= amounts
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
-        usage = _usage(table, is_step)
         summary, unreadable = jobstats.summaries(table.texts("admincomment"))
-        table.odd |= unreadable & ~is_step
+        table.odd |= unreadable
         values |= {f"SUMMARY:{name.upper()}": measured for name, measured in summary.items()}
-        self.state.count(UNREADABLE_VALUE, table.odd & ~is_step & ~bad_id)
-        for row, name, fault in _faults(table, bad_id, is_step):
-            self.state.add_bad(lines[row], f"{titles.get(name, name)} {fault}", str(texts[row]) if texts else "")
-        good = ~np.logical_or.reduce([bad_id, is_step, *(mask for _, mask in table.bad)])
+        self.state.count(UNREADABLE_VALUE, table.odd & ~bad_id)
+        for row, name, fault in _faults(table, bad_id):
+            place = int(places[row])
+            self.state.add_bad(lines[place], f"{titles.get(name, name)} {fault}", str(texts[place]) if texts else "")
+        good = ~np.logical_or.reduce([bad_id, *(mask for _, mask in table.bad)])
         self.state.count(UNREADABLE_DURATION, odd_limit & good)
         values |= {name: self.names[name].numbers(column, good) for name, column in named.items()}
         self.blocks.append({name: array[good] for name, array in values.items()})
+
+    def _add_steps(self, table: RecordTable, main: pl.DataFrame, shown: pl.DataFrame) -> None:
+        """Add the records of steps. `main, shown`: the parts of their numbers."""
+        start, _ = table.times("start", self.state.options.time_zone, self._forms.get("start"))
         steps = {
-            "KEY": key,
-            "START": times["start"].first,
-            "ELAPSED": elapsed,
-            "BATCH": (main.to_series(4) == "batch").fill_null(False).to_numpy(),
+            "KEY": _keys(table, main, shown),
+            "START": start.first,
+            "ELAPSED": table.read(table.first("elapsedraw", "elapsed"), self._elapsed),
+            "BATCH": (main.to_series(4) == "batch").to_numpy(),
         }
-        self.steps.add({name: array[is_step] for name, array in (steps | usage).items()})
+        self.steps.add(steps | _usage(table))
 
     def log(self) -> JobLog:
         """Return the log of all blocks; raises LogError if they have no job."""
         if not self.blocks:
             raise self.state.no_jobs()
-        whole = {name: np.concatenate([block[name] for block in self.blocks]) for name in self.blocks[0]}
+        whole = {name: np.concatenate([block.pop(name) for block in self.blocks]) for name in list(self.blocks[0])}
         self.blocks = []
         local = [Local(*(whole.pop(f"{name}:{part}") for part in ("first", "last", "skipped"))) for name in TIMES]
         return slurm_log(self.state, whole, local, self.steps, {column: names.texts for column, names in self.names.items()})
 
 
-def _faults(table: RecordTable, bad_id: Array, is_step: Array) -> Iterator[tuple[int, str, str]]:
+def _keys(table: RecordTable, main: pl.DataFrame, shown: pl.DataFrame) -> Array:
+    """Return a number for each record that a job and its steps share."""
+    job, task, offset = (_numbers(part) for part in (main.to_series(0), shown.to_series(1), shown.to_series(3)))
+    return job if table.has("jobidraw") else (job << 29) + ((np.clip(offset, MISSING, 126) + 1) << 22) + task + 1
+
+
+def _faults(table: RecordTable, bad_id: Array) -> Iterator[tuple[int, str, str]]:
     """Yield the row, the field and the fault of bad records, in the order of the file."""
-    for row in np.flatnonzero(np.logical_or.reduce([bad_id, *(mask & ~is_step for _, mask in table.bad)])).tolist():
+    for row in np.flatnonzero(np.logical_or.reduce([bad_id, *(mask for _, mask in table.bad)])).tolist():
         name, allowed = table.first("jobidraw", "jobid"), "a job number"
         if not bad_id[row]:
             name = next(name for name, mask in table.bad if mask[row])
@@ -310,11 +330,10 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
     return values, kinds[0], kinds[1]
 
 
-def _usage(table: RecordTable, is_step: Array) -> dict[str, Array]:
+def _usage(table: RecordTable) -> dict[str, Array]:
     """Return the memory and GPUs that steps used, as the columns of `walltime.logs.slurm.steps.USED`."""
     total, average = (table.texts(name) for name in USAGE)
     largest, mean = (table.read(name, fields.sizes, needed=False) for name in ("maxrss", "averss"))
-    table.odd &= ~is_step
     return {
         "used_mem_mb": _known(fields.memory(total, plain=""), largest),
         "max_rss_mb": largest,

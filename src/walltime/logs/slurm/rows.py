@@ -176,7 +176,7 @@ def rows_of(state: ReaderState, place: int, heading: Heading, used: Mapping[str,
 
     `place`: of the heading among the lines, -1 for a file without titles. `used`: the kinds of the fields that are read, as in `_LOOKS`.
     """
-    lines = ((number, _FRAME.sub("", line)) for number, line in state.lines())
+    lines = ((number, _FRAME.sub("", line) if "\x1b" in line else line) for number, line in state.lines())
     first = None
     if place >= 0:
         *others, (_, first) = (next(lines) for _ in range(place + 1))
@@ -215,9 +215,9 @@ def _records(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderSt
 def _lines(lines: Iterator[tuple[int, str]], heading: Heading, used: Mapping[str, str], state: ReaderState) -> Iterator[Row]:
     """Yield the rows of `sacct -P`, with their fields if they cannot be split at the separator."""
     wanted = len(heading.fields)
-    for number, line in _joined(lines, heading, state):
-        text = line.removesuffix(heading.delimiter) if heading.ends else line
-        count = text.count(heading.delimiter) + 1
+    for number, line, separators in _joined(lines, heading, state):
+        ended = heading.ends and line.endswith(heading.delimiter)
+        text, count = line.removesuffix(heading.delimiter) if ended else line, separators + 1 - ended
         if count == wanted:
             yield number, text, None
             continue
@@ -238,29 +238,32 @@ def _count(fields: int, wanted: int) -> str:
     return f"{fields} {'field' if fields == 1 else 'fields'} instead of {wanted}"
 
 
-def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[tuple[int, str]]:
-    """Yield the lines, joined where a free text contains a line end, with the number of the first one."""
-    waiting: tuple[int, str] | None = None
+def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[tuple[int, str, int]]:
+    """Yield the lines, joined where a free text contains a line end, with the number of the first one, and their separators."""
+    waiting: tuple[int, str, int] | None = None
     several = False
+    wanted = len(heading.fields) - 1 + heading.ends
     for number, text in lines:
-        if waiting is not None and _continues(waiting[1], text, heading):
-            waiting = (waiting[0], f"{waiting[1]}\n{text}")
+        here = text.count(heading.delimiter)
+        if waiting is not None and here < wanted and _continues(wanted - waiting[2], text, here, heading):
+            waiting = (waiting[0], f"{waiting[1]}\n{text}", waiting[2] + here)
             state.count(NEWLINE_IN_TEXT, 0 if several else 1)
             several = True
             continue
         if waiting is not None:
             yield waiting
-        waiting, several = (number, text), False
+        waiting, several = (number, text, here), False
     if waiting is not None:
         yield waiting
 
 
-def _continues(before: str, text: str, heading: Heading) -> bool:
-    """Return whether a line continues a free text of the line before it: it does not start a record, and has the missing fields."""
+def _continues(missing: int, text: str, here: int, heading: Heading) -> bool:
+    """Return whether a line continues a free text of the line before it, which lacks `missing` separators; `here`: those of the line.
+
+    It does not start a record, and has the missing fields.
+    """
     wanted = len(heading.fields) - 1 + heading.ends
-    missing = wanted - before.count(heading.delimiter)
-    here = text.count(heading.delimiter)
-    if here >= wanted or here > missing or missing < 0 or not heading.free:
+    if here > missing or missing < 0 or not heading.free:
         return False
     if heading.fields[0] in ("jobid", "jobidraw") and here and _RECORD.fullmatch(text.split(heading.delimiter, 1)[0]):
         return False

@@ -21,7 +21,8 @@ class Steps:
     """
 
     def __init__(self) -> None:
-        self._blocks: list[pl.DataFrame] = []
+        whole = dict.fromkeys(("KEY", "START", "ELAPSED"), pl.Int64)
+        self._blocks = [pl.DataFrame(schema={**whole, "BATCH": pl.Boolean, **dict.fromkeys(USED, pl.Float64)})]
 
     def add(self, block: Mapping[str, Array]) -> None:
         """Add steps."""

@@ -17,7 +17,7 @@ from walltime.wording import printable
 FIELDS = (
     "JobIDRaw,JobID,Cluster,User,Account,Partition,QOS,State,ExitCode,Submit,Eligible,Start,End,ElapsedRaw,TimelimitRaw,ReqCPUS,AllocCPUS,"
     "NNodes,ReqMem,ReqTRES,AllocTRES,TotalCPU,UserCPU,MaxRSS,AveRSS,TRESUsageInTot,TRESUsageInAve,ConsumedEnergyRaw,Reason,Flags,Priority,"
-    "Reservation,NodeList,AdminComment"
+    "Reservation,NodeList"
 )
 """The requested fields that all versions since 20.11 have, besides the free texts, which come last because sacct does not escape them."""
 NEWER = {"Restarts": (24, 5), "Constraints": (20, 2), "Licenses": (24, 5), "SubmitLine": (21, 8)}
@@ -78,7 +78,7 @@ def sacct_command(
     words = ["sacct", "--allusers", *([] if steps else ["--allocations"]), "--duplicates", "--parsable2", "--noconvert"]
     words += [f"--starttime={since}", f"--endtime={until}"]
     words += [f"--partition={','.join(partition)}"] if partition else []
-    command = f"TZ=UTC SLURM_TIME_FORMAT=%s {shlex.join(words)} --delimiter=$'\\x1f' --format={fields}{',JobName' * names}"
+    command = f"TZ=UTC SLURM_TIME_FORMAT=%s {shlex.join(words)} --delimiter=$'\\x1f' --format={fields},AdminComment{',JobName' * names}"
     _print(f"{command} | gzip > {shlex.quote(out)}", as_json)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Page, Section
+from walltime.report.prometheus import label, metrics_text
 from walltime.slurm.snapshot_jobs import SnapshotJob
 from walltime.slurm.starts.pending import Pending
 from walltime.slurm.starts.scores import Score
@@ -186,25 +187,23 @@ def bars_figure(times: StartTimes) -> Figure:
 def prometheus(times: StartTimes) -> str:
     """Return metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
     now = times.snapshot.time
-    starts, estimates = [], []
+    starts: list[tuple[str, int | str]] = []
+    estimates: list[tuple[str, int | str]] = []
     for one in times.jobs:
-        labels = f'job="{_label(one.job.label)}",partition="{_label(one.job.partition)}"'
+        of = {"job": one.job.label, "partition": one.job.partition}
         for quantile, time in (("0.05", one.early), ("0.5", one.median), ("0.95", one.late)):
-            value = "+Inf" if time is None else str(max(time - now, 0))
-            starts.append(f'{{{labels},quantile="{quantile}"}} {value}')
+            starts.append((label(**of, quantile=quantile), "+Inf" if time is None else max(time - now, 0)))
         if one.slurm is not None:
-            estimates.append(f"{{{labels}}} {max(one.slurm - now, 0)}")
-    totals = [f'{{state="{_label(state)}"}} {count}' for state, count in times.snapshot.totals().items()]
-    lines = []
-    for name, meaning, values in (
-        ("snapshot_time_seconds", "When the snapshot was taken, Unix time.", [f" {now}"]),
-        ("jobs", "Jobs of the snapshot, by state or reason for leaving them out.", totals),
-        ("start_in_seconds", "The probable further wait of a waiting job, by quantile.", starts),
-        ("start_in_seconds_slurm", "The same by Slurm's own estimate.", estimates),
-    ):
-        lines += [f"# HELP walltime_{name} {meaning}", f"# TYPE walltime_{name} gauge", *(f"walltime_{name}{value}" for value in values)]
-    return "\n".join(lines) + "\n"
-
-
-def _label(value: str) -> str:
-    return sanitize(value).replace("\\", "\\\\").replace('"', '\\"')
+            estimates.append((label(**of), max(one.slurm - now, 0)))
+    return metrics_text(
+        (
+            ("snapshot_time_seconds", "When the snapshot was taken, Unix time.", [("", now)]),
+            (
+                "jobs",
+                "Jobs of the snapshot, by state or reason for leaving them out.",
+                [(label(state=state), count) for state, count in times.snapshot.totals().items()],
+            ),
+            ("start_in_seconds", "The probable further wait of a waiting job, by quantile.", starts),
+            ("start_in_seconds_slurm", "The same by Slurm's own estimate.", estimates),
+        )
+    )

@@ -1,0 +1,18 @@
+"""Use of processors, GPUs, memory and nodes: hours by job (hours.py), their waste (summary.py); the command waste."""
+
+from typing import TYPE_CHECKING
+
+from walltime.lazy import lazy
+
+if TYPE_CHECKING:
+    from walltime.usage.hours import JobHours as JobHours
+    from walltime.usage.hours import job_hours as job_hours
+    from walltime.usage.hours import lost_by as lost_by
+    from walltime.usage.records import GroupHours as GroupHours
+    from walltime.usage.records import Hours as Hours
+    from walltime.usage.records import Lost as Lost
+    from walltime.usage.records import Pattern as Pattern
+    from walltime.usage.summary import Waste as Waste
+    from walltime.usage.summary import waste as waste
+
+__getattr__, __dir__, __all__ = lazy(__name__)

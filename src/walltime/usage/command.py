@@ -1,0 +1,59 @@
+"""`walltime waste`: hours that jobs asked for, were allocated, used and lost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from walltime.cli import options as o
+from walltime.cli.help import manual
+from walltime.cli.option_groups import LogOptions, RecordedWindow
+from walltime.cli.output import PageOutput, caveats, command_line
+from walltime.files import whole_file
+from walltime.usage.records import GROUPINGS, LISTED, check_groupings
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """The groups of jobs."""
+
+    by: list[str] | None = o.field(None, f"Show groups by {', '.join(GROUPINGS)}. Default: user and group.", group=o.JOBS)
+    listed: int = o.field(LISTED, "Show N groups of each grouping, and the others together.", group=o.JOBS, min=1)
+
+
+@manual(
+    "guides/waits",
+    ("Show the hours that the jobs of a log asked for, used and lost.", "waste jobs.txt.gz --report waste.html"),
+    (
+        "Show the last 100 jobs by job name, and write metrics for Prometheus.",
+        "waste jobs.txt.gz --tail 100 --by executable --metrics waste.prom",
+    ),
+)
+def waste(
+    trace: Annotated[Path, o.argument("A job log, best with steps (walltime slurm sacct-command), plain or compressed.", "LOG")],
+    *,
+    grouping: GroupOptions,
+    stretch: RecordedWindow,
+    reading: LogOptions,
+    metrics: o.MetricsOption = None,
+    output: PageOutput,
+) -> None:
+    """Show the processor, GPU, memory and node hours that jobs asked for, were allocated, used and lost, by user and cause."""
+    from walltime.provenance import version
+    from walltime.usage import page
+    from walltime.usage.summary import waste as find
+
+    check_groupings(grouping.by or ())
+    workload = stretch.alone(reading.load(trace, any_size=True)[0])
+    found = find(workload, listed=grouping.listed)
+    if output.report is not None:
+        output.write(page.page(found, command_line()))
+    if metrics is not None:
+        with whole_file(metrics) as file:
+            file.write(page.prometheus(found).encode())
+    shown = [by for by in grouping.by or ("user", "group") if by in found.groups]
+    missing = [f"The log does not record the {GROUPINGS[by]} of its jobs." for by in grouping.by or () if by not in found.groups]
+    record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), "version": version()}
+    blocks = [page.answer(found), *found.tables(shown), *caveats([*page.notes(found), *missing])]
+    output.show(record, blocks, list(found.tables()), metrics=metrics)

@@ -1,0 +1,93 @@
+"""Hours of each job by resource: asked for, allocated and used; and the causes of lost hours. The glossary defines each number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.metrics.estimates import FAILED, has_limit
+from walltime.usage.records import CAUSES
+from walltime.workload import Array, Workload
+
+_OF_STATE = {
+    **{"OUT_OF_MEMORY": "out_of_memory", "TIMEOUT": "limit", "DEADLINE": "limit", "NODE_FAIL": "node_failure", "BOOT_FAIL": "node_failure"},
+    **{"PREEMPTED": "preempted", "REQUEUED": "earlier_runs", "CANCELLED": "cancelled", "REVOKED": "cancelled"},
+}
+"""The causes that Slurm's states name; jobs in other states failed if their status is failed."""
+_CANCELLED = 5
+_MB = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class JobHours:
+    """Hours of each job by resource (`RESOURCES`), float64, shape (jobs,), nan where unknown.
+
+    Resources without any known hours are left out. `asked`: amount requested x time requested. `allocated`: amount allocated x runtime.
+    `used`: processor time; GPUs x runtime x mean use; peak memory x runtime. The use of nodes is not recorded.
+    """
+
+    asked: Mapping[str, Array]
+    allocated: Mapping[str, Array]
+    used: Mapping[str, Array]
+
+
+def job_hours(workload: Workload) -> JobHours:
+    """Return the hours of each job that were asked for, allocated and used."""
+    w = workload
+    ran = w.runtime / 3600
+    limit = np.where(has_limit(w), w.requested / 3600, np.nan)
+    gpus, cpu_time = _known(w, "gpus"), _known(w, "cpu_time")
+    if "gpus" in w.columns:
+        gpus = np.nan_to_num(gpus)  # jobs without GPUs
+    asked_gpus = np.where(gpus == 0, 0.0, _known(w, "requested_gpus"))
+    asked = {
+        "cores": _positive(w, "requested_procs") * limit,
+        "gpus": asked_gpus * limit,
+        "memory": _positive(w, "requested_mem_mb") / _MB * limit,
+        "nodes": _positive(w, "requested_nodes") * limit,
+    }
+    allocated = {
+        "cores": w.procs * ran,
+        "gpus": gpus * ran,
+        "memory": _positive(w, "mem_mb") / _MB * ran,
+        "nodes": _positive(w, "nodes") * ran,
+    }
+    used = {
+        "cores": cpu_time * w.procs / 3600,
+        "gpus": np.where(gpus > 0, gpus * _known(w, "gpu_use") / 100, np.nan) * ran,
+        "memory": _positive(w, "used_mem_mb") / _MB * ran,
+        "nodes": np.full(len(w), np.nan),
+    }
+    known = [name for name, hours in allocated.items() if (hours > 0).any()]
+    return JobHours(*({name: kind[name] for name in known} for kind in (asked, allocated, used)))
+
+
+def lost_by(workload: Workload) -> Array:
+    """Return the number of the cause (in the order of `CAUSES`) by which each job lost its hours, int64; -1 for jobs that lost none.
+
+    A job that ran to its limit reached the limit, in any state; else the state counts, then the status.
+    """
+    names = list(CAUSES)
+    status = workload.columns.get("status", np.full(len(workload), -1))
+    cause = np.where(status == FAILED, names.index("failed"), np.where(status == _CANCELLED, names.index("cancelled"), -1))
+    if "state" in workload.columns:
+        texts = workload.origin.names.get("state", ())
+        table = np.array([-1, *(names.index(_OF_STATE[text]) if text in _OF_STATE else -1 for text in texts)], np.int64)
+        states = np.maximum(workload.columns["state"], 0)
+        by_state = np.where(states < len(table), table[np.minimum(states, len(table) - 1)], -1)
+        cause = np.where(by_state >= 0, by_state, cause)
+    at_limit = has_limit(workload) & (workload.runtime >= workload.requested)
+    return np.where(at_limit, names.index("limit"), cause)
+
+
+def _known(workload: Workload, name: str) -> Array:
+    """Return a column as float64, nan where unknown."""
+    values = np.asarray(workload.columns.get(name, np.full(len(workload), -1.0)), np.float64)
+    return np.where(values >= 0, values, np.nan)
+
+
+def _positive(workload: Workload, name: str) -> Array:
+    values = _known(workload, name)
+    return np.where(values > 0, values, np.nan)

@@ -1,0 +1,128 @@
+"""The page and the metrics of `walltime waste`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from walltime.provenance import provenance
+from walltime.report.figures import BLUE, percent_ticks, rows_figure
+from walltime.report.page import Drawing, Fold, Page, Section, workload_facts
+from walltime.report.prometheus import label, metrics_text
+from walltime.usage.records import CAUSES, GROUPINGS, KINDS, RESOURCES, GroupHours
+from walltime.usage.summary import Waste
+from walltime.usage.tables import share_cell
+from walltime.wording import counted, human_percent, listed
+
+LEAST = 0.005
+"""Smallest share of the hours that the answer mentions."""
+_MEASURED, _UNUSED, _UNKNOWN = BLUE, "#E8A87C", "#D8DCE2"
+KINDS_MEANING = "Hours by resource and kind (asked, allocated, measured, used)"
+
+
+def answer(waste: Waste) -> str:
+    """Return the used share of each resource, the lost share of the core-hours and the idle GPUs, in sentences."""
+    known = [(one.efficiency, RESOURCES[name]) for name, one in waste.total.hours.items() if name != "nodes" and one.measured > 0]
+    sentences = []
+    if known:
+        shares = [f"{human_percent(100 * share)} of the {words}" for share, words in known]
+        whole = all(waste.total.hours[name].unmeasured_jobs == 0 for name in waste.total.hours if name != "nodes")
+        sentences.append(f"Jobs used {listed(shares)}{'' if whole else ', where their use is recorded'}.")
+    unknown = [RESOURCES[name] for name, one in waste.total.hours.items() if name != "nodes" and not one.measured > 0]
+    if unknown:
+        sentences.append(f"The log does not record the use of {listed(unknown)}.")
+    cores = waste.total.hours.get("cores")
+    if cores is not None and waste.total.lost >= LEAST * cores.allocated:
+        worst = max(waste.lost, key=lambda one: one.hours.get("cores", 0.0))
+        share = human_percent(100 * worst.hours["cores"] / cores.allocated)
+        sentences.append(
+            f"{human_percent(100 * waste.total.lost / cores.allocated)} of the core-hours were lost; the largest part has the cause "
+            f"'{CAUSES[worst.cause]}' ({share})."
+        )
+    idle = next((one for one in waste.patterns if one.name == "idle_gpus" and one.jobs), None)
+    if idle is not None:
+        sentences.append(f"{counted(idle.jobs, 'job')} left their GPUs idle ({idle.unused:,.0f} GPU-hours).")
+    return " ".join(sentences) or "The log does not record what its jobs used."
+
+
+def notes(waste: Waste) -> list[str]:
+    """Return notes on what is unknown."""
+    jobs = waste.total.jobs
+    sentences = [
+        f"No recorded use of {RESOURCES[name]}: {counted(one.unmeasured_jobs, 'job')} of {jobs:,}."
+        for name, one in waste.total.hours.items()
+        if name != "nodes" and one.unmeasured_jobs
+    ]
+    if waste.energy_jobs:
+        sentences.append(f"Recorded energy: {waste.energy:,.0f} kWh of {counted(waste.energy_jobs, 'job')}.")
+    return sentences
+
+
+def page(waste: Waste, command: Sequence[str]) -> Page:
+    """Return the page."""
+    sections = [Section(table.title, [table]) for table in waste.tables(())]
+    groups = [waste.table(by) for by in waste.groups]
+    sections += [Section("Groups", [groups[0], *(Fold(table.title, [table]) for table in groups[1:])])] if groups else []
+    record = provenance(waste.workload, command=command)
+    three = [
+        (f"of the {RESOURCES[name]} used", share_cell(one.efficiency).text) for name, one in waste.total.hours.items() if name != "nodes"
+    ]
+    return Page(
+        "waste",
+        f"Waste on {waste.workload.origin.name}",
+        [answer(waste)],
+        sections,
+        facts=workload_facts(waste.workload, waste.workload.origin.name),
+        caveats=notes(waste),
+        numbers=three[:3],
+        picture=chart(waste),
+        workload=waste.workload,
+        record=record,
+        data=record | waste.as_dict(),
+    )
+
+
+def chart(waste: Waste) -> Drawing:
+    """Draw the used, unused and unmeasured shares of the allocated hours, a bar for each resource."""
+    rows = {RESOURCES[name]: one for name, one in waste.total.hours.items() if name != "nodes" and one.allocated > 0}
+    with rows_figure(list(rows), "share of the allocated hours", row=0.4) as (figure, axes):
+        for k, one in enumerate(rows.values()):
+            measured = 0.0 if math.isnan(one.measured) else one.measured
+            used = 0.0 if math.isnan(one.used) else min(one.used, measured)
+            left = 0.0
+            for value, colour in ((used, _MEASURED), (measured - used, _UNUSED), (one.allocated - measured, _UNKNOWN)):
+                axes.barh(k, 100 * value / one.allocated, left=left, color=colour, height=0.6)
+                left += 100 * value / one.allocated
+        axes.set_xlim(0, 100)
+        percent_ticks(axes.xaxis)
+    words = "Blue: used. Orange: allocated, not used. Grey: use not recorded."
+    return Drawing(figure, "waste", f"Used share of the allocated hours. {answer(waste)}", words, wide=False)
+
+
+def prometheus(waste: Waste) -> str:
+    """Return metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
+    by_group = {
+        by: [(label(**{GROUPINGS[by]: group.group}, **of), value) for group in waste.groups.get(by, ()) for of, value in _values(group)]
+        for by in ("user", "group", "partition")
+    }
+    lost = [(label(cause=one.cause, resource=name), value) for one in waste.lost for name, value in one.hours.items()]
+    patterns = [(label(pattern=one.name), one.jobs) for one in waste.patterns if one.judged]
+    return metrics_text(
+        (
+            ("waste_jobs", "Jobs of the log.", [("", waste.total.jobs)]),
+            ("waste_hours", f"{KINDS_MEANING}.", [(label(**of), value) for of, value in _values(waste.total)]),
+            *((f"waste_hours_by_{GROUPINGS[by]}", f"{KINDS_MEANING}, by {GROUPINGS[by]}.", values) for by, values in by_group.items()),
+            ("waste_lost_hours", "Allocated hours of jobs that lost them, by cause.", lost),
+            ("waste_pattern_jobs", "Jobs with a pattern of waste.", patterns),
+        )
+    )
+
+
+def _values(group: GroupHours) -> Iterator[tuple[dict[str, Any], float]]:
+    """Yield the known hours of a group with their labels."""
+    for name, one in group.hours.items():
+        for kind in KINDS:
+            value = getattr(one, kind)
+            if not math.isnan(value):
+                yield {"resource": name, "kind": kind}, value

@@ -1,0 +1,129 @@
+"""Hours of groups of jobs, lost hours and patterns of waste as values, with their names; the glossary defines each number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from walltime.errors import WorkloadError
+from walltime.wording import shown
+
+RESOURCES = {"cores": "core-hours", "gpus": "GPU-hours", "memory": "GB-hours of memory", "nodes": "node-hours"}
+"""The resources, and their hours in words."""
+KINDS = ("asked", "allocated", "measured", "used")
+"""The kinds of hours."""
+CAUSES = {
+    "out_of_memory": "out of memory",
+    "limit": "limit reached",
+    "node_failure": "node failure",
+    "preempted": "preempted",
+    "cancelled": "cancelled",
+    "failed": "failed",
+    "earlier_runs": "earlier runs of requeued jobs",
+}
+"""The causes of lost hours, and their words. A job has at most one; its earlier runs count separately."""
+By = Literal["user", "group", "partition", "queue", "executable", "state", "gpu_type"]
+GROUPINGS: Mapping[str, str] = {
+    "user": "user", "group": "account", "partition": "partition", "queue": "queue", "executable": "job name", "state": "state",
+    "gpu_type": "GPU type",
+}  # fmt: skip
+"""The columns by which hours are grouped, and their names."""
+LISTED = 20
+"""Number of groups that are listed; the others are one group."""
+OTHERS = "others"
+UNKNOWN = "unknown"
+IDLE_GPU = 1.0
+"""A GPU is idle below this mean use, percent."""
+TENFOLD = 10
+"""Ratio of requested to used memory from which memory was asked for tenfold."""
+ONE_CORE = 1.1
+"""Mean number of busy processors up to which a job uses a single one."""
+IDLE_SESSION = 0.05
+"""Share of the processors below which an interactive session is idle."""
+SESSIONS = r"(?i)^(?:interactive|salloc|bash|zsh|tcsh|sh|srun|.*jupyter.*|.*rstudio.*|.*vscode.*|.*code-server.*|(?:sys|usr)/dashboard/.*)$"
+"""Job names of interactive sessions: of Slurm's salloc, shells, notebooks and Open OnDemand."""
+PATTERNS = {
+    "idle_gpus": ("idle GPUs", "gpus"),
+    "one_core": ("one busy processor on whole nodes", "cores"),
+    "memory_tenfold": ("memory requested tenfold", "memory"),
+    "idle_sessions": ("idle interactive sessions", "cores"),
+}
+"""The patterns: words, and the resource whose unused hours count."""
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Hours of one resource over jobs; nan where nothing is known."""
+
+    asked: float
+    """amount requested x time requested, of the jobs in which both are known"""
+    allocated: float
+    measured: float
+    """the allocated hours of the jobs whose use is recorded"""
+    used: float
+    """the used hours of the same jobs"""
+    unmeasured_jobs: int
+    """jobs with allocated hours whose use is not recorded"""
+
+    @property
+    def unused(self) -> float:
+        """The allocated hours that were not used, of the jobs whose use is recorded."""
+        return self.measured - self.used
+
+    @property
+    def efficiency(self) -> float:
+        """The used share of the measured hours; nan without any."""
+        return self.used / self.measured if self.measured > 0 else math.nan
+
+
+@dataclass(frozen=True)
+class GroupHours:
+    """A group of jobs and its hours by resource; `lost`: core-hours of its jobs that lost them."""
+
+    group: str
+    jobs: int
+    hours: Mapping[str, Hours]
+    lost: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the numbers ready for JSON, nan as None."""
+        hours = {name: asdict(one) | {"unused": one.unused, "efficiency": one.efficiency} for name, one in self.hours.items()}
+        return {"group": self.group, "jobs": self.jobs, **defined(hours), "lost": defined(self.lost)}
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Jobs that lost their hours by one cause, and these allocated hours by resource."""
+
+    cause: str
+    jobs: int
+    hours: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Jobs with a pattern of waste; nan and 0 jobs where the log does not record what it needs."""
+
+    name: str
+    jobs: int
+    judged: int
+    """jobs that can be judged by what the log records"""
+    resource: str
+    unused: float
+    """hours of the resource that these jobs did not use"""
+
+
+def check_groupings(names: Iterable[str]) -> None:
+    """Raise WorkloadError for an unknown grouping."""
+    for one in names:
+        if one not in GROUPINGS:
+            raise WorkloadError(f"unknown grouping {shown(one)}. Valid groupings: {', '.join(GROUPINGS)}", "unknown_grouping")
+
+
+def defined(value: Any) -> Any:
+    """Return the value with None for nan."""
+    if isinstance(value, Mapping):
+        return {name: defined(one) for name, one in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value

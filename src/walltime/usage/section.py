@@ -1,0 +1,24 @@
+"""The part of `walltime report` on the waste of a period."""
+
+from __future__ import annotations
+
+from walltime.report.page import Paragraph, Section
+from walltime.usage.page import answer
+from walltime.usage.summary import Waste, waste
+from walltime.workload import Workload
+
+
+def waste_of_period(jobs: Workload, begin: int, end: int) -> Waste | None:
+    """Return the waste of the jobs that ended from `begin` to `end`, s of the log's clock; None without any.
+
+    `jobs`: with recorded waits.
+    """
+    ended = jobs.submit + jobs.columns["wait"] + jobs.runtime
+    inside = (ended >= begin) & (ended < end)
+    return waste(jobs.take(inside, "jobs that ended in the period")) if inside.any() else None
+
+
+def waste_section(found: Waste) -> Section:
+    """Return the section of the page."""
+    groups = [by for by in ("user", "group") if by in found.groups]
+    return Section("Waste", [Paragraph(answer(found)), *found.tables(groups)])

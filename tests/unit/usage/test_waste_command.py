@@ -1,0 +1,115 @@
+"""The command `waste`, its page, tables and metrics, and the part of `report`."""
+
+import csv
+import io
+import json
+import re
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from tests.waste_month import month, sacct_text, write
+
+JOBS = month(120)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return write(tmp_path_factory.mktemp("month"), JOBS)
+
+
+def test_text(golden, files, capsys):
+    golden("waste", call(capsys, "waste", files["text"], "--by", "user", "--by", "gpu_type")[1])
+
+
+def test_text__without_use(golden, files, capsys):
+    golden("waste", call(capsys, "waste", files["nothing"], "--by", "user", "--by", "queue")[1])
+
+
+def test_json__has_the_numbers_of_python(files, capsys):
+    record = json.loads(call(capsys, "waste", files["text"], "--json")[1])
+    found = json.loads(json.dumps(wt.waste(wt.read(files["text"], procs=10_000)).as_dict()))
+    assert {name: record[name] for name in found} == found
+    assert set(record["groups"]) == {"user", "group", "partition", "executable", "state", "gpu_type"}
+
+
+def test_csv__has_all_groups(files, capsys):
+    status, out, _ = call(capsys, "waste", files["text"], "--format", "csv")
+    assert status == 0
+    tables = [list(csv.reader(io.StringIO(part))) for part in out.split("\n\n")] if "\n\n" in out else [list(csv.reader(io.StringIO(out)))]
+    rows = [row for table in tables for row in table]
+    assert {f"u{k}" for k in range(6)} <= {row[0] for row in rows if row}
+
+
+def test_page__begins_with_the_chart_and_has_sortable_tables(files, capsys, tmp_path):
+    page = tmp_path / "waste.html"
+    assert call(capsys, "waste", files["text"], "--report", page)[0] == 0
+    text = page.read_text()
+    assert text.index("<svg") < text.index("<table")
+    assert "aria-sort" in text
+    assert text.count("<table") >= 9
+
+
+def test_metrics(files, capsys, tmp_path):
+    target = tmp_path / "waste.prom"
+    assert call(capsys, "waste", files["text"], "--metrics", target)[0] == 0
+    lines = target.read_text().splitlines()
+    values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    assert all(re.fullmatch(r'walltime_waste_\w+(\{(\w+="[^"\n]*",?)+\})?', name) for name in values)
+    found = wt.waste(wt.read(files["text"], procs=10_000))
+    assert float(values['walltime_waste_hours{resource="cores",kind="used"}']) == found.total.hours["cores"].used
+    (first, *_) = found.groups["user"]
+    assert (
+        float(values[f'walltime_waste_hours_by_user{{user="{first.group}",resource="gpus",kind="measured"}}'])
+        == first.hours["gpus"].measured
+    )
+    assert 'walltime_waste_hours{resource="nodes",kind="used"}' not in values
+
+
+def test_unknown_grouping(golden, files, capsys):
+    golden("waste", one_line(*call(capsys, "waste", files["text"], "--by", "month")))
+
+
+def test_report__has_the_waste_of_its_week(files, capsys, tmp_path):
+    page = tmp_path / "week.html"
+    status, out, err = call(capsys, "report", files["text"], "--procs", 200, "--window", "2026-03-05:2026-03-12", "--json")
+    assert status == 0, err
+    record = json.loads(out)
+    begin, end = (1_772_323_200 + 86_400 * days for days in (4, 11))
+    inside = [job for job in JOBS if begin <= job["start"] + job["run"] < end]
+    assert 0 < len(inside) < len(JOBS)
+    assert record["waste"]["total"]["jobs"] == len(inside)
+    assert record["waste"]["total"]["cores"]["allocated"] == pytest.approx(sum(job["procs"] * job["run"] for job in inside) / 3600)
+    assert record["waste"]["total"]["lost"] == pytest.approx(
+        record["numbers"]["failed_hours"] + record["numbers"]["limit_hours"] + _cancelled(inside)
+    )
+    out = call(capsys, "report", files["text"], "--procs", 200, "--window", "2026-03-05:2026-03-12", "--report", page)[1]
+    assert "of the core-hours" in out
+    assert "Patterns of waste" in page.read_text()
+
+
+def _cancelled(jobs):
+    return sum(job["procs"] * job["run"] for job in jobs if job["state"].startswith("CANCELLED")) / 3600
+
+
+@pytest.mark.nightly
+def test_large_log__is_read_in_20_s_and_1_gb(tmp_path):
+    head, *lines = sacct_text(month(20_000)).splitlines()
+    split = [line.split("|", 2) for line in lines]
+    with (tmp_path / "log").open("w") as file:
+        file.write(f"{head}\n")
+        for k in range(25):
+            for name, _, rest in split:
+                number, point, step = name.partition(".")
+                own = f"{int(number) + 20_000 * k}{point}{step}"
+                file.write(f"{own}|{own}|{rest}\n")
+    begin = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", "walltime", "waste", str(tmp_path / "log"), "--json"], capture_output=True, check=True)
+    assert json.loads(done.stdout)["total"]["jobs"] == 500_000
+    assert time.monotonic() - begin < 20
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < 1e9
