@@ -12,12 +12,14 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
 from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
+from walltime.errors import PolicyError
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.wording import counted, percent
 
 if TYPE_CHECKING:
     from walltime.schedule import Schedule
     from walltime.simulation import Spread
+    from walltime.workload import Workload
 
 DEFAULT = ("fcfs", "easy", "conservative")
 OTHERS = ("fcfs", "easy")
@@ -38,6 +40,14 @@ class SchedulerOptions:
         None, f"Compare this policy: {o.POLICIES}; 'all' compares all with easy, sorted by bounded slowdown.", group=o.SCHEDULER
     )
     machine_file: o.MachineOption = None
+    schedule: list[Path] | None = o.field(
+        None,
+        "Compare this schedule of another program as well: .csv or .parquet with job_id, start and end, _jobs.csv of Batsim, or .swf.",
+        group=o.SCHEDULER,
+    )
+    schedule_name: list[str] | None = o.field(
+        None, "Name the schedules of other programs, in their order. Default: the names of their files.", group=o.SCHEDULER
+    )
 
 
 @dataclass(frozen=True)
@@ -92,12 +102,21 @@ def compare(
     if many:
         from walltime.comparison.many_runs_command import refuse, run_many
 
-        refuse({"--monthly": shown.monthly, "--by": groupings, "--gains": shown.gains, "--test-share": run.test_share < 1})
+        refuse(
+            {
+                "--monthly": shown.monthly,
+                "--by": groupings,
+                "--gains": shown.gains,
+                "--schedule": compared.schedule,
+                "--test-share": run.test_share < 1,
+            }
+        )
         run_many(trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, files)
         return
     workload, seconds_read = reading.load(trace, machine)
     workload = one_workload(run, part, workload)
-    schedules = [run.run(workload, scheduler, machine=machine) for scheduler in chosen]
+    elsewhere = others(compared, workload, machine is not None)
+    schedules = [run.run(workload, scheduler, machine=machine) for scheduler in chosen] + elsewhere
     trim = run.measuring
     if every:
         schedules[1:] = sorted(schedules[1:], key=lambda schedule: schedule.summary(trim).mean_bounded_slowdown)
@@ -123,6 +142,19 @@ def compare(
     blocks[2:2] = more
     outputs = {counted(len(schedules), "row"): files.out, **drawn}
     output.show(record, blocks, [table.without("jobs measured", "mean slowdown"), *more], **outputs)
+
+
+def others(compared: SchedulerOptions, workload: Workload, on_machine: bool) -> list[Schedule]:
+    """Return the schedules of other programs; raises PolicyError for names without schedules, and on a machine file."""
+    from walltime.schedule import Schedule
+
+    files, names = compared.schedule or [], compared.schedule_name or []
+    if len(names) > len(files):
+        raise PolicyError(f"--schedule-name names {len(names)} schedules, but {len(files)} are given", "option_without_effect")
+    if files and on_machine:
+        raise PolicyError("schedules of other programs are compared on a single pool only; leave out --machine", "unsupported_machine")
+    names = [*names, *(file.name for file in files[len(names) :])]
+    return [Schedule.from_table(file, workload, name) for file, name in zip(files, names, strict=True)]
 
 
 def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:

@@ -156,7 +156,7 @@ def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
     if set(dialects) != {"papers"}:
         options["dialect"] = dialects
     policies = [s.policy for s in schedules]
-    options["order"] = [p.order.name for p in policies]
+    options["order"] = ["unknown" if p.passes.kind == "unknown" else p.order.name for p in policies]
     second = [(p.backfill_order or p.order).name if isinstance(p, Backfilling) else "none" for p in policies]
     if used := set(second) - {"none"}:
         options["backfill_order"] = second if len(used) > 1 else list(used)

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from walltime.dataframes import pl
-from walltime.errors import LogError, OutputError
+from walltime.errors import LogError, OutputError, WalltimeError
 from walltime.files import whole_file, write_as_parquet
 from walltime.provenance import provenance
 from walltime.workload import INTERRUPTED, LIMIT, SCHEDULE_COLUMNS, Array, Origin, Workload
@@ -97,17 +97,17 @@ def read_schedule(path: str | Path, mapping: str | Path | None = None, jobs: Wor
     """Read a schedule from any simulator: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
 
     `mapping`: the meaning of the columns of another table, a TOML file as for `walltime.read`, or the name of a shipped one; files with
-    the columns above do not need it. `jobs`: the workload, to whose clock such a table is shifted: by the dates if both have them, else so
-    that the submissions of the first common job are equal.
+    the columns above, and `_jobs.csv` of Batsim, do not need it. `jobs`: the workload, to whose clock such a table is shifted: by the
+    dates if both have them, else so that the submissions of the first common job are equal.
 
     Returns the file's columns that are in `SCHEDULE_COLUMNS`, int64, in the file's order. Raises LogError, with the line, if the file is
     missing, lacks a column or contains anything but whole numbers.
     """
     path = Path(path)
     if mapping is None:
-        return _from_columns(path)
+        return _from_columns(path, jobs)
     try:
-        return _from_columns(path)
+        return _from_columns(path, jobs)
     except LogError as error:
         if error.code not in ("missing_column", "unknown_file_extension"):
             raise
@@ -138,7 +138,7 @@ def _mapped(path: Path, mapping: str | Path, jobs: Workload | None) -> dict[str,
     return {name: values[ran].astype(np.int64) for name, values in columns.items()}
 
 
-def _from_columns(path: Path) -> dict[str, Array]:
+def _from_columns(path: Path, jobs: Workload | None = None) -> dict[str, Array]:
     """Read a schedule with the columns `job_id, start, end`, or SWF."""
     name = path.name.lower()
     if name.endswith((".swf", ".swf.gz")):
@@ -165,14 +165,43 @@ def _from_columns(path: Path) -> dict[str, Array]:
         raise LogError(
             f"{path}: cannot be read as a schedule ({reason}); write the columns job_id, start and end", "damaged_file"
         ) from error
+    return columns_of_table(str(path), table, jobs)
+
+
+BATSIM = {"starting_time": "start", "finish_time": "end", "submission_time": "submit", "requested_number_of_resources": "procs"}
+"""Columns of the file `_jobs.csv` of Batsim, whose times are fractions and whose jobs are named as in w0!12."""
+
+
+def columns_of_table(where: str, table: pl.DataFrame, jobs: Workload | None = None) -> dict[str, Array]:
+    """Return the columns of a schedule's table as `read_schedule`; raises LogError, which begins with `where`.
+
+    A table of Batsim is recognised. Texts in `job_id` need `jobs`, the workload; what precedes `!` in them is the name of a workload.
+    """
     table = table.rename({column: column.strip() for column in table.columns})
+    if set(BATSIM) - {"procs"} <= set(table.columns):
+        table = table.drop([one for one in BATSIM.values() if one in table.columns]).rename(BATSIM)
+        times = [pl.col(one).cast(pl.Float64, strict=False).round().cast(pl.Int64, strict=False) for one in ("submit", "start", "end")]
+        table = table.with_columns(times).drop("requested_time", strict=False)
     missing = [column for column in NEEDED if column not in table.columns]
     if missing:
         raise LogError(
-            f"{path}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}; describe others with a mapping",
+            f"{where}: has no column {', '.join(missing)}; a schedule needs at least {', '.join(NEEDED)}; describe others with a mapping",
             "missing_column",
         )
-    return {column: _whole_numbers(path, table[column]) for column in table.columns if column in NAMES}
+    if jobs is not None and not table["job_id"].dtype.is_numeric():
+        numbers = [_number_of(where, row, text, jobs) for row, text in enumerate(table["job_id"].cast(pl.String).to_list())]
+        table = table.with_columns(pl.Series("job_id", numbers, pl.Int64))
+    if "kind" in table.columns and not table["kind"].dtype.is_numeric():
+        table = table.with_columns(pl.col("kind").replace_strict([*KINDS], [0, 1, 2], default=pl.col("kind"), return_dtype=pl.String))
+    return {column: _whole_numbers(where, table[column]) for column in table.columns if column in NAMES}
+
+
+def _number_of(where: str, row: int, text: str | None, jobs: Workload) -> int:
+    """Return the number of a job from a text such as 12, w0!12 or 12_3, a task of an array."""
+    try:
+        return jobs.job_number((text or "").rpartition("!")[2].strip())
+    except WalltimeError as error:
+        raise LogError(f"{where}:{row + 2}: job_id is {text!r}, which names no job ({error})", "wrong_field") from error
 
 
 def _from_swf(path: Path) -> dict[str, Array]:
@@ -202,7 +231,7 @@ def _from_swf(path: Path) -> dict[str, Array]:
     return {name: values.astype(np.int64) for name, values in columns.items()}
 
 
-def _whole_numbers(path: Path, column: pl.Series) -> Array:
+def _whole_numbers(path: str, column: pl.Series) -> Array:
     numbers = column.cast(pl.Float64, strict=False)
     whole = column.cast(pl.Int64, strict=False) if column.dtype != pl.String else column.str.strip_chars().cast(pl.Int64, strict=False)
     whole = whole.fill_null(numbers.cast(pl.Int64, strict=False))

@@ -18,6 +18,7 @@ from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy
 from walltime.policy.log_view import LogView
 from walltime.predictors.prediction import Prediction, with_prediction
+from walltime.schedule.elsewhere import fields_of
 from walltime.schedule.files import table_of_jobs, write_schedule
 from walltime.schedule.groups import (
     MEASURES,
@@ -98,6 +99,20 @@ class Schedule:
     limit: Array | None = None
     lost: LostRuns | None = None
     seed: int = 0
+
+    @classmethod
+    def from_table(cls, table: Any, workload: Workload, name: str = "another program") -> Schedule:
+        """Return the schedule that another program made for a workload, for metrics, tables, figures and the auditor.
+
+        `table`: a file as in `walltime.schedule.read_schedule`, a data frame of polars or pandas, or a dictionary, with the columns
+        `job_id`, `start` and `end` (s), or those of Batsim. `job_id` may be a text. A job counts as backfilled if an earlier one starts
+        later, unless there is a column `kind`. Raises LogError for missing or unknown jobs, and for impossible times.
+
+        >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
+        >>> Schedule.from_table({"job_id": ["1", "2"], "start": [0, 10], "end": [10, 20]}, jobs, "mine").summary().mean_wait
+        4.5
+        """
+        return cls(**fields_of(table, workload, name))
 
     def __len__(self) -> int:
         return len(self.start)
