@@ -97,13 +97,8 @@ class LogView(NamedTuple):
     def of(cls, names: Mapping[str, str], workload: Any, requested: Any) -> LogView:
         """Return these columns of a `walltime.Workload`, those of `COLUMNS` as far as they exist.
 
-<<<<<<< HEAD
-        `names`: each with its reader in errors. `requested`: the users' requests, int64 s, per job. Raises PolicyError for others that
-        the workload lacks.
-=======
         `names`: each with its reader in errors. `requested`: the users' requests, int64 s, per job.
         Raises PolicyError for another missing column.
->>>>>>> n55
         """
         wanted, own = set(names), {"requested": requested, "job_id": workload.job_id}
         if ALL in wanted:
