@@ -8,7 +8,7 @@ import pytest
 from walltime import Workload
 from walltime.logs import write_swf
 
-OPTIONAL = ("benchmark", "campaign", "explanation", "inference", "learn", "papers", "slurm", "tuning", "usage", "whatif")
+OPTIONAL = ("benchmark", "campaign", "explanation", "inference", "learn", "papers", "serve", "slurm", "tuning", "usage", "whatif")
 COMMANDS = {
     "benchmark": ["benchmark"],
     "campaign": ["campaign"],
@@ -16,6 +16,7 @@ COMMANDS = {
     "inference": ["infer"],
     "learn": ["learn"],
     "papers": ["paper"],
+    "serve": ["serve"],
 }
 COMMANDS |= {"slurm": ["slurm"], "tuning": ["search", "tune"], "usage": ["waste"], "whatif": ["calibrate", "what-if"]}
 CODE = """

@@ -32,8 +32,11 @@ class ParticularWalk:
 
     def __init__(self, workload: Workload, recorded: RecordedJobs, policy: Policy):
         order = np.lexsort((recorded.job, recorded.submit))
-        columns = [None if column is None else column[order] for column in recorded]
-        self.place, self.submit, self.start, self.end, _, self.length, self.kind, self.reserved_start = columns
+        self.place, self.submit, self.start, self.end = (
+            one[order] for one in (recorded.job, recorded.submit, recorded.start, recorded.end)
+        )
+        self.length = recorded.estimate[order]
+        self.kind, self.reserved_start = (None if one is None else one[order] for one in (recorded.kind, recorded.reserved_start))
         self.ids, self.procs, self.policy, self.decided = workload.job_id[self.place], workload.procs[self.place], policy, 1.0
         self.anew, self.only_head = policy.passes.compression == "anew", policy.passes.depth == 1
         times = self.submit, self.start, self.end, self.length

@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "dialects": "dialects.command",
         "diff": "checking.diff_command",
         "explain": "explanation.command",
+        "serve": "serve.command",
         "simulate": "comparison.simulate_command",
     },
     "Estimates and predictions": {

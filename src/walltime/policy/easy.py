@@ -109,9 +109,9 @@ class Easy(HeadPolicy, Backfilling):
     def promises(self) -> Mapping[str, str]:
         """The head starts as soon as it fits; other jobs start if they fit and do not delay it."""
         if self.processors == "particular":
-            when = "when a job has ended, each waiting job in queue order, otherwise each new job,"
+            tried = "when a job has ended, each waiting job in queue order, otherwise each new job,"
             return pass_promises(
-                f"{when} starts if enough of the same processors stay free; a job and the head's reservation get {PARTICULAR}"
+                f"{tried} starts if enough of the same processors stay free; it and the head's reservation get {PARTICULAR}"
             )
         by = "<" if self.ends == "before" else "<="
         room = "" if self.extra == "none" else " or procs <= extra processors"

@@ -32,7 +32,8 @@ JOB_FIELDS = ("submit", "runtime", "procs", "requested", "believed")
 class Simulation:
     """A simulation that advances step by step, with the schedule of `walltime.simulate`.
 
-    The arguments are those of `walltime.simulate`. `engine` is the compiled engine if it supports the scheduler, otherwise the reference
+    The arguments are those of `walltime.simulate`. Without a policy, the caller decides: `wt.Simulation(workload)` is a
+    `walltime.simulation.decisions.DecidedSimulation`. `engine` is the compiled engine if it supports the scheduler, otherwise the reference
     engine (about 1,000 times slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`,
     and other interpretations that `simulate` names.
 
@@ -53,10 +54,18 @@ class Simulation:
     ([0, 10, 2, 20], [0, 10, 2])
     """
 
+    def __new__(cls, *given: Any, **rules: Any) -> Any:
+        """Return a simulation of a policy or, without one, a `DecidedSimulation`."""
+        if len(given) > 1 or not (given or rules) or rules.get("policy") is not None:  # no arguments: a copy
+            return object.__new__(cls)
+        from walltime.simulation.decisions import DecidedSimulation
+
+        return DecidedSimulation(*given, **rules)
+
     def __init__(
         self,
         workload: Workload,
-        policy: Policy | Scheduler | str,
+        policy: Policy | Scheduler | str | None = None,
         *,
         coincident: str | None = None,
         dialect: Dialect | str = "papers",
