@@ -13,10 +13,11 @@ from walltime.cli.help import manual
 from walltime.cli.output import Output
 from walltime.declared import keys_of, meaning_of
 from walltime.errors import PolicyError
+from walltime.plugins.parts import GROUPS, installed
 from walltime.tables import Facts, Table
 from walltime.wording import counted, shown
 
-Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "logs", "dialects"]
+Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "trims", "logs", "dialects"]
 TAKEN_BY = {
     "policies": "--policy",
     "orders": "--order",
@@ -26,7 +27,7 @@ TAKEN_BY = {
     "dialects": "--dialect",
 }
 """The option or argument that takes the names of a kind, and by which its registry is found."""
-WITHOUT_OPTIONS = {"metrics": "--metric", "logs": "LOG"}
+WITHOUT_OPTIONS = {"metrics": "--metric", "trims": "--trim", "logs": "LOG"}
 """The same for names without options of their own."""
 
 
@@ -41,13 +42,15 @@ def list(  # noqa: A001 (the command's name)
     *,
     output: Output,
 ) -> None:
-    """List the names of policies, orders, predictors, estimates, models, metrics, logs or dialects, or show one in detail."""
+    """List the names of policies, orders, predictors, estimates, models, metrics, trims, logs or dialects, or show one in detail."""
     if kind is None:
         listed = [{"kind": one, "taken_by": (TAKEN_BY | WITHOUT_OPTIONS)[one]} for one in get_args(Kind)]
         rows = [[one["kind"], one["taken_by"]] for one in listed]
         output.show({"kinds": listed}, [Table(["kind", "taken by"], rows, texts=-1), "To list the names of a kind: walltime list KIND"])
         return
-    names = {"metrics": _metrics, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
+    names = {"metrics": _metrics, "trims": _trims, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
+    for one in installed(kind).values() if kind in GROUPS else ():
+        names.setdefault(one.name, {"about": f"of the installed package {one.dist.name if one.dist else one.value}"})
     if name is None:
         listed = [{"name": one, "about": record["about"]} for one, record in names.items()]
         rows = [[one["name"], _unmarked(one["about"])] for one in listed]
@@ -102,12 +105,22 @@ def _forms(kind: str) -> dict[str, dict[str, Any]]:
 
 
 def _metrics() -> dict[str, dict[str, Any]]:
-    from walltime.metrics import Summary
+    from walltime.metrics import FURTHER, Summary
     from walltime.metrics.summary import averages
 
     units = averages()
-    return {
+    names = {
         name: {"about": meaning_of(Summary, one), "facts": {"unit": units[name].unit or "none"}} for name, one in keys_of(Summary).items()
+    }
+    return names | {name: {"about": one.meaning, "facts": {"unit": one.unit or "none"}} for name, one in FURTHER.items()}
+
+
+def _trims() -> dict[str, dict[str, Any]]:
+    return {
+        "none": {"about": "all jobs"},
+        "tsafrir06": {"about": "all but the first 1 % of jobs to end, and the jobs that end after the last arrival"},
+        "after:7": {"about": "the jobs submitted after the first 7 days, or any other number of days"},
+        "last:0.3": {"about": "the last 30 % of the jobs, or any other share"},
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
 from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.tables import Cell, Table
 from walltime.wording import counted, percent
 
 if TYPE_CHECKING:
@@ -46,7 +48,7 @@ class SchedulerOptions:
         group=o.SCHEDULER,
     )
     schedule_name: list[str] | None = o.field(
-        None, "Name the schedules of other programs, in their order. Default: the names of their files.", group=o.SCHEDULER
+        None, "Name the schedules of other programs, in their order. Default: the names of their files.", group=o.SCHEDULER, advanced=True
     )
 
 
@@ -54,6 +56,9 @@ class SchedulerOptions:
 class TableOptions(GroupOptions):
     """The tables that are shown."""
 
+    metric: list[str] | None = o.field(
+        None, "Show this metric as well: p99_wait, jain_users, FILE.py:NAME, ...; walltime list metrics shows all.", advanced=True
+    )
     gains: bool = o.field(False, "Show which jobs and users gain and lose, and the largest changes.")
     no_spread: bool = o.field(
         False, "Leave out the intervals, which require simulations of copies of the log with slightly shifted submissions.", advanced=True
@@ -108,6 +113,7 @@ def compare(
                 "--by": groupings,
                 "--gains": shown.gains,
                 "--schedule": compared.schedule,
+                "--metric": shown.metric,
                 "--test-share": run.test_share < 1,
             }
         )
@@ -129,6 +135,13 @@ def compare(
     names = labels(schedules)
     table = summary_table(names, [schedule.summary(trim) for schedule in schedules], title=_title(schedules, trim))
     more = list(shown.tables(schedules, names, records, trim, lambda rows, text: breakdown_table(names, rows, text)))
+    if shown.metric:
+        rows = []
+        for record, name, schedule in zip(records, names, schedules, strict=True):
+            values = {metric: schedule.metric(metric, trim) for metric in shown.metric}
+            record["metrics"] = {metric: value if math.isfinite(value) else None for metric, value in values.items()}
+            rows.append([name, *(Cell(f"{value:.6g}", value=value) for value in values.values())])
+        more.append(Table(["policy", *shown.metric], rows, "Further metrics"))
     if shown.gains:
         for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
             change = schedules[0].gains(schedule, trim)

@@ -52,6 +52,7 @@ def _is_watched() -> bool:
 
 _listener: Listener | None = print_compilation
 _noticed: set[str] = set()
+_noticing = threading.Lock()
 
 
 def listen(listener: Listener | None) -> Listener | None:
@@ -73,7 +74,10 @@ def notify(state: Compilation) -> None:
 
 def notice(line: str) -> None:
     """Print a line to a waiting user, only once: where there is a listener, or in a terminal or a notebook."""
-    if line in _noticed or _listener is None or (_listener is print_compilation and not _is_watched()):
+    if _listener is None or (_listener is print_compilation and not _is_watched()):
         return
-    _noticed.add(line)
+    with _noticing:
+        if line in _noticed:
+            return
+        _noticed.add(line)
     print(f"walltime: {line}", file=sys.stderr, flush=True)

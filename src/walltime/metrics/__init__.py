@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from walltime.metrics.estimates import RequestedTime as RequestedTime
     from walltime.metrics.estimates import jobs_by_use as jobs_by_use
     from walltime.metrics.estimates import requested_time as requested_time
+    from walltime.metrics.further import FURTHER as FURTHER
+    from walltime.metrics.further import metric as metric
     from walltime.metrics.jobs import BackfillStatistics as BackfillStatistics
     from walltime.metrics.jobs import backfill_statistics as backfill_statistics
     from walltime.metrics.jobs import bounded_slowdown as bounded_slowdown

@@ -175,6 +175,14 @@ class Schedule:
             raise PolicyError("the starts were not recorded; simulate with dynamics=True")
         return metrics.summarize_dynamics(self.dynamics, self.runtime, self.measured(trim))
 
+    def metric(self, name: str, trim: str = "none") -> float:
+        """Return a metric over the measured jobs: a field of `summary`, one of `walltime.metrics.FURTHER`, a percentile, or your own.
+
+        `name`: such as `p99_wait`, `jain_users`, or `FILE.py:NAME` for a function of the schedule and the measured jobs (bool, shape
+        (jobs,)). Raises PolicyError for an unknown metric or trim.
+        """
+        return metrics.metric(name).function(self, self.measured(trim))
+
     def measured(self, trim: str = "none") -> Array:
         """Return which jobs `summary` measures, bool, shape (jobs,); see `walltime.metrics.measured`."""
         return metrics.measured(self.end, self.last_submit, trim, submit=self.submit)

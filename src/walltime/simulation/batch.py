@@ -13,12 +13,15 @@ from walltime.engine.interface.choice import check_features
 from walltime.errors import PolicyError
 from walltime.estimates import EstimateModel, effective
 from walltime.machine import Machine
+from walltime.metrics.summary import averages
 from walltime.policy import Dialect, Easy, Policy
 from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
+from walltime.tables import Table
+from walltime.tables import number as in_short
 from walltime.wording import seed_fault, shown
 from walltime.workload import Array, Workload, check_workload
 
@@ -27,6 +30,8 @@ if TYPE_CHECKING:
 
 
 _EASY = Easy()
+SHOWN = 20
+"""Cases that a notebook shows."""
 _PREDICTIONS = tuple(field.name for field in fields(metrics.PredictionSummary) if field.name != "jobs")
 _Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.PredictionSummary | None]
 
@@ -85,6 +90,16 @@ class Batch:
     summaries: Sequence[metrics.Summary]
     dynamics: Sequence[metrics.DynamicsSummary] | None
     predictions: Sequence[metrics.PredictionSummary | None] = ()
+
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks: the usual measures of the first cases."""
+        names = [one for one, average in averages().items() if average.several]
+        rows = [
+            [case.label, str(case.seed), *(in_short(getattr(summary, name)) for name in names)]
+            for case, summary in zip(self.cases[:SHOWN], self.summaries[:SHOWN], strict=True)
+        ]
+        title = f"{len(self.cases):,} cases" + (f", the first {SHOWN}" if len(self.cases) > SHOWN else "")
+        return Table(["policy", "seed", *(name.replace("_", " ") for name in names)], rows, title)._repr_html_()
 
     def values(self, name: str) -> Array:
         """Return this field of the summaries, dynamics, or predictions (nan without one), float64, one per case.

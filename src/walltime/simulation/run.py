@@ -25,7 +25,7 @@ from walltime.predictors import Prediction, Predictor
 from walltime.schedule.schedule import PredictionRecord, Schedule
 from walltime.simulation.job_predictions import CalledPredictions, JobPredictions
 from walltime.simulation.specification import Scheduler
-from walltime.wording import seed_fault
+from walltime.wording import human_time, seed_fault
 from walltime.workload import Array, Workload, check_workload
 
 if TYPE_CHECKING:
@@ -204,7 +204,9 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     name, problem = choose(problem, wanted)
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
-        notice(f"{problem.policy.label} is not compiled for {why}; the plain Python engine is used, which is about 1,000 times slower")
+        seconds = -(-len(problem) // MIN_SLOW_JOBS)
+        slow = f"the plain Python engine is used, which is 200 to 700 times slower: about {human_time(seconds)} for these jobs"
+        notice(f"{problem.policy.label} is not compiled for {why}; {slow}")
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813

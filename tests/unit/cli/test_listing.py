@@ -8,10 +8,15 @@ from tests.cli import HEADER, call, one_line, record
 from walltime.cli.completion import registry_of
 from walltime.cli.listing import TAKEN_BY
 from walltime.logs.catalogue import CATALOGUE
+from walltime.metrics import FURTHER
 from walltime.metrics.summary import averages
 
 NAMES = {kind: list(registry_of(option)) for kind, option in TAKEN_BY.items()}
-NAMES |= {"metrics": list(averages()), "logs": [one.name for one in CATALOGUE]}
+NAMES |= {
+    "metrics": [*averages(), *FURTHER],
+    "trims": ["none", "tsafrir06", "after:7", "last:0.3"],
+    "logs": [one.name for one in CATALOGUE],
+}
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -60,7 +65,7 @@ def test_coincident__is_another_spelling_of_simultaneous(capsys, tmp_path):
 def test_list__without_a_kind_lists_the_kinds_and_what_takes_their_names(capsys):
     status, out, _ = call(capsys, "list", "--json")
     kinds = {one["kind"]: one["taken_by"] for one in json.loads(out)["kinds"]}
-    assert (status, len(kinds), kinds["policies"], kinds["metrics"]) == (0, 8, "--policy", "--metric")
+    assert (status, len(kinds), kinds["policies"], kinds["metrics"]) == (0, 9, "--policy", "--metric")
 
 
 def test_list__prints_names_without_the_marks_of_markdown(capsys):

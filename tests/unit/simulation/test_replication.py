@@ -11,8 +11,9 @@ import walltime as wt
 from tests.errors import raises
 from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import FModel
-from walltime.simulation import replication
+from walltime.simulation import Case, replication
 from walltime.simulation.replication import Replications, replicate
+from walltime.tables import number
 from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
 
@@ -179,3 +180,11 @@ def test_error__stops_the_simulations_that_run(monkeypatch):
 def test_equal_seeds__are_refused():
     with raises(wt.PolicyError, "equal_seeds", 4):
         replicate(shaken, POLICY, [4, 2, 4])
+
+
+def test_displays__in_notebooks_have_the_numbers():
+    results, one = (replicate(shaken, POLICY, range(count)) for count in (3, 1))
+    assert number(results.interval("mean_bounded_slowdown").mean) in results._repr_html_()
+    assert number(one.summaries[0].mean_bounded_slowdown) in one._repr_html_()
+    batch = wt.simulate_many(JOBS, [Case(), Case("fcfs")])
+    assert all(text in batch._repr_html_() for text in ("easy", "fcfs", number(batch.summaries[1].mean_bounded_slowdown)))
