@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import getpass
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -16,7 +17,7 @@ from walltime.tables import Cell, Table
 from walltime.wording import counted, human_percent, human_time, listed, shown
 
 if TYPE_CHECKING:
-    from walltime.estimates.suggestion import Advice
+    from walltime.estimates.suggestion import Advice, Suggestion
     from walltime.report.page import Part
     from walltime.workload import Workload
 
@@ -67,7 +68,9 @@ class AdviceOptions:
 )
 def suggest(
     trace: o.TraceArgument,
-    user: Annotated[str, o.option("Suggest walltimes for this user, by name if the log has names, else by number.", group=o.JOBS)],
+    user: Annotated[
+        str, o.option("Suggest walltimes for this user, by name if the log has names, else by number; me is you.", group=o.JOBS)
+    ],
     *,
     asked: JobKind,
     advising: AdviceOptions,
@@ -75,20 +78,40 @@ def suggest(
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Suggest walltimes for the next job of a user, each with the risk that the job is killed."""
-    from walltime.estimates.suggestion import RISKS
+    """Suggest a walltime, memory, processors and GPUs for the next job of a user, with the risk that they do not suffice."""
+    from walltime.accuracy.letters import clock
+    from walltime.cli.table import PARTS, module_of
+    from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
     from walltime.estimates.suggestion import suggest as find
 
     workload = stretch.alone(reading.load(trace)[0])
+    user = getpass.getuser() if user == "me" and workload.origin.number_of("user", user) < 0 else user
     number, named = _number(workload, "user", user), {"group": asked.group, "executable": asked.executable}
     kind = {name: value for name, value in (("procs", asked.job_procs), ("requested", asked.requested)) if value is not None}
     kind |= {name: _number(workload, name, text) for name, text in named.items() if text is not None}
     advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, min_jobs=advising.min_jobs)
     from walltime.provenance import version
 
-    record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice), "version": version()}
+    wanted = {"user": number} | {name: kind[name] for name in KIND if name in kind}
+    part: Any = module_of(PARTS["suggest"])
+    jobs, _ = alike_jobs(workload, wanted, advising.months, advising.min_jobs)
+    risk = _usual(advice).risk
+    requests = [] if part is None else part.suggest_requests(workload, jobs, risk)
+    record = {
+        "trace": str(trace),
+        "sha256": workload.origin.sha256,
+        "user": number,
+        **asdict(advice),
+        "requests": [asdict(one) for one in requests],
+    }
+    record |= {"version": version()}
     called = workload.origin.name_of("user", number)
     answer, blocks = _answer(called, workload.origin.name, advice), list(_blocks(kind, advice))
+    if requests:
+        nodes = workload.columns.get("nodes")
+        line = part.sbatch_line(clock(_usual(advice).walltime), requests, nodes is not None and bool((nodes[jobs] == 1).all()))
+        blocks = [_request_table(requests), *blocks]
+        answer.append(line)
     if output.report is not None:
         from walltime.accuracy.prediction_pages import advice_page
 
@@ -111,7 +134,7 @@ def _answer(user: str, log: str, advice: Advice) -> list[str]:
     """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime."""
     from walltime.accuracy.letters import clock
 
-    one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
+    one = _usual(advice)
     past = f"{counted(advice.jobs, 'earlier job')} like it on {log}"
     medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
     answer = [
@@ -121,6 +144,28 @@ def _answer(user: str, log: str, advice: Advice) -> list[str]:
     if max(walltimes) > VARIED * min(walltimes):
         answer.append("These jobs vary too much for one walltime; narrow them with --job-name or --job-procs.")
     return answer
+
+
+def _usual(advice: Advice) -> Suggestion:
+    """Return the suggestion for a risk of about 5 %."""
+    return min(advice.suggestions, key=lambda s: abs(s.risk - 5))
+
+
+def _request_table(requests: Sequence[Any]) -> Table:
+    """Return the table of other resources (`walltime.usage.RequestAdvice`)."""
+    units = {"memory": "memory, MB", "cores": "processors", "gpus": "GPUs"}
+    rows = []
+    for one in requests:
+        shares = (Cell(human_percent(value), value=value) for value in (one.upper, one.short, one.over, one.over_requests))
+        amounts = (Cell(f"{value:,.0f}", value=value) for value in (one.amount, one.median_request, one.jobs))
+        rows.append([units[one.resource], *amounts, *shares])
+    note = (
+        "Risk at most: 95 % upper bound on the risk that the job needs more. Backtest: share of jobs that needed more than their "
+        "predecessors suggest. Over-allocated: by these suggestions, and by the requests. Jobs out of memory count as "
+        "needing more than they had."
+    )
+    head = ["", "request", "median request", "jobs", "risk at most", "backtest", "over-allocated", "requests over-allocated"]
+    return Table(head, rows, f"Other resources at a risk of {requests[0].risk:g} %", note)
 
 
 def _blocks(kind: dict[str, int], advice: Advice) -> Iterator[Part]:

@@ -97,7 +97,7 @@ def suggest(
     if unknown := [name for name in kind or {} if name not in KIND]:
         raise PolicyError(f"unknown attribute {unknown[0]!r} of jobs. Valid attributes: {', '.join(KIND)}", "unknown_column")
     wanted = {"user": user} | {name: (kind or {})[name] for name in KIND if name in (kind or {})}
-    mine, like = _alike(workload, wanted, months, min_jobs)
+    mine, like = alike_jobs(workload, wanted, months, min_jobs)
     ran, asked = workload.runtime[mine], workload.requested[mine]
     cut = ran >= asked
     length = np.minimum(ran, asked)
@@ -111,7 +111,7 @@ def suggest(
     )
 
 
-def _alike(workload: Workload, wanted: Mapping[str, int], months: int | None, min_jobs: int) -> tuple[Array, list[str]]:
+def alike_jobs(workload: Workload, wanted: Mapping[str, int], months: int | None, min_jobs: int) -> tuple[Array, list[str]]:
     """Return the earlier jobs, and the attributes in which they agree with the next one."""
     columns = {"procs": workload.procs, "requested": workload.requested}
     for name in wanted:
@@ -143,10 +143,10 @@ def allowed_kills(risk: float, jobs: int) -> int:
     return math.floor(risk / 100 * jobs)
 
 
-def exceeded_by(risk: float, ordered: Sequence[int]) -> int:
-    """Return the smallest walltime, s, rounded up, that at most this percentage of the ascending lengths exceeds."""
+def exceeded_by(risk: float, ordered: Sequence[int], step: int = ROUND) -> int:
+    """Return the smallest walltime, s, or other amount, rounded up, that at most this percentage of the ascending lengths exceeds."""
     place = len(ordered) - 1 - allowed_kills(risk, len(ordered))
-    return max(-(-ordered[place] // ROUND) * ROUND, ROUND)
+    return max(-(-ordered[place] // step) * step, step)
 
 
 def killed_in_hindsight(risk: float, length: Array, cut: Array, min_jobs: int) -> int:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from walltime.usage.records import Hours as Hours
     from walltime.usage.records import Lost as Lost
     from walltime.usage.records import Pattern as Pattern
+    from walltime.usage.requests import RequestAdvice as RequestAdvice
+    from walltime.usage.requests import suggest_requests as suggest_requests
     from walltime.usage.summary import Waste as Waste
     from walltime.usage.summary import waste as waste
 

@@ -1,0 +1,119 @@
+"""Suggested memory, processors and GPUs for a user's next job, from the recorded use of earlier jobs."""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.estimates.suggestion import LEAST, allowed_kills, exceeded_by, share_at_most
+from walltime.usage.hours import job_hours
+from walltime.usage.records import IDLE_GPU
+from walltime.workload import Array, Workload
+
+STEPS = {"memory": 256, "cores": 1, "gpus": 1}
+"""Steps of suggestions, which are rounded up: MB, processors, GPUs."""
+
+
+@dataclass(frozen=True)
+class RequestAdvice:
+    """A suggested amount of one resource, judged forward in time; memory in MB of the whole job.
+
+    A job is short of a resource if it needed more than the suggestion. Jobs that ran out of memory needed more than they were allocated.
+    """
+
+    resource: str
+    risk: float
+    """percent of such jobs that may need more"""
+    amount: int
+    jobs: int
+    """earlier jobs whose use is recorded"""
+    median_request: float
+    upper: float
+    """95 % upper confidence bound of the risk, percent, as in `walltime.estimates.suggestion.Suggestion`"""
+    short: float
+    """percent of the jobs that suggestions from the jobs before them would have left short; nan if unknown"""
+    over: float
+    """memory, processors or GPUs that these suggestions leave unused, percent of those used, of the jobs that are not short"""
+    over_requests: float
+    """the same for the requests of these jobs"""
+
+
+def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list[RequestAdvice]:
+    """Return a suggestion for each resource that at least ten of these jobs (indices, int64) record; in the order of `STEPS`.
+
+    The amount is the smallest, rounded up, that at most `risk` percent of the jobs needed more than. Needed memory is the peak; needed
+    processors are the mean of the busy ones; needed GPUs are all of the job's, or none if their mean use is below 1 %.
+
+    >>> columns = {"used_mem_mb": np.arange(1, 21) * 100.0, "requested_mem_mb": np.full(20, 8192.0), "user": np.full(20, 7)}
+    >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=np.full(20, 60), procs=np.ones(20, int), machine_procs=4, columns=columns)
+    >>> [(one.resource, one.amount) for one in suggest_requests(jobs, np.arange(20), risk=10)]
+    [('memory', 1792)]
+    """
+    found = []
+    for resource, (needed, cut, requested) in _needs(workload).items():
+        known = jobs[~np.isnan(needed[jobs]) & (requested[jobs] > 0)]
+        if len(known) >= LEAST:
+            found.append(_advice(resource, risk, needed[known], cut[known], requested[known]))
+    return found
+
+
+def sbatch_line(walltime: str, advice: Sequence[RequestAdvice], one_node: bool) -> str:
+    """Return the command line with a walltime such as 1:00:00 and the suggested amounts. `one_node`: whether the jobs run on one node."""
+    words = {"memory": "--mem={}M", "cores": "--cpus-per-task={}" if one_node else "--ntasks={}", "gpus": "--gpus={}"}
+    amounts = {one.resource: one.amount for one in advice if one_node or one.resource != "memory"}
+    return " ".join(["sbatch", f"--time={walltime}", *(words[name].format(amount) for name, amount in amounts.items() if amount)])
+
+
+def _needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
+    """Return what each job needed of a resource (float64, nan if unknown), whether it needed more than that, and what it requested."""
+
+    def column(name: str) -> Array:
+        values = np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64)
+        return np.where(values >= 0, values, np.nan)
+
+    memory, allocated, gpus, use = (column(name) for name in ("used_mem_mb", "mem_mb", "gpus", "gpu_use"))
+    states = w.origin.names.get("state", ())
+    killed = column("state") == (states.index("OUT_OF_MEMORY") + 1 if "OUT_OF_MEMORY" in states else -1)
+    memory = np.where(killed, np.fmax(memory, allocated), np.where(memory > 0, memory, np.nan))
+    cores = job_hours(w).used.get("cores", np.full(len(w), np.nan))
+    busy = np.where(w.runtime > 0, cores * 3600 / np.maximum(w.runtime, 1), np.nan)
+    requested = column("requested_mem_mb")
+    uncut = np.zeros(len(w), bool)
+    return {
+        "memory": (memory, killed, np.where(np.isnan(requested), allocated, requested)),
+        "cores": (busy, uncut, w.procs.astype(np.float64)),
+        "gpus": (np.where(np.isnan(use), np.nan, np.where(use < IDLE_GPU, 0.0, gpus)), uncut, gpus),
+    }
+
+
+def _advice(resource: str, risk: float, needed: Array, cut: Array, requested: Array) -> RequestAdvice:
+    """Return the suggestion from these jobs, in order of submission."""
+    step, whole = STEPS[resource], np.ceil(needed).astype(np.int64)
+    lengths = np.where(cut, whole + 1, whole).tolist()
+    ordered: list[int] = sorted(lengths[:LEAST])
+    later = np.zeros(len(lengths) - LEAST, np.int64)
+    for k, own in enumerate(lengths[LEAST:]):
+        later[k] = exceeded_by(risk, ordered, step)
+        insort(ordered, own)
+    short = np.array(lengths[LEAST:]) > later
+    enough = ~short & ~cut[LEAST:]
+    used = float(needed[LEAST:][enough].sum())
+    return RequestAdvice(
+        resource=resource,
+        risk=risk,
+        amount=0 if not any(lengths) else exceeded_by(risk, sorted(lengths), step),
+        jobs=len(lengths),
+        median_request=float(np.median(requested)),
+        upper=100 * share_at_most(allowed_kills(risk, len(lengths)), len(lengths)),
+        short=100 * float(short.mean()) if len(short) else math.nan,
+        over=_over(float(later[enough].sum()), used),
+        over_requests=_over(float(requested[LEAST:][enough].sum()), used),
+    )
+
+
+def _over(amount: float, used: float) -> float:
+    return 100 * (amount - used) / used if used > 0 else math.nan

@@ -1,0 +1,81 @@
+"""Suggested memory, processors and GPUs, on logs with known use."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call
+from tests.waste_month import month, write
+from walltime.usage import suggest_requests
+from walltime.usage.requests import sbatch_line
+
+COUNT = 600
+
+
+def jobs_with(need, state=None, **columns):
+    names = ("COMPLETED", "OUT_OF_MEMORY")
+    whole = {"used_mem_mb": need, "requested_mem_mb": np.full(len(need), 65_536.0), "mem_mb": np.full(len(need), 65_536.0)} | columns
+    whole |= {"user": np.full(len(need), 1), "state": np.ones(len(need), np.int64) if state is None else state}
+    origin = wt.workloads.Origin(names={"state": names})
+    time = np.arange(len(need))
+    return wt.Workload.from_arrays(
+        submit=time, runtime=np.full(len(need), 100), procs=np.full(len(need), 8), machine_procs=8, columns=whole, origin=origin
+    )
+
+
+@pytest.mark.parametrize("risk", [1.0, 5.0, 20.0])
+def test_memory__keeps_its_risk_on_jobs_that_do_not_change(risk):
+    need = np.random.default_rng(3).lognormal(8, 0.6, COUNT)
+    (advice,) = suggest_requests(jobs_with(need), np.arange(COUNT), risk)
+    assert advice.resource == "memory"
+    deviation = 100 * math.sqrt(risk / 100 * (1 - risk / 100) / COUNT)
+    assert abs(advice.short - risk) < 4 * deviation + 1
+    assert (need > advice.amount).mean() <= risk / 100
+    assert advice.amount - 256 < np.sort(need)[-1 - int(risk * COUNT / 100)]
+    assert advice.over < advice.over_requests
+
+
+def test_memory__suggestions_never_use_later_jobs():
+    need = np.concatenate([np.full(300, 1000.0), np.full(300, 5000.0)])
+    (advice,) = suggest_requests(jobs_with(need), np.arange(COUNT), 5.0)
+    # the first large jobs are short, until over 5 % of the jobs so far are large: 16 of 316
+    assert advice.short == pytest.approx(100 * 16 / (COUNT - 10))
+
+
+def test_memory__jobs_out_of_memory_count_as_more():
+    need, state = np.full(100, 1000.0), np.ones(100, np.int64)
+    state[::5] = 2
+    (advice,) = suggest_requests(jobs_with(need, state), np.arange(100), 5.0)
+    assert advice.amount > 65_536
+    (ignored,) = suggest_requests(jobs_with(need), np.arange(100), 5.0)
+    assert ignored.amount == 1024
+
+
+def test_cores_and_gpus():
+    need = np.full(50, 1000.0)
+    more = {"cpu_time": np.full(50, 100 * 2.5 / 8), "gpus": np.full(50, 2), "gpu_use": np.full(50, 40.0), "requested_gpus": np.full(50, 2)}
+    found = {one.resource: one for one in suggest_requests(jobs_with(need, **more), np.arange(50))}
+    assert (found["cores"].amount, found["cores"].median_request, found["gpus"].amount) == (3, 8, 2)
+    assert found["cores"].over == pytest.approx(20)
+    idle = suggest_requests(jobs_with(need, **more | {"gpu_use": np.zeros(50)}), np.arange(50))
+    assert idle[-1].amount == 0
+    assert sbatch_line("1:00:00", idle, True) == "sbatch --time=1:00:00 --mem=1024M --cpus-per-task=3"
+    assert sbatch_line("1:00:00", list(found.values()), False) == "sbatch --time=1:00:00 --ntasks=3 --gpus=2"
+
+
+def test_unknown_use__gives_nothing():
+    need = np.full(50, -1.0)
+    need[:9] = 1000
+    assert suggest_requests(jobs_with(need), np.arange(50)) == []
+
+
+def test_command(golden, tmp_path, capsys, monkeypatch):
+    path = write(tmp_path, month(300))["text"]
+    golden("suggest", call(capsys, "suggest", path, "--procs", 200, "--user", "u1", "--risk", 5)[1])
+    monkeypatch.setattr("getpass.getuser", lambda: "u1")
+    status, out, _ = call(capsys, "suggest", path, "--procs", 200, "--user", "me", "--risk", 5, "--json")
+    assert status == 0
+    assert [one["resource"] for one in json.loads(out)["requests"]] == ["memory", "cores", "gpus"]
