@@ -1,4 +1,4 @@
-"""FCFS and EASY on single nodes: the kernel equals the reference, no node has more than it has, and one node is a pool of processors."""
+"""Policies on single nodes by first fit: the kernel equals the reference, no node has more than it has, and one node is a pool."""
 
 import random
 from dataclasses import replace
@@ -24,6 +24,12 @@ COMPILED = (
     "easy:order=expr:wait/believed-procs",
     "hybrid:depth=0",
     "hybrid:depth=1,fit=best",
+    "hybrid:depth=2",
+    "hybrid:depth=3,order=wfp",
+    "conservative",
+    "conservative:order=wfp",
+    "conservative-scratch",
+    "conservative-scratch:order=saf",
 )
 COUNT = 1500
 
@@ -77,7 +83,7 @@ def test_kernel_equals_reference(policy):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("policy", ["easy", "easy:backfill-order=sjf", "easy:order=wfp"])
+@pytest.mark.parametrize("policy", ["easy", "easy:backfill-order=sjf", "easy:order=wfp", "conservative", "conservative-scratch"])
 def test_long_queue_on_forty_nodes__kernel_equals_reference(policy):
     """Tasks of several processors, memory and two partitions, so that the nodes that a job gets first often delay a head."""
     for seed in range(scaled(20)):
@@ -104,7 +110,13 @@ def test_long_queue_on_forty_nodes__kernel_equals_reference(policy):
         assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
 
 
-PLAIN = ("conservative", "conservative-scratch", "hybrid:depth=2", "hybrid:depth=0,backfill-order=sjf", "relaxed", "selective")
+PLAIN = (
+    "conservative:compression=always",
+    "hybrid:depth=2,backfill-order=sjf",
+    "hybrid:depth=0,backfill-order=sjf",
+    "relaxed",
+    "selective",
+)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.errors import PolicyError
 from walltime.inference.candidate_rules import (
     candidate_parts,
     candidate_windows,
@@ -33,7 +34,7 @@ from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleT
 from walltime.inference.step_agreement import agreement_by
 from walltime.machine import Machine, Window
 from walltime.machine.tables import DAY
-from walltime.wording import counted, human_time
+from walltime.wording import counted, human_time, sanitize
 from walltime.workload import Workload, check_workload
 
 MOST_MISFITS = 0.05
@@ -59,9 +60,15 @@ def infer(
     `procs`: the machine's size, by default the log's. `machine`: only its node size is used; a note lists what else it has. `progress` is
     called with the approximate share of the work done, 0 to 1, and `step` with the name of each of the seven steps. Ctrl-C ends
     the search; the result so far is returned, with the interrupted step in `stopped`. Raises WorkloadError for a log without recorded
-    waits or of less than two months.
+    waits or of less than two months, PolicyError for a machine on which jobs preempt others.
     """
     check_workload(workload)
+    if machine is not None and machine.preempts:
+        raise PolicyError(
+            f"{sanitize(machine.name, 100)} has jobs that preempt others, which inference does not model: it would explain their effects "
+            "by wrong rules. To compare the log with a simulation that models preemption, use calibrate",
+            "unsupported_machine",
+        )
     hidden = unmodelled(workload)
     if "partition" in workload.columns:  # the inferred machine has others
         workload = replace(workload, columns={name: values for name, values in workload.columns.items() if name != "partition"})

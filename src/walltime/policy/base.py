@@ -199,11 +199,11 @@ class Policy(Specification):
 
     @property
     def on_nodes(self) -> Support:
-        """The engine for single nodes: none without one for pools, and the kernel where at most the head has a reservation."""
+        """The engine for single nodes: none without one for pools, and the kernel where jobs are backfilled in the queue's order."""
         if not self.on_pools.engine:
             return NO_NODES
         in_order = getattr(self, "backfill_order", None) in (None, self.order)
-        compiled = self.on_pools == KERNEL and self.passes.kind == "head" and (in_order or self.passes.depth == 1)
+        compiled = self.on_pools == KERNEL and (in_order or self.passes.depth == 1)
         return KERNEL if compiled else NOT_COMPILED
 
     @property

@@ -214,8 +214,10 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
         from walltime.engine.interface.nodes import OarEngine as kind  # noqa: N813
     elif isinstance(problem.machine, Nodes) and problem.policy.plans_nodes:
         from walltime.engine.interface.nodes import NodesEngine as kind  # noqa: N813
-    elif isinstance(problem.machine, Nodes):
+    elif isinstance(problem.machine, Nodes) and problem.policy.passes.kind == "head":
         from walltime.engine.interface.nodes import FirstFitEngine as kind  # noqa: N813
+    elif isinstance(problem.machine, Nodes):
+        from walltime.engine.interface.nodes import PlannedEngine as kind  # noqa: N813
     elif isinstance(problem.machine, Pools):
         from walltime.engine.interface.pools import PoolsEngine as kind  # noqa: N813
     else:

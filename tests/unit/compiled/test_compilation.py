@@ -34,6 +34,7 @@ ADDED = {
     "cluster-kept": 33,
     "slurm": 167,
     "easy-nodes": 68,
+    "planned-nodes": 40,
     "oar": 22,
     "dynamics": 2,
     "decisions": 24,

@@ -23,7 +23,7 @@ from walltime.engine.kernel import callbacks, decisions, dynamics, number
 from walltime.engine.kernel import memory as common
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import BY_LENGTH, HEAD, KEEP, Loop, Memory, Pass, record, records
-from walltime.engine.kernel.nodes import easy, oar
+from walltime.engine.kernel.nodes import easy, oar, planned
 from walltime.engine.kernel.nodes import loop as slurm
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 from walltime.engine.kernel.number import loop
@@ -86,6 +86,11 @@ def _example_easy() -> Arguments:
     return *easy.new_easy_memory(rules, jobs, machine, records(of_pools.LIMIT, 0), nothing, nothing), 0
 
 
+def _example_planned() -> Arguments:
+    *memory, budget = _example_easy()
+    return *planned.new_planned_memory(easy.EasyMemory(*memory), of_pools.as_lists([])), budget
+
+
 def _example_oar() -> Arguments:
     return *oar.new_oar_memory(record(oar.OAR_RULES), records(oar.OAR_JOB, 0), np.zeros((2, 1), np.int64), of_pools.as_lists([])), 0
 
@@ -131,6 +136,7 @@ _TABLE = (
     _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 147, 16), cluster.run_cluster, _example_cluster, KEEP),
     Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 167, 22),
     Entry("easy-nodes", "FCFS and EASY on single nodes", compiled_entry(easy.run_easy), _example_easy, 112, 13),
+    Entry("planned-nodes", "several reservations on single nodes", compiled_entry(planned.run_planned), _example_planned, 112, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("decisions", "learning environments", decisions.decide, _example_decisions, 27, 7),

@@ -14,6 +14,7 @@ from walltime.engine.kernel.memory import NEVER, record
 from walltime.engine.kernel.nodes.easy import EASY_JOB, EASY_RULES, new_easy_memory
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, as_set, new_slurm_memory, with_room
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
+from walltime.engine.kernel.nodes.planned import new_planned_memory, with_room_for_plan
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
 from walltime.engine.problem import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
 from walltime.errors import WorkloadError
@@ -212,7 +213,8 @@ class FirstFitEngine(NodesEngine):
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
         self._kept = lower_orders(problem, sum(max(0, end) for _, _, end, *_ in machine.outages if end < NEVER))
-        rules = record(EASY_RULES, backfill=int(passes.backfills), depth=passes.depth or 0)
+        depth = len(problem) if passes.depth is None else passes.depth
+        rules = record(EASY_RULES, backfill=int(passes.backfills), depth=depth, keeps=passes.kind == "kept")
         point_to_orders(rules, self._kept)
         jobs = _lowered_jobs(problem, EASY_JOB)
         jobs.order_length = jobs.believed
@@ -220,6 +222,24 @@ class FirstFitEngine(NodesEngine):
         followers, limits_of = followers_of(demands.after, jobs.after, jobs.pending), as_lists(demands.limits)
         self._memory: Any = new_easy_memory(rules, jobs, machine, lowered_limits(machine.limits), limits_of, followers)
         self._await_arrivals(demands.since)
+
+
+class PlannedEngine(FirstFitEngine):
+    """A simulation of a policy that reserves nodes for several jobs; it runs and fails as `NodesEngine`."""
+
+    loop_name = "planned-nodes"
+
+    def __init__(self, problem: Problem):
+        super().__init__(problem)
+        machine = problem.machine
+        assert isinstance(machine, Nodes)
+        pools_of = as_lists([list(dict.fromkeys(machine.pool[own].tolist())) for own in machine.partitions])
+        self._memory = new_planned_memory(self._memory, pools_of)
+
+    def _piece(self, budget: int) -> bool:
+        """Run one piece, after making room for its plan as well."""
+        self._memory = with_room_for_plan(self._memory)
+        return super()._piece(budget)
 
 
 class OarEngine(PlannedNodes):

@@ -142,6 +142,18 @@ def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
 
 
 @kernel
+def take_less(planes, first_plane, end_plane, other, other_plane, word):
+    """Replace the numbers of the nodes of a word by those in other planes, from `other_plane` on, that are less."""
+    less, equal = 0, -1
+    for k in range(end_plane - 1, first_plane - 1, -1):
+        theirs = other[other_plane + k - first_plane, word]
+        less |= equal & ~theirs & planes[k, word]
+        equal &= ~(theirs ^ planes[k, word])
+    for k in range(first_plane, end_plane):
+        planes[k, word] = (other[other_plane + k - first_plane, word] & less) | (planes[k, word] & ~less)
+
+
+@kernel
 def size_of(members):
     """Return the number of nodes in a set."""
     count = 0

@@ -3,7 +3,18 @@
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import add_in_planes, exclude, next_member, number_of, ones, size_of, total_between, total_of, words_of
+from walltime.engine.kernel.bits import (
+    add_in_planes,
+    exclude,
+    next_member,
+    number_of,
+    ones,
+    size_of,
+    take_less,
+    total_between,
+    total_of,
+    words_of,
+)
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, OTHERS, USABLE
 from walltime.engine.kernel.profile import NEVER
@@ -150,10 +161,10 @@ def _shape(state, job, free, shaped, usable):
                 shaped[k, w] = shaped[quotient + k, w]
         if job.per_task > 0:
             _divide(free, procs_planes, second_end, shaped, quotient, rest, procs_planes, w, usable[w], job.per_task)
-            _take_less(shaped, quotient, procs_planes, w)
+            take_less(shaped, 0, procs_planes, shaped, quotient, w)
         if job.task_memory > 0:
             _divide(free, second_end, planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task_memory)
-            _take_less(shaped, quotient, procs_planes, w)
+            take_less(shaped, 0, procs_planes, shaped, quotient, w)
         if job.task > 1:
             for k in range(procs_planes):
                 shaped[quotient + k, w] = shaped[k, w]
@@ -176,17 +187,6 @@ def _divide(free, first_plane, end_plane, shaped, quotient, rest, planes, word, 
         bits = _at_least(shaped, rest, end, word, nodes, divisor << k)
         add_in_planes(shaped, rest, end, word, bits, divisor << k, -1)
         shaped[quotient + k, word] = bits
-
-
-@kernel
-def _take_less(shaped, quotient, planes, word):
-    """Replace the first numbers of the nodes of a word by the quotients that are less."""
-    less, equal = 0, -1
-    for k in range(planes - 1, -1, -1):
-        less |= equal & ~shaped[quotient + k, word] & shaped[k, word]
-        equal &= ~(shaped[quotient + k, word] ^ shaped[k, word])
-    for k in range(planes):
-        shaped[k, word] = (shaped[quotient + k, word] & less) | (shaped[k, word] & ~less)
 
 
 @kernel

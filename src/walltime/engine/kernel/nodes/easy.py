@@ -41,25 +41,32 @@ Array = np.ndarray
 Records = Any
 
 # Fields of its own come first: to Numba, a record that begins as another one is a subtype of it, with a warning.
-EASY_JOB = record_dtype(" ".join(["order_length form", *(SLURM_JOB.names or ())]), "merit")
-"""A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form."""
+EASY_JOB = record_dtype(" ".join(["held held_count order_length form", *(SLURM_JOB.names or ())]), "merit")
+"""A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form.
+
+`place`: under planned.py, when its kept place begins, -1 without one; `held`, `held_count`: the ranges of its nodes there."""
 
 EASY_RULES = record_dtype(
-    "order order_parameter order_starvation order_limit order_reads_time own_backfill_order backfill_order backfill_parameter "
+    "keeps order order_parameter order_starvation order_limit order_reads_time own_backfill_order backfill_order backfill_parameter "
     + " ".join(["backfill_starvation backfill_limit", *(SLURM_RULES.names or ())])
 )
-"""The parameters of a policy: `backfill`, whether jobs are backfilled; `depth`, whether heads have reservations; its orders, as in
-memory.RULES. All others are Slurm's, and 0."""
+"""The parameters of a policy: `backfill`, whether jobs are backfilled; `depth`, the number of reservations; its orders, as in memory.RULES;
+`keeps`, whether places are kept from pass to pass. All others are Slurm's, and 0."""
 
-EASY_STATE = record_dtype(" ".join(["arranged heads candidates passes versions kept_out", *(SLURM_STATE.names or ())]))
+_PLANNED = "early late void level_count levels_needed half held held_needed"
+EASY_STATE = record_dtype(" ".join([_PLANNED, "arranged heads candidates passes versions kept_out", *(SLURM_STATE.names or ())]))
 """The state of a simulation, as in memory.SLURM_STATE. `arranged`: jobs that are in their places in the queue; `heads`, `candidates`:
-entries in use. `passes`: passes so far; `versions`: passes and starts so far. `kept_out`: whether a job could start but for a head."""
+entries in use. `passes`: passes so far; `versions`: passes and starts so far. `kept_out`: whether a job could start but for a head.
+
+Under planned.py, `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all places must be made again.
+`level_count`, `held`: entries in use, in this `half` of `Plan.held`; `levels_needed`, `held_needed`: entries that a pass may need."""
 
 HEAD = record_dtype("job begin")
 """A job with a reservation, and its shadow time."""
 
-FAILED = record_dtype("stamp nodes asked total length")
-"""A request for these amounts that was not met in the pass of this number, or next to heads after this many `versions`."""
+FAILED = record_dtype("stamp nodes asked total length begin")
+"""A request for these amounts that was not met in the pass of this number, or next to heads after this many `versions`; or
+that has no place before `begin`."""
 
 
 class Line(NamedTuple):
@@ -110,7 +117,7 @@ def new_easy_memory(rules: Records, jobs: Records, machine: Nodes, limits: Recor
 def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
     """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_slurm` does."""
     if not state.begun:
-        _place_first(state, jobs, site, use, plan, traffic)
+        place_first(state, jobs, site, use, plan, traffic)
         state.begun = state.gone = 1
     if state.no_room > 0:
         return STUCK
@@ -142,9 +149,9 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
 def _process_events(state, jobs, site, use, plan, traffic):
     """Process all events of this instant before the pass: terminations, outages, arrivals."""
     while state.events > 0 and traffic.ends[0].rank == state.now:
-        _end_next(state, jobs, site, use, plan, traffic)
+        end_next(state, jobs, site, use, plan, traffic)
         state.gone = 1
-    if change_outages(state, site, traffic):
+    if change_outages(state, site, traffic)[0] > 0:
         state.gone = 1
     while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
         index = pop(traffic.arrivals, state.arriving)
@@ -156,7 +163,7 @@ def _process_events(state, jobs, site, use, plan, traffic):
 
 
 @kernel
-def _end_next(state, jobs, site, use, plan, traffic):
+def end_next(state, jobs, site, use, plan, traffic):
     """Handle the next termination: release the nodes of the job, and submit the jobs that waited for its end alone."""
     index = pop(traffic.ends, state.events)
     state.events -= 1
@@ -166,7 +173,7 @@ def _end_next(state, jobs, site, use, plan, traffic):
 
 
 @called_kernel
-def _place_first(state, jobs, site, use, plan, traffic):
+def place_first(state, jobs, site, use, plan, traffic):
     """Give the jobs that run at the beginning their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
@@ -204,7 +211,7 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line):
     that it would have got.
     """
     queue, parts, at_once, first = traffic.queue, site.partitions, rules.own_backfill_order == 0, state.arranged
-    if _arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or (state.kept_out and not at_once):
+    if arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or (state.kept_out and not at_once):
         first = _begin_pass(state, site)
     for i in range(first, state.waiting):
         index = queue[i]
@@ -216,7 +223,7 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line):
             if _may_fit(state, jobs[index], site, use, line):
                 push_candidate(state, line.candidates, backfill_rank(rules, state.now, jobs, index), jobs[index].arrival, index)
         elif _fits(state, jobs, site, use, plan, line, index):
-            _start(state, jobs, site, use, plan, traffic, index, is_behind)
+            start(state, jobs, site, use, plan, traffic, index, is_behind)
             continue
         elif reserves:
             _reserve(state, jobs, site, use, plan, line, index)
@@ -224,7 +231,7 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line):
     while state.candidates > 0:
         index = pop_candidate(state, line.candidates)
         if full_limit(jobs, traffic.limits, traffic.limits_of, index) < 0 and _fits(state, jobs, site, use, plan, line, index):
-            _start(state, jobs, site, use, plan, traffic, index, 1)
+            start(state, jobs, site, use, plan, traffic, index, 1)
     left = first
     for i in range(first, state.waiting):
         if jobs[queue[i]].start < 0:
@@ -246,7 +253,7 @@ def _begin_pass(state, site):
 
 
 @called_kernel
-def _arrange(state, rules, jobs, queue, ranks):
+def arrange(state, rules, jobs, queue, ranks):
     """Sort the queue by tier, rank and arrival, by insertion: newcomers only, where ranks do not change with time.
 
     Returns the first place that has changed.
@@ -268,18 +275,18 @@ def _may_fit(state, job, site, use, line):
     """Return whether enough processors are free for a job, and no smaller request of its form has failed."""
     if use.totals[0, site.partitions[job.partition].kind] < least_needed(job, site.members[job.members]):
         return False
-    return not _has_failed(line.failed[2 * job.form], state.passes, job)
+    return not has_failed(line.failed[2 * job.form], state.passes, job)
 
 
 @kernel
-def _has_failed(failed, stamp, job):
+def has_failed(failed, stamp, job):
     """Return whether a request of a job's form for no more than it needs has failed."""
     is_less = failed.nodes <= job.nodes and failed.asked <= job.asked and failed.total <= job.total
     return failed.stamp == stamp and is_less and failed.length <= length_of(job)
 
 
 @kernel
-def _note_failed(failed, stamp, job):
+def note_failed(failed, stamp, job):
     """Note that the request of a job has failed."""
     failed.stamp, failed.nodes, failed.asked, failed.total, failed.length = stamp, job.nodes, job.asked, job.total, length_of(job)
 
@@ -299,15 +306,15 @@ def _fits(state, jobs, site, use, plan, line, index):
     if not _may_fit(state, job, site, use, line):
         return False
     beside = line.failed[2 * job.form + 1]
-    if _has_failed(beside, state.versions, job) and _gets_the_same(beside, job, len(site.outages) > 0):
+    if has_failed(beside, state.versions, job) and _gets_the_same(beside, job, len(site.outages) > 0):
         return False
     if shortfall_of(state, job, site, use.free[0], plan, state.now, length_of(job)) > 0:
-        _note_failed(line.failed[2 * job.form], state.passes, job)
+        note_failed(line.failed[2 * job.form], state.passes, job)
         return False
     choose_of(state, job, site, use.free[0], plan.choice)
     for k in range(state.heads):
         if state.now + length_of(job) > line.heads[k].begin and not _leaves_room(state, jobs, site, use, plan, line, line.heads[k]):
-            _note_failed(beside, state.versions, job)
+            note_failed(beside, state.versions, job)
             state.kept_out = 1
             return False
     return True
@@ -374,7 +381,7 @@ def _block(state, rules, site, partition, reserves):
 
 
 @called_kernel
-def _start(state, jobs, site, use, plan, traffic, index, is_behind):
+def start(state, jobs, site, use, plan, traffic, index, is_behind):
     """Start a job on the nodes that have been chosen for it; it is backfilled if it `is_behind` a job that waits."""
     job = jobs[index]
     job.start = state.now

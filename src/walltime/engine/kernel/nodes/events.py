@@ -1,4 +1,4 @@
-"""Events that are handled alike under Slurm's scheduling (loop.py), and under FCFS and EASY (easy.py)."""
+"""Events that are handled alike under Slurm's scheduling (loop.py), and where jobs take nodes by first fit (easy.py, planned.py)."""
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.heap import push
@@ -22,14 +22,15 @@ def next_event(state, traffic):
 
 @kernel
 def change_outages(state, site, traffic):
-    """Let the outages that change now become known, begin or end; return whether there are any."""
-    changes = 0
+    """Let the outages that change now become known, begin or end; return how many do, and how many of these had not been known."""
+    changes, news = 0, 0
     while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
         change = traffic.changes[state.next_change]
+        news += change.phase > site.outages[change.outage].phase
         site.outages[change.outage].phase = change.phase
         state.next_change += 1
         changes += 1
-    return changes > 0
+    return changes, news
 
 
 @kernel

@@ -138,7 +138,7 @@ def _process_events(state, rules, jobs, site, use, plan, traffic):
     while state.events > 0 and traffic.ends[0].rank == now:
         _end_next(state, rules, jobs, site, use, plan, traffic)
         state.gone = 1
-    if change_outages(state, site, traffic):
+    if change_outages(state, site, traffic)[0] > 0:
         state.gone, state.bounds = 1, 0
         forget(state, plan, FIRST)
     while state.arriving > 0 and traffic.arrivals[0].rank == now:

@@ -1,0 +1,510 @@
+"""The event loop for policies that reserve nodes for several waiting jobs: conservative backfilling, and hybrids of several reservations.
+
+The rules, which reference/first_fit.py and reference/pools.py state in plain Python. Jobs, nodes and limits are those of easy.py, and:
+
+* A job's place begins at the earliest time at which, for its planned length, enough of each node stays free of running jobs and of the
+  places of others. It takes the first nodes there.
+* Where places are made again in each pass, jobs get them in the queue's order; those that begin now start. After the `depth` jobs with a
+  place on its pools, a job only starts if it can now.
+* Where places are kept, an arriving job gets one. If a job has ended early, each place moves to an earlier time if there is one, in the
+  queue's order. An outage that becomes known, or an overdue job, makes all places again. A job that is over a limit has none.
+
+The plan is the free amounts of each node over time: a list of *levels*, each from its time to the next. It is kept from pass to pass as
+long as nothing becomes free. While places are only made, the earliest time found for a request is a bound for larger ones of its form.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.bits import add_in_planes, count_between, ones, take_less, total_of, words_of
+from walltime.engine.kernel.heap import pop
+from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
+from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of
+from walltime.engine.kernel.nodes.easy import EasyMemory, arrange, end_next, has_failed, length_of, note_failed, place_first, start
+from walltime.engine.kernel.nodes.events import change_outages, next_event
+from walltime.engine.kernel.nodes.memory import CAPACITY, RANGE
+from walltime.engine.kernel.nodes.plan import FIRST, least_needed
+from walltime.engine.kernel.nodes.use import is_any_overdue, move_overdue
+from walltime.engine.kernel.pools.limits import full_limit
+from walltime.engine.kernel.pools.memory import Lists, list_of
+from walltime.engine.kernel.pools.passes import share_a_pool
+from walltime.engine.kernel.search import first_from
+
+Array = np.ndarray
+Records = Any
+TAKE, RELEASE = np.int64(1), np.int64(-1)
+"""Signs of amounts that a place takes out of the plan, or releases."""
+
+
+class Plan(NamedTuple):
+    """The levels: their `times`, int64 s, and the `rows` of their amounts, `free` and `totals`, as in memory.Use; `least`: scratch.
+
+    `sources`: the row of `Use.free` that has the free amounts of a row instead, -1 for none: they are copied when a place takes of them.
+    `drops`: whether less may be free from a row's level on than before, as a place begins there.
+
+    `held`: ranges of nodes of the places that are kept, in one half or the other, shape (2, entries). `pools_of`: the pools of each
+    partition, `pools`: for each, whether a job waits for it, and how many places on it there are in this pass, shape (pools, 2).
+    """
+
+    times: Array
+    rows: Array
+    sources: Array
+    drops: Array
+    free: Array
+    totals: Array
+    least: Array
+    held: Records
+    pools_of: Lists
+    pools: Array
+
+
+class PlannedMemory(NamedTuple):
+    """All data of one simulation."""
+
+    state: Records
+    rules: Records
+    jobs: Records
+    site: Any
+    use: Any
+    plan: Any
+    traffic: Any
+    line: Any
+    levels: Plan
+
+
+def new_planned_memory(memory: EasyMemory, pools_of: Lists) -> PlannedMemory:
+    """Return memory before the first event, from that of easy.py."""
+    planes, words = memory.use.free.shape[1:]
+    columns = memory.use.totals.shape[1]
+    pools = np.zeros((int(pools_of.items.max(initial=-1)) + 1, 2), np.int64)
+    none = np.zeros(0, np.int64)
+    held = np.empty((2, 0), RANGE).view(np.recarray)
+    tables = np.empty((0, planes, words), np.int64), np.empty((0, columns), np.int64)
+    return PlannedMemory(*memory, Plan(none, none, none, none, *tables, np.zeros((planes, words), np.int64), held, pools_of, pools))
+
+
+def with_room_for_plan(memory: PlannedMemory) -> PlannedMemory:
+    """Return the same memory with room for the levels of the next pass and the places of its jobs."""
+    levels, most, ranges = memory.levels, int(memory.state.levels_needed), int(memory.state.held_needed)
+    if len(levels.times) < most:
+        count, old = 2 * most, len(levels.times)
+        columns = [np.empty((count, *one.shape[1:]), np.int64) for one in levels[:6]]
+        for new, one in zip(columns, levels[:6], strict=True):
+            new[:old] = one
+        levels = Plan(*columns, *levels[6:])  # type: ignore[call-arg, arg-type]  # mypy does not count the list
+    if levels.held.shape[1] < ranges:
+        held = np.empty((2, 2 * ranges), RANGE).view(np.recarray)
+        held[:, : levels.held.shape[1]] = levels.held
+        levels = levels._replace(held=held)
+    return memory._replace(levels=levels)
+
+
+def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budget):
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_slurm` does."""
+    if not state.begun:
+        place_first(state, jobs, site, use, plan, traffic)
+        state.begun = state.gone = 1
+    if state.no_room > 0:
+        return STUCK
+    while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
+        if not state.between:
+            now = _next_time(state, rules, jobs, traffic)
+            if now == NEVER and state.started == len(jobs):
+                return DONE
+            if now > state.until:
+                return REACHED
+            if now == NEVER:
+                return STUCK
+            state.now = now
+            _process_events(state, jobs, site, use, plan, traffic)
+            state.between = 1
+        if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
+            return PAUSED
+        if not _has_room(state, rules, jobs, site, plan, traffic, levels):
+            return PAUSED
+        state.between = 0
+        budget -= 1 + state.waiting * (1 + state.gone * state.level_count)
+        state.late = is_any_overdue(state, use)
+        if state.late:
+            move_overdue(state, rules, jobs, use, plan)
+            state.gone = 1
+        if state.waiting == 0:
+            state.early = state.void = state.level_count = 0
+        elif not rules.keeps:
+            _pass(state, rules, jobs, site, use, plan, traffic, line, levels)
+        else:
+            again = True
+            while again:
+                again = _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels)
+    return PAUSED
+
+
+@kernel
+def _next_time(state, rules, jobs, traffic):
+    """Return the time of the next event, or of the next place that is kept; where all are made again at each event, they are none."""
+    now = next_event(state, traffic)
+    for i in range(state.waiting if rules.keeps and not state.late else 0):
+        if jobs[traffic.queue[i]].place >= 0:
+            now = min(now, jobs[traffic.queue[i]].place)
+    return now
+
+
+@kernel
+def _process_events(state, jobs, site, use, plan, traffic):
+    """Process all events of this instant before the pass: terminations, outages, arrivals; note those that change the plan."""
+    while state.events > 0 and traffic.ends[0].rank == state.now:
+        job = jobs[traffic.ends[0].job]
+        state.early |= state.now < job.start + job.believed
+        end_next(state, jobs, site, use, plan, traffic)
+        state.gone, state.level_count = 1, 0
+    changes, news = change_outages(state, site, traffic)
+    state.gone |= changes > 0
+    state.void |= news > 0
+    while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
+        index = pop(traffic.arrivals, state.arriving)
+        state.arriving -= 1
+        jobs[index].arrival = state.arrivals
+        jobs[index].place = -1
+        state.arrivals += 1
+        traffic.queue[state.waiting] = index
+        state.waiting += 1
+
+
+@called_kernel
+def _has_room(state, rules, jobs, site, plan, traffic, levels):
+    """Return whether there is room for a pass; else forget the plan, and note what it may need."""
+    state.levels_needed = 4 + state.running + 4 * state.waiting + 2 * len(site.outages)
+    if state.level_count + 4 * state.waiting + 4 > len(levels.times):
+        state.level_count = 0
+    state.held_needed = 0
+    for i in range(state.waiting if rules.keeps else 0):
+        job = jobs[traffic.queue[i]]
+        state.held_needed += 2 * min(len(plan.choice.chosen), job.asked + job.nodes + job.second)
+    return state.levels_needed <= len(levels.times) and state.held_needed <= levels.held.shape[1]
+
+
+# ---------------------------------------------------------------------- places that are made again
+
+
+@called_kernel
+def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
+    """Consider the waiting jobs in order; where nothing but arrivals has happened, and these are last, only they are considered."""
+    queue, first, pools = traffic.queue, state.arranged, levels.pools
+    if arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or state.level_count == 0:
+        first, state.gone = FIRST, FIRST
+        pools[:] = 0
+        _make_levels(state, site, use, levels)
+    for i in range(first, state.waiting):
+        index = queue[i]
+        job = jobs[index]
+        if full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0:
+            continue
+        behind, reserves = False, True
+        for pool in list_of(levels.pools_of, job.partition):
+            behind |= pools[pool, 0] > 0
+            reserves &= pools[pool, 1] < rules.depth
+        begin = _find_place(state, job, site, use, plan, line, levels, NEVER if reserves else state.now, True)
+        if begin < NEVER:
+            end = begin + (length_of(job) if begin == state.now else job.believed)
+            _occupy(state, site, use, levels, plan.choice.chosen, FIRST, state.chosen, begin, end, TAKE)
+            if reserves and job.reserved_start < 0:
+                job.reserved_start = begin
+        if begin == state.now:
+            start(state, jobs, site, use, plan, traffic, index, behind)
+            continue
+        for pool in list_of(levels.pools_of, job.partition):
+            pools[pool, 0] = 1
+            pools[pool, 1] += reserves
+    _leave_queue(state, jobs, traffic.queue, line.ranks, first)
+
+
+@kernel
+def _leave_queue(state, jobs, queue, ranks, first):
+    """Remove the jobs that have started from the queue, from a place on."""
+    left = first
+    for i in range(first, state.waiting):
+        if jobs[queue[i]].start < 0:
+            queue[left], ranks[left] = queue[i], ranks[i]
+            left += 1
+    state.waiting = state.arranged = left
+
+
+# ---------------------------------------------------------------------- places that are kept
+
+
+@called_kernel
+def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
+    """Make a pass that keeps places; return whether it must be made again, as a job whose place is due is over a limit."""
+    queue, afresh = traffic.queue, state.late or state.void
+    arrange(state, rules, jobs, queue, line.ranks)
+    for i in range(state.waiting):
+        job = jobs[queue[i]]
+        if job.place >= 0 and (afresh or full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) >= 0):
+            job.place, state.early = -1, 1
+    if state.early or afresh or state.level_count == 0:
+        _make_levels(state, site, use, levels)
+        _hold_again(state, jobs, site, use, queue, levels)
+    for i in range(state.waiting if state.early and not afresh else 0):
+        if jobs[queue[i]].place >= 0:
+            _move(state, jobs[queue[i]], site, use, plan, line, levels)
+    state.passes += 1  # what was found before may not hold after moves
+    last = -1
+    while last < NEVER:
+        index = -1
+        for i in range(state.waiting):  # the next newcomer, in the queue's order or that of arrival
+            job = jobs[queue[i]]
+            rank = i if afresh else job.arrival
+            is_next = job.place < 0 and rank > last and (index < 0 or (not afresh and job.arrival < jobs[index].arrival))
+            if is_next and full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) < 0:
+                index, following = queue[i], rank
+                if afresh:
+                    break
+        if index < 0:
+            break
+        last = following
+        _place(state, jobs[index], site, use, plan, line, levels)
+    state.early = state.gone = FIRST
+    state.void = state.late
+    return _start_due(state, jobs, site, use, plan, traffic, line, levels)
+
+
+@called_kernel
+def _place(state, job, site, use, plan, line, levels):
+    """Give a job its place, if there is one."""
+    begin = _find_place(state, job, site, use, plan, line, levels, NEVER, True)
+    if begin < NEVER:
+        _hold(state, job, site, use, plan.choice.chosen, levels, begin)
+        if job.reserved_start < 0:
+            job.reserved_start = begin
+
+
+@kernel
+def _hold(state, job, site, use, chosen, levels, begin):
+    """Keep the chosen nodes for a job from a time on."""
+    job.place, job.held, job.held_count = begin, state.held, state.chosen
+    for k in range(state.chosen):
+        levels.held[state.half, state.held + k] = chosen[k]
+    state.held += state.chosen
+    _occupy(state, site, use, levels, chosen, FIRST, state.chosen, begin, begin + job.believed, TAKE)
+
+
+@called_kernel
+def _move(state, job, site, use, plan, line, levels):
+    """Move the place of a job to an earlier time, or to the first nodes at the same time, next to the places of all others."""
+    old, held = job.place, levels.held[state.half]
+    _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, RELEASE)
+    begin = _find_place(state, job, site, use, plan, line, levels, old, False)
+    if begin < NEVER:
+        _hold(state, job, site, use, plan.choice.chosen, levels, begin)
+    else:
+        _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, TAKE)
+
+
+@kernel
+def _hold_again(state, jobs, site, use, queue, levels):
+    """Enter the kept places in the plan, and move their ranges to the other half, without gaps."""
+    before, state.half, state.held = state.half, 1 - state.half, 0
+    for i in range(state.waiting):
+        job = jobs[queue[i]]
+        if job.place >= 0:
+            for k in range(job.held_count):
+                levels.held[state.half, state.held + k] = levels.held[before, job.held + k]
+            job.held = state.held
+            state.held += job.held_count
+            _occupy(state, site, use, levels, levels.held[state.half], job.held, job.held_count, job.place, job.place + job.believed, TAKE)
+
+
+@called_kernel
+def _start_due(state, jobs, site, use, plan, traffic, line, levels):
+    """Start the jobs whose places begin now, in order of arrival; return whether one of them is over a limit."""
+    queue, again, last = traffic.queue, False, -1
+    while last < NEVER:
+        index = -1
+        for i in range(state.waiting):
+            job = jobs[queue[i]]
+            if job.place == state.now and job.start < 0 and job.arrival > last and (index < 0 or job.arrival < jobs[index].arrival):
+                index = queue[i]
+        if index < 0:
+            break
+        job = jobs[index]
+        last = job.arrival
+        if full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0:
+            again = True
+            continue
+        behind = False
+        for i in range(state.waiting):
+            other = jobs[queue[i]]
+            if other.place >= 0 and other.start < 0 and other.arrival < job.arrival:
+                behind |= share_a_pool(levels.pools_of, other.partition, job.partition)
+        for k in range(job.held_count):
+            plan.choice.chosen[k] = levels.held[state.half, job.held + k]
+        state.chosen = job.held_count
+        if job.believed == 0:
+            state.level_count = 0
+        start(state, jobs, site, use, plan, traffic, index, behind)
+    _leave_queue(state, jobs, queue, line.ranks, FIRST)
+    return again
+
+
+# ---------------------------------------------------------------------- the plan
+
+
+@called_kernel
+def _make_levels(state, site, use, levels):
+    """Make the plan again: what is free now, the planned ends of the running jobs, and the ends of the known outages."""
+    times, running, last = levels.times, use.running, FIRST
+    times[0] = state.now
+    state.passes += 1
+    _refer(levels, last, use, FIRST)
+    for k in range(state.running):
+        if running[k].release > times[last]:
+            last += 1
+            times[last] = running[k].release
+        _refer(levels, last, use, running[k].row)
+    state.level_count = last + 1
+    for k in range(len(site.outages)):
+        if site.outages[k].phase == 1 and site.outages[k].end < NEVER:
+            _level_at(state, use, levels, site.outages[k].end)
+
+
+@kernel
+def _refer(levels, k, use, row):
+    """Let a row of the plan have the amounts of a row of `Use.free`."""
+    levels.rows[k], levels.sources[k], levels.drops[k] = k, row, 0
+    for c in range(levels.totals.shape[1]):
+        levels.totals[k, c] = use.totals[row, c]
+
+
+@kernel
+def _copy_free(levels, use, k, planes):
+    """Copy what is free at a level."""
+    row = levels.rows[k]
+    source = levels.sources[row]
+    free = levels.free[row] if source < 0 else use.free[source]
+    for i in range(planes.shape[0]):
+        for w in range(planes.shape[1]):
+            planes[i, w] = free[i, w]
+
+
+@called_kernel
+def _level_at(state, use, levels, time):
+    """Return the level that begins at a time, creating it if necessary; the first one for any time before it."""
+    times, rows, i = levels.times, levels.rows, first_from(levels.times, 1, state.level_count, time + 1) - 1
+    if times[i] >= time:
+        return i
+    for k in range(state.level_count, i + 1, -1):
+        times[k], rows[k] = times[k - 1], rows[k - 1]
+    new, old = state.level_count, rows[i]
+    _copy_free(levels, use, i, levels.free[new])
+    times[i + 1], rows[i + 1], levels.sources[new], levels.drops[new] = time, new, -1, 0
+    for c in range(levels.totals.shape[1]):
+        levels.totals[new, c] = levels.totals[old, c]
+    state.level_count += 1
+    return i + 1
+
+
+@called_kernel
+def _occupy(state, site, use, levels, ranges, first, count, begin, end, sign):
+    """Take these ranges of nodes out of the plan in [begin, end), or release them (`sign` -1)."""
+    if begin >= end:
+        return
+    from_level = (
+        _level_at(state, use, levels, begin) if begin > state.now else first_from(levels.times, 1, state.level_count, begin + 1) - 1
+    )
+    to_level = _level_at(state, use, levels, end)
+    levels.drops[levels.rows[from_level]] = 1
+    for i in range(from_level, to_level + 1):  # the row of a job that ends with it as well, if it starts now
+        row = levels.rows[i]
+        if levels.sources[row] >= 0:
+            _copy_free(levels, use, i, levels.free[row])
+            levels.sources[row] = -1
+    for r in range(first, first + count):
+        own = ranges[r]
+        for column in range(levels.totals.shape[1]):
+            procs = own.procs if column < state.kinds else own.second
+            kind = CAPACITY + state.planes + column % state.kinds
+            amount = sign * procs * count_between(site.sets[kind], own.node, own.node + own.count)
+            for i in range(from_level, to_level):
+                levels.totals[levels.rows[i], column] -= amount
+        for i in range(from_level, to_level):
+            free = levels.free[levels.rows[i]]
+            for w in words_of(own.node, own.node + own.count):
+                bits = ones(w, own.node, own.node + own.count)
+                add_in_planes(free, 0, state.procs_planes, w, bits, own.procs, -sign)
+                add_in_planes(free, state.procs_planes, state.second_end, w, bits, own.second, -sign)
+                add_in_planes(free, state.second_end, state.planes, w, bits, own.memory, -sign)
+
+
+@called_kernel
+def _find_place(state, job, site, use, plan, line, levels, latest, by_form):
+    """Choose nodes for a job at the earliest time, at most `latest`, at which it has a place; return that time, NEVER if there is none.
+
+    `by_form`: whether the time that was found for a smaller request of its form is a bound.
+    """
+    times, begin, length, found = levels.times, state.now, length_of(job), line.failed[2 * job.form]
+    if by_form and has_failed(found, state.passes, job):
+        begin = max(begin, found.begin)
+    kind, need = site.partitions[job.partition].kind, least_needed(job, site.members[job.members])
+    members, k = site.sets[site.members[job.members].row], first_from(times, 1, state.level_count, begin + 1) - 1
+    while begin <= latest and begin < NEVER:
+        short = _first_short(state, levels, kind, need, k, begin + length)
+        if short < 0:
+            short = _least_between(state, use, levels, members, need, k, begin + length)
+            if short < 0 and shortfall_of(state, job, site, levels.least, plan, begin, length) == 0:
+                choose_of(state, job, site, levels.least, plan.choice)
+                break
+        k = max(short, k + 1)
+        begin = times[k] if k < state.level_count else NEVER
+    if by_form:
+        note_failed(found, state.passes, job)
+        found.begin = begin
+    return begin if begin <= latest else NEVER
+
+
+@kernel
+def _first_short(state, levels, kind, need, k, end):
+    """Return the level behind the last one from `k` on, before `end`, that has too few processors in all; -1 if there is none."""
+    short = -1
+    while k < state.level_count and levels.times[k] < end:
+        if levels.totals[levels.rows[k], kind] < need:
+            short = k + 1
+        k += 1
+    return short
+
+
+@called_kernel
+def _least_between(state, use, levels, members, need, k, end):
+    """Find what stays free of each node from level `k` on until `end`, `levels.least`.
+
+    Returns -1, or, if that is too little for a job on any nodes, the first level from which on enough may stay free.
+    """
+    least, i = levels.least, k
+    _copy_free(levels, use, k, least)
+    while i + 1 < state.level_count and levels.times[i + 1] < end:
+        i += 1
+        if not levels.drops[levels.rows[i]]:
+            continue
+        _take_less(state, levels, use, i, least)
+        if total_of(least, 0, state.procs_planes, members) < need:
+            _copy_free(levels, use, i, least)
+            while total_of(least, 0, state.procs_planes, members) >= need:
+                i -= 1
+                _take_less(state, levels, use, i, least)
+            return i + 1
+    return -1
+
+
+@kernel
+def _take_less(state, levels, use, k, least):
+    """Replace the amounts of each node by those at a level that are less."""
+    row = levels.rows[k]
+    source = levels.sources[row]
+    other = levels.free[row] if source < 0 else use.free[source]
+    for w in range(least.shape[1]):
+        take_less(least, 0, state.procs_planes, other, 0, w)
+        take_less(least, state.procs_planes, state.second_end, other, state.procs_planes, w)
+        take_less(least, state.second_end, state.planes, other, state.second_end, w)
