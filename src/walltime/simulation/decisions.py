@@ -14,7 +14,7 @@ from walltime.engine.problem import State
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.estimates import effective_times
 from walltime.policy import PAPERS, Dialect, Kind, Policy
-from walltime.policy.log_view import COLUMNS, LogView
+from walltime.policy.log_view import ALL, LogView
 from walltime.policy.plain import JobViews, RunningJob, WaitingJob
 from walltime.schedule.schedule import Schedule
 from walltime.wording import counted, shown
@@ -87,7 +87,7 @@ class DecidedSimulation:
         self._runtime = runtime.tolist()
         columns = zip(range(len(workload)), workload.submit.tolist(), believed.tolist(), workload.procs.tolist(), strict=True)
         self._known = [_Job(*row) for row in columns]
-        self._views = JobViews(LogView.of(COLUMNS, workload, workload.requested))
+        self._views = JobViews(LogView.of({ALL: "decisions from outside"}, workload, workload.requested))
         self._index = {number: k for k, number in enumerate(workload.job_id.tolist())}
         self._arrived, self._now = 0, 0
         self._queue, self._runs = dict[int, None](), dict[int, tuple[int, ...]]()  # waiting jobs; the processors of running ones
