@@ -104,7 +104,7 @@ def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
 
 def is_history(sample: Sample) -> bool:
     """Return whether a table has a row for each ad, with their attributes as titles."""
-    return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns} and sample.delimiter != " "
+    return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns}
 
 
 def _read(state: ReaderState) -> JobLog:
