@@ -54,8 +54,8 @@ def blank(texts: pl.Series) -> Array:
 def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
     """Return durations with their own units, s, float64, -1 where blank; and which of the cells are not durations.
 
-    Formats: 1-02:03:04, 3-0, 0+01:02:03, `1 day, 2:03:04`, 2:03:04, `PT1H2M`, `1h 30m`, `90 min`, and, in minutes, `60.0/host`. `clock`:
-    the meaning of 02:03, see `CLOCKS`.
+    Formats: 1-02:03:04, 3-0, 0+01:02:03, `1 day, 2:03:04`, 2:03:04, `PT1H2M`, `1h 30m`, `90 min`, and, in minutes, `60.0/host` or
+    `1:00/host`. `clock`: the meaning of 02:03, see `CLOCKS`.
     """
     pieces = texts.str.extract_groups(_CLOCK).struct.unnest()
     days, *parts, fraction = (pieces.to_series(place).cast(pl.Float64, strict=False).to_numpy() for place in (0, 2, 3, 4, 5, 6))
@@ -67,7 +67,8 @@ def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
         values[rows] = total + 86_400 * np.nan_to_num(days[rows]) + np.nan_to_num(fraction[rows])
     odd = values < 0
     if odd.any():
-        worded = texts.str.replace(r"^P([0-9]+W)?([0-9]+D)?T?", "$1$2").str.replace(_MINUTES_OF_HOST, "$1 min")
+        worded = texts.str.replace(r"^([0-9]+):([0-9][0-9])(/[A-Za-z][^/]*)$", "${1}h $2$3")
+        worded = worded.str.replace(r"^P([0-9]+W)?([0-9]+D)?T?", "$1$2").str.replace(_MINUTES_OF_HOST, "$1 min")
         fits = odd & (worded.str.contains(_UNITS) & worded.str.contains(r"[0-9]")).to_numpy()
         amounts = worded.str.extract_groups(_UNITS).struct.unnest()
         units = (604_800.0, 86_400.0, 3600.0, 60.0, 1.0)

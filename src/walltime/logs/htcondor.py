@@ -123,7 +123,7 @@ def _use(ad: _Ad, numbers: Mapping[str, float]) -> dict[str, float]:
 
 def is_history(sample: Sample) -> bool:
     """Return whether a table has a row for each ad, with their attributes as titles."""
-    return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns} and sample.delimiter != " "
+    return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns}
 
 
 def _read(state: ReaderState) -> JobLog:

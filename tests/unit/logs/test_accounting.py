@@ -327,7 +327,7 @@ def test_htcondor__evicted_removed_and_waiting_jobs(read):
     assert (log.changed, log.noticed) == ({"submitted_again": 1}, {"elapsed_differs": 1})
 
 
-@pytest.mark.parametrize("form", ["lines", "list", "texts", "lower", "one ad", "csv", "parquet"])
+@pytest.mark.parametrize("form", ["lines", "list", "texts", "lower", "one ad", "csv", "blanks", "parquet"])
 def test_htcondor__every_form_of_ads(form, read, tmp_path):
     ads = [condor((number, *ONE[1:])) for number in (1, 2)]
     texts = [{name: str(value) for name, value in ad.items()} for ad in ads]
@@ -342,6 +342,7 @@ def test_htcondor__every_form_of_ads(form, read, tmp_path):
             "lower": json.dumps([{name.lower(): value for name, value in ad.items()} for ad in ads]),
             "one ad": "".join(f"{name} = {json.dumps(value)}\n" for name, value in ads[0].items()),
             "csv": "\n".join([",".join(ads[0]), *(",".join(ad.values()) for ad in texts)]) + "\n",
+            "blanks": "\n".join([" ".join(ads[0]), *("  ".join(ad.values()) for ad in texts)]) + "\n",
         }
         log = read(written[form])
     expected = (60, 900, 4, 3600, 1)

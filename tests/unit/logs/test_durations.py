@@ -38,6 +38,7 @@ OF_MINUTES = {
     "1-02:03": lambda d, h, hours, m, s: f"{d}-{h}:{m:02d}",
     "1563 min": lambda d, h, hours, m, s: f"{60 * hours + m} min",
     "1563.0/host": lambda d, h, hours, m, s: f"{60 * hours + m}.0/node7",
+    "26:03/host": lambda d, h, hours, m, s: f"{hours}:{m:02d}/node7",
 }
 
 

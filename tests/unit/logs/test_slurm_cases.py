@@ -203,6 +203,12 @@ def test_json__is_recognised_at_any_length(read, tmp_path):
     assert dict(log.dropped)["repeated_record"] == 350
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_json__with_a_byte_order_mark(indent, read):
+    plain, marked = (read(mark + json.dumps({"jobs": objects(records())}, indent=indent), name="log") for mark in ("", "\ufeff"))
+    assert (marked.records, dict(marked.dropped)) == (plain.records, dict(plain.dropped))
+
+
 def test_json_lines__of_an_old_squeue_have_plain_numbers(read):
     one = {"job_id": 7, "job_state": "COMPLETED", "submit_time": BEGIN, "start_time": BEGIN + 5, "end_time": BEGIN + 65, "time_limit": 4}
     log = read(json.dumps(one | {"cpus": 2, "nodes": "n1", "exit_code": 256, "array_job_id": None}), name="log")

@@ -171,7 +171,7 @@ def _steps(job: Json) -> Iterator[Row]:
 
 def _values(file: LogFile) -> Iterator[Any]:
     """Return the values of a file, one after the other."""
-    content = b"".join(file.chunks())
+    content = b"".join(file.chunks()).removeprefix(b"\xef\xbb\xbf")
     start = _START.search(content)
     content = content[start.start() :] if start else content
     try:

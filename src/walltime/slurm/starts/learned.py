@@ -36,7 +36,7 @@ SHORT = 60.0
 """Outcomes are compared by the logarithm of the outcome plus this, s."""
 NOW = np.log(SHORT) + 1e-9
 """The logarithm of the outcome 0."""
-STEP = 0.005
+STEP = 0.0075
 """A start moves the logarithmic ends of its class's intervals by 0.9 of this outwards if it was outside, else by 0.1 of it inwards."""
 DECAY = 0.99
 """The factor by which earlier comparisons of likely times lose weight with each start that becomes known."""
