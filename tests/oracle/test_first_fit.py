@@ -111,7 +111,6 @@ def test_long_queue_on_forty_nodes__kernel_equals_reference(policy):
 
 
 PLAIN = (
-    "conservative:compression=always",
     "hybrid:depth=2,backfill-order=sjf",
     "hybrid:depth=0,backfill-order=sjf",
     "relaxed",

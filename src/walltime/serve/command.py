@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions
+from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import Output, progress_bar
 
 
@@ -33,6 +33,7 @@ def serve(
         ),
     ] = None,
     overrun: o.OverrunOption = "kill",
+    stretch: RecordedWindow,
     reading: LogOptions,
     output: Output,
 ) -> None:
@@ -46,7 +47,7 @@ def serve(
     paths = {} if out is None else {name: out.with_name(f"{out.name}_{name}") for name in ("jobs.csv", "schedule.csv", "workload.json")}
     for path in paths.values():
         o.check_output(path, (path.suffix,))
-    workload, _ = reading.load(trace)
+    workload = stretch.alone(reading.load(trace)[0])
     server = batsim.BatsimServer(workload, overrun)
     exchange, close = batsim.zmq_exchange(endpoint, timeout)
     try:

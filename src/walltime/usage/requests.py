@@ -51,7 +51,7 @@ def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list
     >>> columns = {"used_mem_mb": np.arange(1, 21) * 100.0, "requested_mem_mb": np.full(20, 8192.0), "user": np.full(20, 7)}
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=np.full(20, 60), procs=np.ones(20, int), machine_procs=4, columns=columns)
     >>> [(one.resource, one.amount) for one in suggest_requests(jobs, np.arange(20), risk=10)]
-    [('memory', 1792)]
+    [('memory', 2048)]
     """
     found = []
     for resource, (needed, cut, requested) in _needs(workload).items():

@@ -17,12 +17,27 @@ from walltime.engine.kernel.memory import FRESH, HOLE, ITEM, JOB, NEVER, OBJECTI
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
 from walltime.engine.kernel.number.easy import Head
-from walltime.engine.kernel.number.particular import Particular
+from walltime.engine.kernel.number.particular import Particular, set_sizes
 from walltime.engine.problem import NodeRanges, Observation, Outcome, Problem
 from walltime.errors import WorkloadError
 from walltime.policy import Wfp
 
 Array = np.ndarray
+
+
+MOST_BYTES = 4 * 2**30
+"""Memory for sets of processors."""
+
+
+def _check_sets(rules: Any, count: int) -> None:
+    """Raise WorkloadError if sets of particular processors need too much memory."""
+    words, slots = set_sizes(rules, count)
+    if (need := 8 * words * (slots + count)) > MOST_BYTES:
+        raise WorkloadError(
+            f"{count:,} jobs on {int(rules.procs):,} particular processors need {need / 2**30:.1f} GiB; {MOST_BYTES >> 30} are allowed; "
+            "simulate fewer jobs, or count processors",
+            "machine_too_large",
+        )
 
 
 class NumberEngine(CompiledEngine):
@@ -48,6 +63,8 @@ class NumberEngine(CompiledEngine):
         after, think = (none, none) if problem.after is None or problem.think is None else (problem.after, problem.think)
         passes = problem.policy.passes
         self._notes_reservations = bool(rules.mode == FRESH) and not problem.policy.reservations.kept  # in each pass
+        if passes.kind == "particular":
+            _check_sets(rules, len(jobs))
         logged, reservations = problem.logged or self._histories != [], PASS_OF[passes.kind].new(rules, passes, len(jobs))
         self._memory: Memory = new_memory(jobs, rules, after, think, reservations, logged, self._prediction)
         self.loop_name = loop_name(self._memory)

@@ -21,12 +21,9 @@ from walltime.engine.kernel.number.machine import start_behind
 from walltime.engine.kernel.queue import drop_started, sort_queue
 from walltime.engine.kernel.running import overdue
 from walltime.engine.kernel.slots import SLOT, copy_set, divide, first_slot, fits_from, keep_first, take_from
-from walltime.errors import WorkloadError
 
 COUNTS = record_dtype("slots anew")
 ALL, FOUND = 0, 1
-MOST_BYTES = 4 * 2**30
-"""Memory for sets of processors."""
 
 
 class Particular(NamedTuple):
@@ -45,19 +42,18 @@ class Particular(NamedTuple):
     line: Array
 
 
+def set_sizes(rules: Records, count: int) -> tuple[int, int]:
+    """Return the words of a set of processors, and the largest number of slots for this many jobs."""
+    procs = int(rules.procs)
+    return max(1, -(-procs // WORD)), 2 * min(count, procs) + 3 * min(count, int(rules.depth)) + 4
+
+
 def new_particular(rules: Records, compression: str, count: int) -> Particular:
     """Return memory for this many jobs; without a depth, all of them may have reservations at the same time."""
-    procs, words = int(rules.procs), max(1, -(-int(rules.procs) // WORD))
-    most = 2 * min(count, procs) + 3 * min(count, int(rules.depth)) + 4
-    if (need := 8 * words * (most + count)) > MOST_BYTES:
-        raise WorkloadError(
-            f"{count:,} jobs on {procs:,} particular processors need {need / 2**30:.1f} GiB, and {MOST_BYTES >> 30} are allowed; "
-            "simulate fewer jobs, or count processors",
-            "machine_too_large",
-        )
+    words, most = set_sizes(rules, count)
     sets = np.zeros((2, words), np.int64)
     bits = np.zeros(words * WORD, np.uint8)
-    bits[:procs] = 1
+    bits[: int(rules.procs)] = 1
     sets[ALL] = np.packbits(bits, bitorder="little").view(np.int64)
     counts, slots, free = record(COUNTS, anew=int(compression == "anew")), records(SLOT, most), np.zeros((most, words), np.int64)
     return Particular(counts, slots, free, sets, np.full(count, -1), np.zeros((count, words), np.int64), np.zeros(count, np.int64))
