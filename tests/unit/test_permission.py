@@ -24,6 +24,7 @@ READERS = {
     "files.py": "lines of JSON: costs by label and tables of numbers, which are compared and not parsed",
     "learn/training.py": "agents, whose task is checked: see `SPECIFYING`",
     "logs/slurm/jobstats.py": "summaries of jobstats: numbers, of a bounded size",
+    "serve/batsim.py": "answers of a scheduler: events, of a bounded size",
     "logs/batsim.py": "the JSON of Batsim: numbers and names",
     "logs/fetch.py": "what was downloaded: names and checksums",
     "logs/input.py": "what the parts of a log in Parquet say of themselves: numbers and names",

@@ -13,7 +13,7 @@ from walltime.cli.output import Output, progress_bar
 
 @manual(
     "guides/stepping",
-    ("Let a scheduler that listens on port 28000 schedule a log.", "serve log.swf.gz --out results/easy"),
+    ("Let a scheduler that listens on port 28000 schedule a log.", "serve log.swf.gz --out easy"),
     ("Wait for its answers up to ten minutes.", "serve log.swf.gz --endpoint tcp://localhost:5555 --timeout 600 --json"),
 )
 def serve(

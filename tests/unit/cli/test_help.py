@@ -59,6 +59,7 @@ NEEDS = {
     "infer jobs.txt.gz": "a log of two months",
     "paper run mualem01": "minutes",
     "search KTH-SP2": "minutes",
+    "serve log.swf.gz": "a scheduler that listens",
     "slurm snapshot --out": "a Slurm cluster",
     "train KTH-SP2": "five minutes",
     "what-happened": "the ledger of a side-car",
