@@ -36,7 +36,7 @@ class Cell:
     `small`: further lines, in small print. `exact`: the number with all its digits, if the text is rounded. `value`: the number or word for
     sorting and files, by default the text. `look`: style on pages: word, wrap (several lines), long, base, clear, code, best, change (may
     break after its signs), ... `of`: the key shared by cells that are compared, and the number of the policy. `job`: the number of a job
-    that is explained elsewhere on the page. `shares`: parts of a bar by their names, percent.
+    that is explained elsewhere on the page. `shares`: parts of a bar by their names, percent. `link`: the address of another page.
     """
 
     text: str
@@ -47,6 +47,7 @@ class Cell:
     of: tuple[str, int] | None = None
     job: int | None = None
     shares: Mapping[str, float] = field(default_factory=dict)
+    link: str = ""
 
     @property
     def words(self) -> str:

@@ -55,7 +55,7 @@ def write_page(page: Page, path: str | Path) -> Path:
     if target.name.lower().endswith(".pdf"):
         from walltime.report.pdf import mail_text, pdf_bytes  # matplotlib is slow to load
 
-        content, mail = pdf_bytes(page), mail_text(page, target.name)
+        content, mail = pdf_bytes(page), mail_text(page, f"Attached: {target.name}")
         with whole_file(target.with_suffix(".txt")) as file:
             file.write(mail.encode())
     else:
@@ -311,6 +311,8 @@ def _inside(cell: Cell) -> str:
     if cell.shares:
         parts = "".join(f'<i class="{name}" style="width:{share:.3f}%"></i>' for name, share in cell.shares.items())
         return f'<div class="bar">{parts}</div>'
+    if cell.link:
+        return f'<a href="{escape(cell.link)}">{escape(cell.text)}</a>'
     if cell.job is not None:
         return f'<span data-job="{cell.job}">{escape(cell.text)}</span>'
     if cell.look == "change":

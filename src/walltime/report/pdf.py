@@ -52,8 +52,8 @@ def pdf_bytes(page: Page) -> bytes:
     return sink.getvalue()
 
 
-def mail_text(page: Page, attached: str) -> str:
-    """Return a short text with the content of the page, for an e-mail with the PDF attached."""
+def mail_text(page: Page, last_line: str) -> str:
+    """Return a short text with the content of the page, for an e-mail; the last line says where the page is."""
     lines = [f"Subject: {page.title}", ""]
     lines += [line for sentence in page.answer for line in [*textwrap.wrap(sentence, MAIL_WIDTH), ""]]
     lines += [f"  {what}: {value}" for what, value in page.numbers]
@@ -61,7 +61,7 @@ def mail_text(page: Page, attached: str) -> str:
     for caveat in page.caveats[:2]:
         lines += textwrap.wrap(f"Note: {caveat}", MAIL_WIDTH)
     lines += [*_further(page, 2), *([""] if page.caveats else [])]
-    lines.append(f"Attached: {attached}")
+    lines.append(last_line)
     return "\n".join(lines) + "\n"
 
 

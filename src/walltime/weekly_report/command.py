@@ -17,6 +17,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, machine_in
 from walltime.cli.output import Output, caveats, command_line, lasting_words, note, print_json, program, report_on
 from walltime.errors import PolicyError
+from walltime.files import whole_file
 
 if TYPE_CHECKING:
     from walltime.weekly_report.period import Period
@@ -43,6 +44,20 @@ class Span:
         metavar="FOLDER",
         callback=o.written,
     )
+    archive: Path | None = o.field(
+        None,
+        "Keep a page of each week in this folder, with an index of all weeks; also its --store by default.",
+        metavar="FOLDER",
+        callback=o.written,
+    )
+    mail: str | None = o.field(
+        None,
+        "Run this command with the text of an e-mail about the report on its standard input; needs --report or --archive.",
+        "--mail-command",
+        metavar="COMMAND",
+        advanced=True,
+    )
+    metrics: o.MetricsOption = None
     verbose: o.VerboseOption = False
     timer: bool = o.field(
         False,
@@ -50,6 +65,7 @@ class Span:
         "--print-timer",
         advanced=True,
     )
+    print_dashboard: bool = o.field(False, "Print a Grafana dashboard for --metrics, and exit.", advanced=True)
 
 
 @manual(
@@ -70,8 +86,15 @@ def report(
     from walltime.cli.table import PARTS, module_of
     from walltime.provenance import version
     from walltime.report.html import write_page
+    from walltime.weekly_report import archive
     from walltime.weekly_report.page import period_page, period_record, period_tables
 
+    if span.print_dashboard:
+        typer.echo(archive.dashboard(), nl=False)
+        return
+    if span.mail is not None and page is None and span.archive is None:
+        raise PolicyError("an e-mail needs a page; add --report or --archive", "missing_page")
+    span = replace(span, store=span.store or span.archive)
     if span.timer:
         print_timer([*sys.argv[1:], *(["LOG"] if trace is None else [])], {"--report": page, "--store": span.store}, output)
         return
@@ -84,12 +107,20 @@ def report(
     made = period_page(numbers, {"command": command_line()}, more_sections)
     if page is not None:
         write_page(made, page)
+    index = None if span.archive is None else archive.write_archive(span.archive, made, numbers)
+    if span.metrics is not None:
+        with whole_file(span.metrics) as file:
+            file.write(archive.period_metrics(numbers).encode())
+    if span.mail is not None and (shown := page or index) is not None:
+        archive.send_mail(span.mail, made, shown)
     head = {"trace": workload.origin.name, "sha256": workload.origin.sha256, "procs": workload.machine_procs}
     record: dict[str, Any] = {**head, **period_record(numbers), "waste": None if waste is None else waste.as_dict()}
     record |= {"version": version(), "report": page}
     wasted = [block for one in more_sections for block in one.blocks if block is not None][: None if span.verbose else 1]
     more = [] if span.verbose else ["For groups, longest waits and hours by user, add --verbose or --report page.html."]
-    output.show(record, [*made.answer, *period_tables(numbers, span.verbose), *wasted, *caveats([*made.caveats, *more])], report=page)
+    output.show(
+        record, [*made.answer, *period_tables(numbers, span.verbose), *wasted, *caveats([*made.caveats, *more])], report=page, archive=index
+    )
 
 
 def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:

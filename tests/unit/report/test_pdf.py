@@ -28,7 +28,7 @@ def test_pdf__one_or_two_sides_and_the_same_bytes():
 
 
 def test_mail__says_the_answer_and_names_what_is_attached():
-    text = mail_text(page(numbers=[("wait", "1 h")], caveats=["first", "second", "third", "fourth"]), "page.pdf")
+    text = mail_text(page(numbers=[("wait", "1 h")], caveats=["first", "second", "third", "fourth"]), "Attached: page.pdf")
     assert text.startswith("Subject: Title\n\nAn answer of $5_a$.\n\n  wait: 1 h\n")
     assert "2 further caveats" in text
     assert text.endswith("Attached: page.pdf\n")

@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from tests.cli import call
+from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.errors import LogError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, Reservation, Window, write_machine
 from walltime.report.page import Drawing
+from walltime.weekly_report.archive import METRICS
 from walltime.weekly_report.causes import CAUSES, wait_causes
 from walltime.weekly_report.command import FOLDER
 from walltime.weekly_report.page import causes_sentence, causes_table, period_answer, period_page
 from walltime.weekly_report.period import last_week, period, read_trend, unusual, write_trend
 
 HOUR, WEEK = 3600, 7 * 86_400
+METRIC_NAMES = {f"walltime_report_{name}" for name, _ in METRICS.values()}
 
 
 def recorded(submit, wait, runtime, procs, requested=None, unix=None, **columns):
@@ -311,3 +313,46 @@ def test_page__names_the_cluster_as_its_file_does():
     machine = Machine((Pool("a", 4, 1),), (Partition("1", ("a",)),), name="talos")
     assert period_page(period(day(), 0, 24 * HOUR, machine)).title.startswith("talos, ")
     assert period_page(period(day(), 0, 24 * HOUR)).title.startswith("site, ")
+
+
+@pytest.fixture
+def month(tmp_path):
+    """A log of 30 days from Monday 2 March 2026."""
+    lines = ["; MaxProcs: 4", "; UnixStartTime: 1772409600", "; TimeZoneString: UTC"]
+    lines += [f"{k + 1} {k * HOUR} {60 * (k % 5)} 600 2 -1 -1 2 1200 -1 {k % 2} {k % 3 + 1} -1 -1 1 -1 -1 -1" for k in range(30 * 24)]
+    log = tmp_path / "log.swf"
+    log.write_text("\n".join(lines) + "\n")
+    return log
+
+
+def test_archive__has_a_page_for_each_week_and_an_index(capsys, tmp_path, month):
+    folder = tmp_path / "site"
+    for window in ("2026-03-02:2026-03-09", "2026-03-09:2026-03-16"):
+        assert call(capsys, "report", month, "--window", window, "--archive", folder)[0] == 0
+    assert {path.name for path in folder.glob("*.html")} == {"2026-03-02.html", "2026-03-09.html", "index.html"}
+    index = (folder / "index.html").read_text()
+    assert index.index('<a href="2026-03-09.html">') < index.index('<a href="2026-03-02.html">')
+    assert len(list(folder.glob("period-*.json"))) == 2
+
+
+def test_mail_and_metrics__of_a_week(capsys, tmp_path, month):
+    mail, metrics = tmp_path / "mail.txt", tmp_path / "week.prom"
+    options = ("--report", tmp_path / "week.html", "--metrics", metrics, "--mail-command", f"tee {mail}")
+    assert call(capsys, "report", month, *options)[0] == 0
+    assert mail.read_text().startswith("Subject: log, 2026-03-23 to 2026-03-29\n")
+    assert mail.read_text().endswith(f"Report: {tmp_path / 'week.html'}\n")
+    values = dict(line.rsplit(" ", 1) for line in metrics.read_text().splitlines() if not line.startswith("#"))
+    assert (values["walltime_report_started_jobs"], values["walltime_report_mean_wait_seconds"]) == ("168", "119.64285714285714")
+    assert values["walltime_report_end_timestamp_seconds"] == "1774828800"
+    shown = call(capsys, "report", "--print-dashboard")[1]
+    assert all(one["expr"] in METRIC_NAMES for panel in json.loads(shown)["panels"] for one in panel["targets"])
+
+
+@pytest.mark.parametrize("command", ["false", "no-such-program", "sh -c 'echo no route >&2; exit 1'"])
+def test_mail__that_fails_is_one_line(golden, capsys, tmp_path, month, command):
+    golden("report", one_line(*call(capsys, "report", month, "--report", tmp_path / "week.html", "--mail-command", command)))
+    assert (tmp_path / "week.html").exists()
+
+
+def test_mail__needs_a_page(golden, capsys, month):
+    golden("report", one_line(*call(capsys, "report", month, "--mail-command", "cat")))
