@@ -67,7 +67,7 @@ def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
         values[rows] = total + 86_400 * np.nan_to_num(days[rows]) + np.nan_to_num(fraction[rows])
     odd = values < 0
     if odd.any():
-        worded = texts.str.replace(r"^([0-9]+):([0-9][0-9])(/[A-Za-z][^/]*)$", "${1}h $2$3")
+        worded = texts.str.replace(r"^([0-9]+):([0-9][0-9])/[A-Za-z][\w.-]*$", "${1}h ${2}min")
         worded = worded.str.replace(r"^P([0-9]+W)?([0-9]+D)?T?", "$1$2").str.replace(_MINUTES_OF_HOST, "$1 min")
         fits = odd & (worded.str.contains(_UNITS) & worded.str.contains(r"[0-9]")).to_numpy()
         amounts = worded.str.extract_groups(_UNITS).struct.unnest()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,6 +91,7 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
     status = looks.status_of(mapping.status) if mapping.status is not None else None
     if looks.relative and not mapping.relative_times:
         looks.reading["start"] = "times count from an unknown start"
+    looks.name_unused(mapping.wanted)
     mapping = replace(mapping, columns=looks.sources, status=status, relative_times=mapping.relative_times or looks.relative)
     if not mapping.titles:
         mapping = replace(mapping, delimiter=sample.delimiter, comment=sample.comment)
@@ -122,9 +123,14 @@ class Guessing:
         self._check_units()
         self._take_resources()
         told = " ".join(self.reading.values())
-        unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and titles.is_telling(title)]
-        self.reading |= {"unused": f"not used: {', '.join(map(printable, unused[:_UNUSED]))}"} if unused else {}
+        self.name_unused({title for title in self.known if repr(printable(title)) in told})
         return self.described()
+
+    def name_unused(self, used: Container[str]) -> None:
+        """Add a line about the other columns whose titles are those of a request, a limit, memory, a state or a size."""
+        unused = [printable(title) for title, texts in self.known.items() if texts and title not in used and titles.is_telling(title)]
+        more = f", and {len(unused) - _UNUSED} more" if len(unused) > _UNUSED else ""
+        self.reading |= {"unused": f"not used: {', '.join(unused[:_UNUSED])}{more}"} if unused else {}
 
     def _is_constant(self, name: str, title: str) -> bool:
         """Return whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""

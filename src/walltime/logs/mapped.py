@@ -49,8 +49,7 @@ def read_table(state: ReaderState, mapping: TableMapping, name: str = "the mappi
     state.unit = "record" if is_parquet or is_json else "line"
     sources = mapping.columns.values()
     status = [] if mapping.status is None else [mapping.status.column]
-    titles = (title for source in sources for title in (source.column, source.by, source.otherwise) if title is not None)
-    wanted = list(dict.fromkeys([*titles, *status]))
+    wanted = mapping.wanted
     if is_parquet or is_json:
         tables = _tables_of(file, wanted, name, is_parquet)
     else:

@@ -247,6 +247,12 @@ class TableMapping:
         return replace(self, columns=kept, status=status)
 
     @property
+    def wanted(self) -> list[str]:
+        """The titles of all columns that are read."""
+        titles = [title for source in self.columns.values() for title in (source.column, source.by, source.otherwise)]
+        return list(dict.fromkeys(title for title in (*titles, self.status and self.status.column) if title is not None))
+
+    @property
     def header(self) -> dict[str, str]:
         """The machine's size and name, under the keys of a header."""
         facts = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}

@@ -62,6 +62,21 @@ def test_guess__memory_of_a_request_is_no_duration_and_not_what_was_used(title, 
     assert f"not used: {title}" in log.reading
 
 
+def test_layouts__name_requests_and_states_that_they_do_not_use(read):
+    titles = "id_job,time_submit,time_start,time_end,timelimit,tres_alloc,cpus_req,id_user,state,mem_req,gres_used,priority,exit_code"
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},60,"1=4,2=16000,4=1,1002={k}",4,7,3,16,gpu:2,100,0' for k in range(1, 6)]
+    log = read("\n".join([titles, *lines]), "t.csv")
+    assert log.reading[0].startswith("the layout mit-supercloud")
+    assert "not used: mem_req, gres_used, exit_code" in log.reading
+    assert rows(log, "gpus", "mem_mb") == [(k, 16_000) for k in range(1, 6)]
+
+
+@pytest.mark.parametrize("title", ["RUNTIMELIMIT", "Req'd Time", "exec_time", "elapsed_s"])
+def test_guess__columns_of_known_titles_whose_values_cannot_be_read_are_named(title, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},as long as it takes" for k in range(1, 6)]
+    assert f"not used: {title}" in read("\n".join([f"id,submit,start,end,ncpus,{title}", *lines]), "t.csv").reading
+
+
 def test_guess__gpus_in_lists_of_resources(read):
     lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem={k}000M,node=1"' for k in range(1, 6)]
     log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
