@@ -250,7 +250,8 @@ class TableMapping:
     def wanted(self) -> list[str]:
         """The titles of all columns that are read."""
         titles = [title for source in self.columns.values() for title in (source.column, source.by, source.otherwise)]
-        return list(dict.fromkeys(title for title in (*titles, self.status and self.status.column) if title is not None))
+        titles += [] if self.status is None else [self.status.column]
+        return list(dict.fromkeys(title for title in titles if title is not None))
 
     @property
     def header(self) -> dict[str, str]:
