@@ -123,7 +123,11 @@ def stamps(texts: pl.Series, site: str | None) -> tuple[Local, Array, Array]:
 
 
 def times_as(texts: pl.Series, form: str) -> pl.Series:
-    """Return times in a format, in which `%Z` is a zone, as datetimes of their clocks, null where a text is not one."""
+    """Return times in a format, in which `%Z` is a zone, as datetimes of their clocks, null where a text is not one.
+
+    LSF's letters for the kind of an end, such as `Mar 2 10:00:00 2026 L`, are ignored.
+    """
+    texts = texts.str.replace(r"([0-9]) [ELX]$", "$1")
     plain = texts.str.replace(ZONE_IN_TEXT, "UTC") if "%Z" in form else texts
     return plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
 

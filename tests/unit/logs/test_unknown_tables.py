@@ -122,6 +122,22 @@ def test_oar__ends_usually_as_terminated_and_has_states_of_its_own(read):
     assert log.dropped == {"still_pending": 2, "still_running": 2, "never_started": 1}
 
 
+@pytest.mark.parametrize("word", ["Terminated", "DONE", "Completed", "finished"])
+@pytest.mark.parametrize(
+    ("title", "codes"),
+    [("exit_code", ["0", "256", "", "-1"]), ("ExitStatus", ["0.0", "1.0", "0.0", "-1"]), ("exitcode", ["0:0", "0:9", "0:0", ""])],
+)
+def test_states__that_are_complete_are_failures_with_another_exit_code(word, title, codes, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},4,{word},{code}" for k, code in enumerate(codes, 1)]
+    text = "\n".join([f"id,submit,start,end,cores,state,{title}", *lines])
+    log = read(text)
+    assert log.column("status").tolist() == [1, 0, 1, 1]
+    assert any(repr(title) in line for line in log.reading)
+    assert not any(line.startswith("not used") for line in log.reading)
+    objects = [dict(zip(text.split("\n")[0].split(","), line.split(","), strict=True)) for line in lines]
+    assert read("\n".join(map(json.dumps, objects)), "t.jsonl").column("status").tolist() == [1, 0, 1, 1]
+
+
 def test_terminated__is_a_failure_where_other_jobs_completed(read):
     lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},4,{word}" for k, word in enumerate(["Completed", "Terminated", "Completed"], 1)]
     assert read("\n".join(["id,submit,start,end,cores,state", *lines])).column("status").tolist() == [1, 0, 1]
