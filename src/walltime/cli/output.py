@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -293,7 +293,7 @@ class Output:
         warnings, rules = _left_out_sentences(blocks)
         files = [f"{what.replace('_', ' ')} written to {path}" for what, path in written.items() if path is not None]
         if self.form == "text":
-            print_blocks([*warnings, *_with_notes(blocks, rules), *files])
+            print_blocks(_once([*warnings, *_with_notes(blocks, rules), *files]))
             return
         typer.echo("\n".join(FORMATS[self.form](table) for table in full), nl=False)
         for sentence in [*warnings, *rules]:
@@ -309,6 +309,22 @@ def _with_notes(blocks: Sequence[Part], sentences: Sequence[str]) -> list[Part]:
     if blocks and isinstance(blocks[-1], Items):
         return [*blocks[:-1], Items([*blocks[-1].items, *sentences])]
     return [*blocks, *sentences]
+
+
+def _once(blocks: Iterable[Part]) -> list[Part]:
+    """Return the blocks without notes that an earlier block already is, and without a heading that nothing follows."""
+    from walltime.report.page import Items
+
+    kept: list[Part] = []
+    for block in blocks:
+        if isinstance(block, Items):
+            said = [one for one in kept if isinstance(one, str)]
+            block = replace(block, items=[item for item in block.items if item not in said])
+            if not block.items:
+                kept = kept[:-1] if kept[-1:] == ["Notes:"] else kept
+                continue
+        kept.append(block)
+    return kept
 
 
 @dataclass(frozen=True)

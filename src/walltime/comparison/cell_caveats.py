@@ -29,7 +29,7 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     """
     import polars as pl
 
-    caveats = left_out_cells(cells)
+    caveats = left_out_cells(cells, 0)
     arrivals = pl.col("makespan") * pl.col("utilization") / pl.col("offered_load")  # both are the same work over another time
     drain = pl.col("makespan") - arrivals
     behind = (drain > DRAIN * pl.col("makespan")) & (pl.col("mean_wait") > WAIT * drain)
@@ -73,14 +73,17 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     return caveats
 
 
-def left_out_cells(cells: pl.DataFrame) -> list[str]:
-    """Return a sentence on the jobs left out of the runs, if they are much of the work of one; `cells` as in `cell_caveats`."""
+def left_out_cells(cells: pl.DataFrame, least: float = MUCH) -> list[str]:
+    """Return a sentence on the jobs left out of the runs if they are over this share of the work of one; `cells` as in `cell_caveats`.
+
+    `least`: 0 for a sentence on any job left out.
+    """
     if "left_out_work" not in cells.columns:
         return []
-    work = cells.filter(cells["left_out_work"].fill_null(0.0) > MUCH)
-    if not len(work):
+    work = cells.filter(cells["left_out_jobs"] > 0)
+    if not len(work) or (least and work["left_out_work"].fill_null(0.0).max() <= least):  # type: ignore[operator]
         return []
-    jobs, most = (human_percent(100 * float(work[name].max())) for name in ("left_out_jobs", "left_out_work"))  # type: ignore[arg-type]
+    jobs, most = (human_percent(100 * float(work[name].max() or 0)) for name in ("left_out_jobs", "left_out_work"))  # type: ignore[arg-type]
     return [
         f"In {len(work):,} of {len(cells):,} runs, up to {jobs} of the jobs with up to {most} of the work are left out, so the results are "
         "of the others; walltime info and simulate give the reasons."

@@ -193,6 +193,11 @@ def read_runs(
         raise state.no_jobs()
     state.count(rules.SUBMITTED_AGAIN, sum(_submit_again(columns, list(rows.values())) for rows in runs_of_jobs.values() if len(rows) > 1))
     arrays, used = {column: np.array(values) for column, values in columns.items()}, {}
+    widths = [np.maximum(arrays.get(column, 0), 0) for column in ("allocated_procs", "requested_procs")]
+    for column, total, (width, spare) in (("memory", "used_mem_mb", widths), ("requested_memory", "requested_mem_mb", widths[::-1])):
+        if total in arrays:
+            procs = np.maximum(np.where(width > 0, width, spare), 1)
+            arrays[column] = np.where(arrays[total] > 0, arrays[total] * 1024 / procs, float(MISSING))
     for column, words in names.items():
         known = Names()
         arrays[column], used[column] = known.numbers(words), known.texts
@@ -266,6 +271,6 @@ def unix_time(text: str, zone: tzinfo) -> str:
         raise RecordError(f"{text[:30]!r} is not a time") from None
 
 
-def first_known(items: Mapping[str, str], readers: Iterable[tuple[str, Callable[[str], int]]]) -> int:
+def first_known(items: Mapping[str, str], readers: Iterable[tuple[str, Callable[[str], float]]]) -> float:
     """Return the first positive amount among items, each read by its function, in this order; -1 if there is none."""
     return next((amount for key, read in readers if key in items and (amount := read(items[key])) > 0), MISSING)

@@ -67,7 +67,7 @@ def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
         values[rows] = total + 86_400 * np.nan_to_num(days[rows]) + np.nan_to_num(fraction[rows])
     odd = values < 0
     if odd.any():
-        worded = texts.str.replace(r"^([0-9]+):([0-9][0-9])(/[A-Za-z][^/]*)$", "${1}h $2$3")
+        worded = texts.str.replace(r"^([0-9]+):([0-9][0-9])/[A-Za-z][\w.-]*$", "${1}h ${2}min")
         worded = worded.str.replace(r"^P([0-9]+W)?([0-9]+D)?T?", "$1$2").str.replace(_MINUTES_OF_HOST, "$1 min")
         fits = odd & (worded.str.contains(_UNITS) & worded.str.contains(r"[0-9]")).to_numpy()
         amounts = worded.str.extract_groups(_UNITS).struct.unnest()
@@ -123,7 +123,11 @@ def stamps(texts: pl.Series, site: str | None) -> tuple[Local, Array, Array]:
 
 
 def times_as(texts: pl.Series, form: str) -> pl.Series:
-    """Return times in a format, in which `%Z` is a zone, as datetimes of their clocks, null where a text is not one."""
+    """Return times in a format, in which `%Z` is a zone, as datetimes of their clocks, null where a text is not one.
+
+    LSF's letters for the kind of an end, such as `Mar 2 10:00:00 2026 L`, are ignored.
+    """
+    texts = texts.str.replace(r"([0-9]) [ELX]$", "$1")
     plain = texts.str.replace(ZONE_IN_TEXT, "UTC") if "%Z" in form else texts
     return plain.str.to_datetime(form.replace("%Z", "UTC"), strict=False)
 

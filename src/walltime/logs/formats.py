@@ -42,6 +42,9 @@ from walltime.workload import Workload
 FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, SIMULATOR, TABLE]
 """All formats, in the order of detection."""
 _SHOWN, _ROWS = 40, 5
+_BJOBS = "a list of LSF's jobs without all times; give lsb.acct, or print a table with bjobs -a -json -o 'jobid stat user queue nalloc_slot"
+_BJOBS += " submit_time start_time run_time runtimelimit', with LSB_DISPLAY_YEAR=Y"
+_QSTAT = "a list of PBS's jobs without their times; give its accounting logs, or print them with qstat -x -f -F json"
 _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"PK\x03\x04", "a zip archive, or a spreadsheet; unpack it, or save its table as CSV"),
     (rb".{257}ustar", "a tar archive; unpack it, and give the log in it"),
@@ -52,6 +55,15 @@ _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"ARROW1|FEA1", "an Apache Arrow file; write it as Parquet"),
     (rb"ORC", "an ORC file; write it as Parquet"),
     (rb"\x89HDF", "an HDF5 file; write its table of jobs as Parquet or CSV"),
+    (rb"\s*(?:<[?!][^>]*>\s*)*<classads", "HTCondor's history in XML; print it with condor_history -json"),
+    (rb"\s*ID\s+OWNER\s+SUBMITTED", "a list of HTCondor's jobs without processors; print them with condor_history -json"),
+    (rb"\s*JOBID\s+USER\s+STAT\s|\s*Job <[0-9]", _BJOBS),
+    (rb".{0,300}\bJob [Ii][Dd] +(?:Name|Username) +(?:User|Queue) ", _QSTAT),
+    (
+        rb"\s*JOBID\s+PARTITION\s+NAME\s",
+        "a list of Slurm's jobs that have not ended; print ended jobs as walltime slurm sacct-command does",
+    ),
+    (rb"\s*job-ID\s+prior", "a list of Grid Engine's jobs that have not ended; give its accounting file, or print them with qacct -j"),
     (rb"(?i)\s*<(?:!doctype )?html", "a web page, perhaps from a failed download; fetch the log again"),
 )
 """First bytes of files that are not logs, and what to do with them."""
@@ -263,7 +275,11 @@ def format_of(file: LogFile) -> LogFormat:
     name = unpacked_name(file.path.lower())
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
     by_content = _by_content(file)
-    for fitting in ([known for known in by_content if known in by_name], by_content, [one for one in by_name if not one.needs_head]):
+    for fitting in (
+        [known for known in by_content if known in by_name],
+        by_content,
+        [one for one in by_name if not one.needs_head and one is not SLURM_JSON],
+    ):
         if fitting:
             return fitting[0]
     foreign = next((what for begins, what in _FOREIGN if re.match(begins, file.head, re.DOTALL)), None)
@@ -278,6 +294,8 @@ def format_of(file: LogFile) -> LogFormat:
             f" they are {', '.join(map(printable, titles))}",
             "unknown_columns",
         )
+    if SLURM_JSON in by_name:  # whose reader reports what is missing
+        return SLURM_JSON
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
     known = ", ".join(known.name for known in FORMATS)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs import titles
+from walltime.logs import states, titles
 from walltime.logs.cells import (
     BLANK,
     CLOCKS,
@@ -33,15 +33,6 @@ from walltime.wording import printable
 WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
 """Durations that are at most the request, usually in its unit."""
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
-KINDS = {
-    "failed": r"incomplete|unfinished|unsuccess|not |fail|error",
-    "completed": r"complet(?!ing)|done|success|succeed|finish(?!ing)|ok$|exited|^pass|^cd$",
-    "cancelled": r"cancel|abort|deleted|revoked|killed|^ca$",
-    "pending": r"^(pend|queued|wait|held|hold|idle|tolaunch|resubmit|psusp|pd$)",
-    "running": r"^(run$|running|completing|launching|suspended|ususp|ssusp|resuming|finishing|transferring|r$)",
-}
-_OF_OAR = {"completed": "^terminated$"}
-"""The usual end of a job in OAR; elsewhere it is a failure."""
 _MOSTLY = 0.95
 _HALF = 0.51
 """Share of values that must be readable in a column whose title tells its meaning; the others are bad, or unknown."""
@@ -49,7 +40,6 @@ _CLEARLY = 0.9
 _SHOWN = 5
 _UNUSED = 12
 _RESOURCES = re.compile(r"[a-z][\w/:.-]*=[^,=]*(?:,[a-z][\w/:.-]*=[^,=]*)*")
-_FAILURES = r"fail|error|incomplete|unfinished|timeout|memory|preempt|evict|revoked|deadline"
 _FIRST_YEAR = 1970
 _FIRST = 50
 """Number of texts by which most formats of times are excluded."""
@@ -91,6 +81,7 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
     status = looks.status_of(mapping.status) if mapping.status is not None else None
     if looks.relative and not mapping.relative_times:
         looks.reading["start"] = "times count from an unknown start"
+    looks.name_unused(mapping.wanted)
     mapping = replace(mapping, columns=looks.sources, status=status, relative_times=mapping.relative_times or looks.relative)
     if not mapping.titles:
         mapping = replace(mapping, delimiter=sample.delimiter, comment=sample.comment)
@@ -122,9 +113,14 @@ class Guessing:
         self._check_units()
         self._take_resources()
         told = " ".join(self.reading.values())
-        unused = [title for title in self.known if self.known[title] and repr(printable(title)) not in told and titles.is_telling(title)]
-        self.reading |= {"unused": f"not used: {', '.join(map(printable, unused[:_UNUSED]))}"} if unused else {}
+        self.name_unused({title for title in self.known if repr(printable(title)) in told})
         return self.described()
+
+    def name_unused(self, used: Container[str]) -> None:
+        """Add a line about the other columns whose titles are those of a request, a limit, memory, a state or a size."""
+        unused = [printable(title) for title, texts in self.known.items() if texts and title not in used and titles.is_telling(title)]
+        more = f", and {len(unused) - _UNUSED} more" if len(unused) > _UNUSED else ""
+        self.reading |= {"unused": f"not used: {', '.join(unused[:_UNUSED])}{more}"} if unused else {}
 
     def _is_constant(self, name: str, title: str) -> bool:
         """Return whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""
@@ -278,18 +274,23 @@ class Guessing:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading["status"] = f"status is {printable(title)!r} (completed: 0; all others failed)"
             return True
-        words = _words_by_kind(texts, KINDS)
+        words = states.words_by_kind(texts, states.KINDS)
         if "completed" not in words:
-            words = _words_by_kind(texts, KINDS | _OF_OAR)
+            words = states.words_by_kind(texts, states.KINDS | states.OF_OAR)
         others = {plain_title(other) for other in self.known if self.known[other]} & set(titles.EXITS)
-        if others and "completed" not in words and not all(re.search(_FAILURES, text.lower()) for text in words.get("failed", ())):
+        if others and "completed" not in words and not all(re.search(states.FAILURES, text.lower()) for text in words.get("failed", ())):
             return False  # such as PBS's F, finished
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
             return False
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
-        self.status = Status(title, other="failed", otherwise=None, **kinds)
+        codes = [
+            one for one, found in self.known.items() if plain_title(one) in titles.EXITS and found and share(found, states.EXIT_CODE) == 1
+        ]
+        code = codes[0] if codes and "completed" in words else None
+        self.status = Status(title, other="failed", otherwise=None, exit_code=code, **kinds)
         words_of_kinds = ", ".join(f"{kind}: {'/'.join(map(printable, texts[:3]))}" for kind, texts in kinds.items())
-        self.reading["status"] = f"status is {printable(title)!r} ({words_of_kinds}; all others failed)"
+        rest = f"all others, and those whose {printable(code)!r} is not 0," if code else "all others"
+        self.reading["status"] = f"status is {printable(title)!r} ({words_of_kinds}; {rest} failed)"
         return True
 
     def status_of(self, status: Status) -> Status | None:
@@ -297,7 +298,7 @@ class Guessing:
         texts = self.known.get(status.column, [])
         if not texts or any(status.kind_of(text) is not None for text in texts) or self.take_status(status.column, texts):
             return self.status or status
-        if all(re.search(_FAILURES, text.lower()) for text in texts):
+        if all(re.search(states.FAILURES, text.lower()) for text in texts):
             return status
         words = ", ".join(printable(text) for text in list(dict.fromkeys(texts))[:_SHOWN])
         self.reading["status"] = f"the states in {printable(status.column)!r} are unknown ({words}), and ignored"
@@ -470,15 +471,6 @@ class Guessing:
         """Add the question which of two meanings of a column is right, with its first values."""
         rows = ", ".join(printable(text) for text in [text for text in texts if text not in BLANK][:_SHOWN])
         self.doubts.append(f"is {printable(title)!r} {meanings}? Its first values are {rows}")
-
-
-def _words_by_kind(texts: Iterable[str], kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the different states by kind, each by the first pattern that it matches, else failed."""
-    words: dict[str, list[str]] = {}
-    for text in dict.fromkeys(texts):
-        kind = next((kind for kind, pattern in kinds.items() if re.search(pattern, text.lower())), "failed")
-        words.setdefault(kind, []).append(text)
-    return words
 
 
 def _times_as(texts: pl.Series, form: str) -> int:

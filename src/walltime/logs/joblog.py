@@ -340,8 +340,19 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
     has_both = (width > 0) & (nodes > 0)
     usual = np.unique(width[has_both] / nodes[has_both], return_counts=True)[1].max(initial=0)
     takes_whole_nodes = usual >= WHOLE_NODES * np.count_nonzero(has_both) > 0  # else jobs may share nodes, which would count twice
-    used = _highest_use(log, nodes) if takes_whole_nodes else None
+    used = _highest_use(log, nodes) if takes_whole_nodes and not _overlap_on_nodes(log) else None
     return SizeEstimate(*procs, *(used or (None, None)))
+
+
+def _overlap_on_nodes(log: JobLog) -> bool:
+    """Return whether jobs with the same list of nodes ran at the same time."""
+    if "node_list" not in log.columns:
+        return False
+    submit, wait, runtime, lists = (np.asarray(log.column(name), np.float64) for name in ("submit", "wait", "runtime", "node_list"))
+    known = (submit >= 0) & (wait >= 0) & (runtime > 0) & (lists > 0)
+    lists, start, end = lists[known], (submit + wait)[known], (submit + wait + runtime)[known]
+    order = np.lexsort((start, lists))
+    return bool(((np.diff(lists[order]) == 0) & (start[order][1:] < end[order][:-1])).any())
 
 
 def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:

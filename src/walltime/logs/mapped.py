@@ -48,9 +48,8 @@ def read_table(state: ReaderState, mapping: TableMapping, name: str = "the mappi
     state.options = replace(state.options, time_zone=state.options.time_zone or mapping.time_zone)
     state.unit = "record" if is_parquet or is_json else "line"
     sources = mapping.columns.values()
-    status = [] if mapping.status is None else [mapping.status.column]
-    titles = (title for source in sources for title in (source.column, source.by, source.otherwise) if title is not None)
-    wanted = list(dict.fromkeys([*titles, *status]))
+    status = [] if mapping.status is None else [mapping.status.column, mapping.status.exit_code]
+    wanted = mapping.wanted
     if is_parquet or is_json:
         tables = _tables_of(file, wanted, name, is_parquet)
     else:
@@ -219,6 +218,10 @@ class _TablePart:
         known = [(text, status.kind_of(text)) for text in words_in_table]
         kinds = [kind if kind is not None else MISSING if text in cells.BLANK else other for text, kind in known]
         self.status = texts.replace_strict(words_in_table, kinds, return_dtype=pl.Int64).to_numpy().copy()
+        if status.exit_code is not None:
+            codes = cells.plain_texts(self.table[status.exit_code])
+            failed = codes.str.contains("[1-9]").to_numpy() & ~cells.blank(codes)
+            self.status[failed & (self.status == STATUS["completed"])] = STATUS["failed"]
         unnamed = "a state that the mapping names (status.other sets the kind of all others)"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 

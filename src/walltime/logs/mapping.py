@@ -123,6 +123,8 @@ class Status:
     """its title in the table"""
     otherwise: str | None = None
     """title of the column that is taken if the table lacks the first one"""
+    exit_code: str | None = None
+    """title of a column of exit codes: a completed job with another code than 0 failed"""
     completed: Words = ()
     failed: Words = ()
     cancelled: Words = ()
@@ -243,8 +245,16 @@ class TableMapping:
         status = self.status
         if status is not None:
             title = title_of(status.column) or title_of(status.otherwise or "")
-            status = None if title is None else replace(status, column=title, otherwise=None)
+            code = status.exit_code and title_of(status.exit_code)
+            status = None if title is None else replace(status, column=title, otherwise=None, exit_code=code)
         return replace(self, columns=kept, status=status)
+
+    @property
+    def wanted(self) -> list[str]:
+        """The titles of all columns that are read."""
+        titles = [title for source in self.columns.values() for title in (source.column, source.by, source.otherwise)]
+        titles += [] if self.status is None else [self.status.column, self.status.exit_code]
+        return list(dict.fromkeys(title for title in titles if title is not None))
 
     @property
     def header(self) -> dict[str, str]:

@@ -105,6 +105,12 @@ def _sum(text: str, *names: str) -> int:
     return sum(map(int, re.findall(rf"\b(?:{'|'.join(names)})=([0-9]{{1,9}})", text)))
 
 
+def _memory(text: str) -> float:
+    """Return the memory in a selection such as `2:ncpus=4:mem=8gb`, or in exec_vnode, KB; 0 if it has none."""
+    chunks = ((chunk, re.search(r":mem=([^:)]+)", chunk)) for chunk in text.split("+"))
+    return sum(max(count_of(chunk.split(":")[0]), 1) * max(_kilobytes(amount[1]), 0) for chunk, amount in chunks if amount)
+
+
 def _slots(text: str) -> int:
     """Return the number of slots in exec_host or exec_gpus, such as `n1/0*4+n2/0-3+n3/1,2`."""
     total = 0
@@ -135,10 +141,10 @@ GPUS = (
 """The items that give an amount, and how each is read, the most reliable first."""
 
 
-def _sizes(items: Mapping[str, str]) -> dict[str, int]:
+def _sizes(items: Mapping[str, str]) -> dict[str, float]:
     """Return the processors, nodes and GPUs of a job."""
     allocated, requested, wide = (first_known(items, readers) for readers in (ALLOCATED, REQUESTED, WIDTHS))
-    nodes = count_of(items.get("Resource_List.nodect", "").partition(":")[0])
+    nodes: float = count_of(items.get("Resource_List.nodect", "").partition(":")[0])
     if wide > 0:
         per_node = count_of(items.get("Resource_List.mppnppn"))
         if "Resource_List.mppwidth" in items:
@@ -200,6 +206,10 @@ class PbsRecords:
             raise RecordError(f"end must not be before start ({start}), but is {end}")
         sizes = _sizes(items)
         processors = max(sizes["allocated_procs"] if sizes["allocated_procs"] > 0 else sizes["requested_procs"], 1)
+        asked = _kilobytes(items.get("Resource_List.mem"))
+        if asked == MISSING:
+            of_all = ("Resource_List.pmem", lambda text: _kilobytes(text) * max(sizes["requested_procs"], 1))
+            asked = first_known(items, (("Resource_List.select", _memory), of_all))
         code = items.get("Exit_status", "")
         known = re.fullmatch(r"-?[0-9]{1,6}", code) is not None
         numbers = {
@@ -212,10 +222,9 @@ class PbsRecords:
             "soft_walltime": max(seconds_of(items.get("Resource_List.soft_walltime")), MISSING),
             **sizes,
             "cpu_time": _shared(seconds_of(items.get("resources_used.cput")), processors),
-            "memory": _shared(_kilobytes(items.get("resources_used.mem")), processors),
-            **dict.fromkeys(("mem_mb", "requested_mem_mb"), _shared(_kilobytes(items.get("Resource_List.mem")), 1024)),
+            "mem_mb": _shared(first_known(items, (("exec_vnode", _memory),)) if asked == MISSING else asked, 1024),
+            "requested_mem_mb": _shared(asked, 1024),
             "used_mem_mb": _shared(_kilobytes(items.get("resources_used.mem")), 1024),
-            "requested_memory": _shared(_kilobytes(items.get("Resource_List.mem")), max(sizes["requested_procs"], 1)),
             "status": 0 if event != "E" else MISSING if not known else 1 if int(code) == 0 else 5 if identity in self.deleted else 0,
             "exit_code": max(int(code), MISSING) if known else UNREADABLE if code else MISSING,
             "run_count": count_of(items.get("run_count")),
@@ -230,7 +239,7 @@ class PbsRecords:
         return numbers, texts, (identity, numbers["submit"])
 
 
-def _shared(amount: float, processors: int) -> float:
+def _shared(amount: float, processors: float) -> float:
     """Return an amount for each processor; values below 0 have other meanings."""
     return amount / processors if amount >= 0 else amount
 

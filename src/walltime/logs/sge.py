@@ -124,7 +124,7 @@ def _run(record: Mapping[str, str]) -> Run:
     category, job, task, slots = record["category"], *(whole(record[name], name) for name in ("job_number", "task_number", "slots"))
     exit_code = count_of(record["exit_status"])
     cpu_time = float(record["cpu"]) if NUMBER.fullmatch(record["cpu"]) else MISSING
-    asked = _megabytes(_requested(category, "h_vmem") or _requested(category, "mem_free"))
+    asked = _megabytes(_requested(category, "h_vmem") or _requested(category, "(?:m_)?mem_free"))
     asked = asked * max(slots, 1) if asked > 0 else asked
     numbers = {
         **numbered(job, task if task > 0 else None),

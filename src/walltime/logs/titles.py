@@ -110,12 +110,13 @@ _TELLING = "req request requested limit timelimit walltime mem memory rss maxrss
 
 
 def is_telling(title: str) -> bool:
-    """Return whether a title is that of a request, a limit, memory, a state or a size.
+    """Return whether a title is one of `SYNONYMS`, or has a word for a request, a limit, memory, a state or a size.
 
-    >>> is_telling("RequestWalltime"), is_telling("submit_host")
-    (True, False)
+    >>> is_telling("RequestWalltime"), is_telling("RUNTIMELIMIT"), is_telling("submit_host")
+    (True, True, False)
     """
-    return bool(set(_TELLING.split()) & {word.lower() for word in _WORD.findall(title)})
+    known = any(candidates(words.split(), [title]) for words in SYNONYMS.values())
+    return known or bool(set(_TELLING.split()) & {word.lower() for word in _WORD.findall(title)})
 
 
 def is_of_utc(title: str) -> bool:

@@ -108,6 +108,8 @@ def test_bad_plans__one_line(golden, capsys, plan, old, new):
 def test_left_out__of_the_runs_begins_the_caveats():
     cells = pl.DataFrame({"left_out_jobs": [0.0, 0.5, 0.1], "left_out_work": [0.0, 0.61, 0.04]})
     (told,) = left_out_cells(cells)
-    assert "1 of 3 runs" in told
+    assert "2 of 3 runs" in told
     assert "61 %" in told
-    assert left_out_cells(cells.head(1)) == left_out_cells(cells.drop("left_out_work")) == []
+    assert left_out_cells(cells.tail(1)) == []
+    assert "1 of 1 runs, up to 10 %" in left_out_cells(cells.tail(1), 0)[0]
+    assert left_out_cells(cells.head(1), 0) == left_out_cells(cells.head(1)) == left_out_cells(cells.drop("left_out_work")) == []

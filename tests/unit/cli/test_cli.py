@@ -111,6 +111,7 @@ def test_simulate__says_at_the_end_what_is_left_out_and_first_if_it_is_much(caps
     first, last = out.splitlines()[0], [line for line in out.splitlines() if line.startswith("* Left out: ")]
     assert (status, err, len(last)) == (0, "", 1)
     assert first.endswith(" are left out, so the results cover only the others. Left out: too wide.")
+    assert out.count(first) == 1
     page = (tmp_path / "page.html").read_text().replace("&nbsp;", " ")
     assert page.count(f'<p class="answer">{first}') == 1
     caveats = json.loads(call(capsys, "simulate", log, "--json")[1])["caveats"]

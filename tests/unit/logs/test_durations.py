@@ -42,15 +42,17 @@ OF_MINUTES = {
 }
 
 
-@given(st.lists(st.integers(1, 90 * DAY), min_size=1, max_size=8), st.sampled_from(sorted(FORMS)))
-@examples(200)
+@pytest.mark.parametrize("form", sorted(FORMS))
+@given(lengths=st.lists(st.integers(1, 90 * DAY), min_size=1, max_size=8))
+@examples(20)
 def test_spans__reads_every_form(lengths, form):
     values, odd = spans(pl.Series([FORMS[form](*split(length)) for length in lengths]))
     assert (values.tolist(), odd.any()) == (lengths, False)
 
 
-@given(st.lists(st.integers(1, 9000), min_size=1, max_size=8), st.sampled_from(sorted(OF_MINUTES)))
-@examples(100)
+@pytest.mark.parametrize("form", sorted(OF_MINUTES))
+@given(minutes=st.lists(st.integers(1, 9000), min_size=1, max_size=8))
+@examples(20)
 def test_spans__reads_every_form_of_minutes(minutes, form):
     values, odd = spans(pl.Series([OF_MINUTES[form](*split(60 * length)) for length in minutes]))
     assert (values.tolist(), odd.any()) == ([60 * length for length in minutes], False)

@@ -8,7 +8,9 @@ from zoneinfo import ZoneInfo, available_timezones
 import pytest
 
 from tests.cli import call, one_line
+from tests.errors import raises
 from tests.layouts import batsim, bjobs, completed, day_clock, flux, jobs, markdown, qstat, sacct, shown, soft_walltimes, text
+from walltime.errors import LogError
 from walltime.logs import read_log
 from walltime.logs.clock import ABBREVIATIONS
 from walltime.logs.input import LogFile
@@ -153,11 +155,45 @@ def test_sacct__of_a_fixed_width_is_read_as_far_as_it_goes(golden, tmp_path, cap
         (b"a.txt" + b"\0" * 252 + b"ustar\0", "a tar archive"),
         (b"SQLite format 3\0", "an SQLite database"),
         (b"\n<!DOCTYPE html><html>", "a web page"),
+        (
+            b'<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n',
+            "HTCondor's history in XML; print it with condor_history -json",
+        ),
+        (
+            b" ID      OWNER   SUBMITTED   RUN_TIME ST PRI SIZE CMD\n 12.0  bob  3/2 10:00 0+01:00:00 C 0 0.0 sim\n",
+            "a list of HTCondor's jobs",
+        ),
+        (b"JOBID   USER   STAT  QUEUE  FROM_HOST  EXEC_HOST\n101  bob  DONE  normal  login1  n7\n", "a list of LSF's jobs"),
+        (b"\nJob <101>, Job Name <sim>, User <bob>, Status <DONE>\n", "a list of LSF's jobs"),
+        (b"\nserver:\n   Req'd  Req'd   Elap\nJob ID   Username Queue  Jobname\n-------- ----- ----- -----\n", "a list of PBS's jobs"),
+        (b"Job id    Name    User   Time Use S Queue\n--------- ------- ------ -------- - -----\n", "a list of PBS's jobs"),
+        (b"job-ID  prior   name  user  state submit/start at\n----------------\n  101 0.5 sim bob r\n", "a list of Grid Engine's jobs"),
+        (
+            b"    JOBID PARTITION  NAME  USER ST  TIME  NODES\n   101  batch  sim  bob  R  10:00  1\n",
+            "a list of Slurm's jobs that have not ended",
+        ),
     ],
 )
 def test_foreign_file__is_named_in_the_error(begins, said, tmp_path, capsys):
     (tmp_path / "log").write_bytes(begins)
-    assert f"this is {said}" in one_line(*call(capsys, "info", tmp_path / "log"))
+    assert f"this is {said}" in call(capsys, "info", tmp_path / "log")[2].splitlines()[-1]
+
+
+def test_json__of_another_system_whose_times_lack_the_year_is_refused_with_its_columns(tmp_path):
+    rows = [
+        {"JOBID": str(k), "STAT": "DONE", "NALLOC_SLOT": "4", "SUBMIT_TIME": "Mar  2 10:00", "START_TIME": "Mar  2 10:05"} for k in range(3)
+    ]
+    (tmp_path / "log.json").write_text(json.dumps({"COMMAND": "bjobs", "JOBS": 3, "RECORDS": rows}))
+    with raises(LogError, "unknown_columns", "SUBMIT_TIME"):
+        read_log(tmp_path / "log.json")
+
+
+def test_times__of_lsf_may_have_a_letter_for_the_kind_of_the_end(tmp_path):
+    (tmp_path / "t.csv").write_text(
+        "JOBID,STAT,USER,NALLOC_SLOT,SUBMIT_TIME,START_TIME,FINISH_TIME\n"
+        + "".join(f"{k},DONE,u,4,Mar  2 10:00:00 2026,Mar  2 10:0{k}:00 2026,Mar  2 11:0{k}:00 2026 {'LXE'[k]}\n" for k in range(3))
+    )
+    assert read_log(tmp_path / "t.csv").column("runtime").tolist() == [3600] * 3
 
 
 def test_table_of_unknown_titles__is_refused_with_them(golden, tmp_path, capsys):

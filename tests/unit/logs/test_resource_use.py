@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import re
 
 import pytest
 
@@ -91,6 +92,24 @@ def test_pbs(tmp_path):
     assert values(log, "status", "state") == [0, 1]
 
 
+@pytest.mark.parametrize(
+    ("items", "requested", "allocated"),
+    [
+        ("Resource_List.select=1:ncpus=8:mem=64gb", 65_536, 65_536),
+        ("Resource_List.select=2:ncpus=3:mem=512mb+2:mem=1gb:ncpus=1", 3072, 3072),
+        ("Resource_List.mem=3gb Resource_List.select=1:ncpus=8:mem=64gb", 3072, 3072),
+        ("Resource_List.nodes=2:ppn=4 Resource_List.pmem=1gb", 8192, 8192),
+        ("Resource_List.select=2:ncpus=4 exec_vnode=(n1:ncpus=4:mem=1048576kb)+(n2[0]:mem=1gb:ncpus=4)", -1, 2048),
+        ("Resource_List.select=2:ncpus=4", -1, -1),
+    ],
+)
+def test_pbs__memory_in_every_place_of_a_request(items, requested, allocated, tmp_path):
+    line = re.sub(r" (Resource_List\.(ncpus|mem|select|nodect)|exec_vnode)=\S+", "", pbs(JOB).strip())
+    log = read(tmp_path, f"{line} {items}\n")
+    assert values(log, "requested_mem_mb", "mem_mb") == [requested, allocated]
+    assert values(log, "requested_memory") == [requested * 128 if requested > 0 else -1]  # KB for each of 8 processors
+
+
 def test_lsf(tmp_path):
     log = read(tmp_path, lsf(JOB))
     assert values(log, "cpu_time", "used_mem_mb") == [2 / 8, 5000 / 1024]
@@ -101,6 +120,9 @@ def test_lsf(tmp_path):
 def test_grid_engine(tmp_path):
     line = grid_engine(JOB).replace("-l h_rt=", "-l h_vmem=2G,h_rt=")
     assert values(read(tmp_path, line), "used_mem_mb", "requested_mem_mb") == [1.2 * 1024, 8 * 2048]
+    assert values(read(tmp_path, line), "memory", "requested_memory") == [1.2 * 1024**2 / 8, 2 * 1024**2]
+    per_slot = line.replace("h_vmem", "m_mem_free"), line.replace("h_vmem", "mem_free"), line.replace("-l h_vmem=2G,", "-l h_vmem=2G -l ")
+    assert [values(read(tmp_path, one), "requested_mem_mb") for one in per_slot] == [[8 * 2048]] * 3
     block = qacct(JOB).replace("category     -l h_rt", "maxvmem      512.000M\ncategory     -l h_vmem=1g,h_rt")
     assert values(read(tmp_path, block), "used_mem_mb", "requested_mem_mb") == [512, 8 * 1000**3 / 1024**2]
     assert read(tmp_path, line.replace(":0:0:1000:", ":37:0:1000:")).names["state"] == ("TIMEOUT",)

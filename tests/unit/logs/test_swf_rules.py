@@ -402,3 +402,7 @@ def test_estimated_size__has_no_nodes_where_jobs_may_share_them():
     assert estimated_size(JobLog(2, columns | {"nodes": [2, 1]})).nodes == 3
     shared = estimated_size(JobLog(2, columns | {"nodes": [1, 1]}))
     assert (shared.procs, shared.nodes) == (6, None)
+    equal = columns | {"allocated_procs": [4, 4], "nodes": [1, 1]}
+    assert [estimated_size(JobLog(2, equal | {"node_list": lists})).nodes for lists in ([1, 2], [1, 1], [-1, -1])] == [2, None, 2]
+    after = equal | {"wait": [0, 9], "node_list": [1, 1]}
+    assert estimated_size(JobLog(2, after)).nodes == 1

@@ -62,6 +62,21 @@ def test_guess__memory_of_a_request_is_no_duration_and_not_what_was_used(title, 
     assert f"not used: {title}" in log.reading
 
 
+def test_layouts__name_requests_and_states_that_they_do_not_use(read):
+    titles = "id_job,time_submit,time_start,time_end,timelimit,tres_alloc,cpus_req,id_user,state,mem_req,gres_used,priority,exit_code"
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},60,"1=4,2=16000,4=1,1002={k}",4,7,3,16,gpu:2,100,0' for k in range(1, 6)]
+    log = read("\n".join([titles, *lines]), "t.csv")
+    assert log.reading[0].startswith("the layout mit-supercloud")
+    assert "not used: mem_req, gres_used, exit_code" in log.reading
+    assert rows(log, "gpus", "mem_mb") == [(k, 16_000) for k in range(1, 6)]
+
+
+@pytest.mark.parametrize("title", ["RUNTIMELIMIT", "Req'd Time", "exec_time", "elapsed_s"])
+def test_guess__columns_of_known_titles_whose_values_cannot_be_read_are_named(title, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},{k},as long as it takes" for k in range(1, 6)]
+    assert f"not used: {title}" in read("\n".join([f"id,submit,start,end,ncpus,{title}", *lines]), "t.csv").reading
+
+
 def test_guess__gpus_in_lists_of_resources(read):
     lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{4 + k},"cpu=4,gres/gpu={k},mem={k}000M,node=1"' for k in range(1, 6)]
     log = read("\n".join(["id,submit,start,end,ncpus,req_tres", *lines]), "t.csv")
@@ -105,6 +120,22 @@ def test_oar__ends_usually_as_terminated_and_has_states_of_its_own(read):
     log = read(json.dumps(jobs), "oar.json")
     assert rows(log, "job_id", "runtime", "allocated_procs", "requested", "status") == [(1, 900, 2, 3600, 1), (2, 900, 2, 3600, 0)]
     assert log.dropped == {"still_pending": 2, "still_running": 2, "never_started": 1}
+
+
+@pytest.mark.parametrize("word", ["Terminated", "DONE", "Completed", "finished"])
+@pytest.mark.parametrize(
+    ("title", "codes"),
+    [("exit_code", ["0", "256", "", "-1"]), ("ExitStatus", ["0.0", "1.0", "0.0", "-1"]), ("exitcode", ["0:0", "0:9", "0:0", ""])],
+)
+def test_states__that_are_complete_are_failures_with_another_exit_code(word, title, codes, read):
+    lines = [f"{k},{1000 + k},{2000 + k},{3000 + k},4,{word},{code}" for k, code in enumerate(codes, 1)]
+    text = "\n".join([f"id,submit,start,end,cores,state,{title}", *lines])
+    log = read(text)
+    assert log.column("status").tolist() == [1, 0, 1, 1]
+    assert any(repr(title) in line for line in log.reading)
+    assert not any(line.startswith("not used") for line in log.reading)
+    objects = [dict(zip(text.split("\n")[0].split(","), line.split(","), strict=True)) for line in lines]
+    assert read("\n".join(map(json.dumps, objects)), "t.jsonl").column("status").tolist() == [1, 0, 1, 1]
 
 
 def test_terminated__is_a_failure_where_other_jobs_completed(read):
