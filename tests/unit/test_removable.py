@@ -8,8 +8,22 @@ import pytest
 from walltime import Workload
 from walltime.logs import write_swf
 
-OPTIONAL = ("benchmark", "campaign", "explanation", "inference", "learn", "papers", "serve", "slurm", "tuning", "usage", "whatif")
+OPTIONAL = (
+    "assistant",
+    "benchmark",
+    "campaign",
+    "explanation",
+    "inference",
+    "learn",
+    "papers",
+    "serve",
+    "slurm",
+    "tuning",
+    "usage",
+    "whatif",
+)
 COMMANDS = {
+    "assistant": ["mcp"],
     "benchmark": ["benchmark"],
     "campaign": ["campaign"],
     "explanation": ["explain"],

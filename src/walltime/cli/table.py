@@ -50,7 +50,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "search": "tuning.command",
         "tune": "tuning.command",
     },
-    "This program": {"cite": "cli.cite", "schema": "cli.schema"},
+    "This program": {"cite": "cli.cite", "mcp": "assistant.command", "schema": "cli.schema"},
 }
 """The module of each command, by the heading under which help lists it. A module has `app`, or a function named like the command.
 

@@ -303,8 +303,8 @@ def _no_number(text: str) -> float:
 def zmq_exchange(endpoint: str, seconds: float) -> tuple[Exchange, Callable[[], None]]:
     """Return a function that exchanges messages with a scheduler at an endpoint of ZeroMQ, and one that closes the connection.
 
-    The exchange raises EngineError if no answer comes within this many seconds. Raises PolicyError if pyzmq is missing, or for a wrong
-    endpoint.
+    The exchange raises EngineError if no answer comes within this many seconds, or if the connection is lost. Raises PolicyError if
+    pyzmq is missing, or for a wrong endpoint.
     """
     try:
         import zmq
@@ -312,20 +312,28 @@ def zmq_exchange(endpoint: str, seconds: float) -> tuple[Exchange, Callable[[], 
         raise PolicyError("Batsim's protocol needs pyzmq; install walltime[batsim]", "missing_package") from error
     context = zmq.Context()
     socket = context.socket(zmq.REQ)
-    socket.linger, socket.maxmsgsize, socket.rcvtimeo, socket.sndtimeo = 0, MOST_BYTES, round(1000 * seconds), round(1000 * seconds)
+    socket.linger, socket.maxmsgsize = 0, MOST_BYTES
+    losses, poller = socket.get_monitor_socket(zmq.EVENT_DISCONNECTED), zmq.Poller()
+    for one in (socket, losses):
+        poller.register(one, zmq.POLLIN)
 
     def close() -> None:
+        socket.disable_monitor()
         socket.close()
+        losses.close()
         context.term()
 
     def exchange(message: bytes) -> bytes:
-        try:
-            socket.send(message)
+        socket.send(message)
+        happened = dict(poller.poll(round(1000 * seconds)))
+        if socket in happened or socket.poll(0):
             answer: bytes = socket.recv()
-        except zmq.Again as error:
-            why = f"no answer of at most {MOST_BYTES >> 20} MiB from a scheduler at {endpoint} within {seconds:g} s"
-            raise EngineError(f"{why}; check that it runs, or raise the timeout", "no_answer") from error
-        return answer
+            return answer
+        if losses in happened:
+            why = f"the scheduler at {endpoint} closed the connection, or answered with more than {MOST_BYTES >> 20} MiB"
+            raise EngineError(f"{why}; read the scheduler's own messages", "connection_lost")
+        why = f"no answer from a scheduler at {endpoint} within {seconds:g} s"
+        raise EngineError(f"{why}; check that it runs, and that its output is read, or raise the timeout", "no_answer")
 
     try:
         socket.connect(endpoint)

@@ -93,6 +93,7 @@ def test_mentions__name_commands_and_options_that_there_are():
 LETTER = "Subject: your limits\n\nDear $user,\n"
 NEEDS = {
     "fetch": "the network",
+    "mcp ": "an assistant",
     "paper run": "minutes",
     "benchmark": "the jobs of a whole suite, or results of it",
     "infer": "a log of two months",

@@ -2,10 +2,12 @@
 
 import csv
 import json
+import os
 import shutil
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +17,7 @@ import walltime as wt
 from tests.cli import call
 from walltime.errors import EngineError
 from walltime.logs import read_log
-from walltime.serve.batsim import BatsimServer, members, spans, write_workload, zmq_exchange
+from walltime.serve.batsim import MOST_BYTES, BatsimServer, members, spans, write_rows, write_workload, zmq_exchange
 
 
 @pytest.fixture
@@ -149,42 +151,122 @@ def test_no_scheduler__is_reported_in_time(jobs):
     assert error.value.code == "no_answer"
 
 
+class Listener:
+    """A scheduler that listens at `endpoint` in a thread; it dies instead of sending the answer of this number."""
+
+    def __init__(self, scheduler, dies=None):
+        zmq = pytest.importorskip("zmq")
+        self.context, self.left = zmq.Context(), threading.Event()
+        self.socket = self.context.socket(zmq.REP)
+        self.endpoint = f"tcp://127.0.0.1:{self.socket.bind_to_random_port('tcp://127.0.0.1')}"
+        self.thread = threading.Thread(target=self._listen, args=(scheduler, dies))
+
+    def _listen(self, scheduler, dies):
+        answers = 0
+        while not self.left.is_set() and answers != dies:
+            if self.socket.poll(50):
+                message = self.socket.recv()
+                answers += 1
+                if answers != dies:
+                    self.socket.send(scheduler(message))
+        self.socket.close(0)
+
+    def __enter__(self):
+        self.thread.start()
+        return self.endpoint
+
+    def __exit__(self, *error):
+        self.left.set()
+        self.thread.join(10)
+        self.context.term()
+
+
 @pytest.mark.slow
-def test_easy_of_pybatsim__schedules_a_log(jobs, tmp_path, capsys):
+def test_more_than_10_000_messages__are_exchanged(capsys, tmp_path):
+    jobs, log = wt.workloads.Lublin99().generate(6000, 64, 0.8, seed=5), tmp_path / "jobs.swf"
+    wt.logs.write_swf(log, jobs)
+    with Listener(FirstCome(64)) as endpoint:
+        status, output, errors = call(capsys, "serve", str(log), "--endpoint", endpoint, "--json")
+    record = json.loads(output)
+    assert (status, record["nb_jobs_success"]) == (0, 6000), errors
+    assert record["messages"] > 10_000
+
+
+def test_scheduler_that_dies__is_reported_at_once_in_one_line(jobs, capsys, tmp_path):
+    log = tmp_path / "jobs.swf"
+    wt.logs.write_swf(log, jobs)
+    with Listener(FirstCome(16), dies=20) as endpoint:
+        status, output, errors = call(capsys, "serve", str(log), "--endpoint", endpoint, "--timeout", "3600")
+    assert (status, output, len(errors.splitlines())) == (1, "", 1)
+    assert "closed the connection" in errors
+
+
+def test_message_that_is_too_long__is_not_read(jobs):
+    with Listener(lambda message: bytes(MOST_BYTES + 1)) as endpoint:
+        exchange, close = zmq_exchange(endpoint, 30)
+        try:
+            with pytest.raises(EngineError) as error:
+                BatsimServer(jobs).run(exchange)
+        finally:
+            close()
+    assert error.value.code == "connection_lost"
+
+
+@pytest.mark.slow
+def test_evalys__draws_the_schedule(jobs, tmp_path):
+    """evalys 4.0.7 installs a package named `tests`, which hides this one, so it is in a folder of its own."""
+    folder = os.environ.get("WALLTIME_EVALYS")
+    if folder is None:
+        pytest.skip("install evalys==4.0.7, seaborn and procset with pip install --no-deps --target FOLDER, and set WALLTIME_EVALYS=FOLDER")
+    server = BatsimServer(jobs)
+    write_rows(tmp_path / "out_jobs.csv", server.table(server.run(FirstCome(16))))
+    code = (
+        "import sys, matplotlib; matplotlib.use('Agg')\n"
+        "from evalys.jobset import JobSet\n"
+        "from matplotlib import pyplot\n"
+        "jobs = JobSet.from_csv(sys.argv[1], resource_bounds=(0, 15))\n"
+        "jobs.gantt(); pyplot.savefig(sys.argv[2])\n"
+        "print(len(jobs.df), jobs.utilisation.load.max(), jobs.utilisation.area.sum())"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "out_jobs.csv"), str(tmp_path / "gantt.png")]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": folder}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    busy = int((jobs.procs * np.minimum(jobs.runtime, jobs.requested)).sum())
+    count, most, area = done.stdout.split()
+    assert (int(count), float(area)) == (60, busy)
+    assert 0 < float(most) <= 16
+    assert (tmp_path / "gantt.png").stat().st_size > 1000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheduler", ["easyBackfill", "schedEasySjfBackfill", "schedFcfs"])
+def test_schedulers_of_pybatsim__schedule_a_log(jobs, tmp_path, capsys, scheduler):
     pytest.importorskip("zmq")
     program = shutil.which("pybatsim", path=str(Path(sys.executable).parent))
     if program is None:
         pytest.skip("pybatsim is not installed; install pybatsim==3.2.1")
-    port, log = free_port(), tmp_path / "jobs.swf"
+    endpoint, log = f"tcp://127.0.0.1:{free_port()}", tmp_path / "jobs.swf"
     wt.logs.write_swf(log, jobs)
-    client = subprocess.Popen(
-        [program, "easyBackfill", "-s", f"tcp://127.0.0.1:{port}", "-v", "error"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        arguments = [
-            "serve",
-            str(log),
-            "--endpoint",
-            f"tcp://127.0.0.1:{port}",
-            "--out",
-            str(tmp_path / "out"),
-            "--timeout",
-            "30",
-            "--json",
-        ]
-        status, output, errors = call(capsys, *arguments)
-    finally:
-        client.kill()
-        said = client.communicate()[0]
-    assert status == 0, (errors, said)
+    # schedFcfs prints 300 KB: a pipe that nobody reads would stop it after 11 jobs
+    with (tmp_path / "printed").open("w") as printed:
+        client = subprocess.Popen([program, scheduler, "-s", endpoint, "-v", "error"], cwd=tmp_path, stdout=printed, stderr=printed)
+        try:
+            status, output, errors = call(capsys, "serve", str(log), "--endpoint", endpoint, "--out", str(tmp_path / "out"), "--json")
+        finally:
+            client.kill()
+            client.wait()
+    assert status == 0, (errors, (tmp_path / "printed").read_text())
     record = json.loads(output)
     assert record["nb_jobs_success"] == record["nb_jobs_finished"] == len(jobs)
     with (tmp_path / "out_jobs.csv").open() as file:
         rows = sorted(csv.DictReader(file), key=lambda row: int(row["job_id"]))
-    columns = (("job_id", "job_id"), ("start", "starting_time"), ("end", "finish_time"))
-    assert wt.audit(jobs, {name: np.array([int(row[theirs]) for row in rows]) for name, theirs in columns}).ok
-    for row in rows:
-        assert len(members(row["allocated_resources"], 16)) == int(row["requested_number_of_resources"])
+    given = [members(row["allocated_resources"], 16) for row in rows]
+    assert [len(one) for one in given] == jobs.procs.tolist()
+    starts = np.array([int(row["starting_time"]) for row in rows])
+    ends = np.array([int(row["finish_time"]) for row in rows])
+    assert wt.audit(jobs, {"job_id": jobs.job_id, "start": starts, "end": ends}).ok
+    if scheduler == "schedFcfs":  # on consecutive processors only
+        assert all(one[-1] - one[0] == len(one) - 1 for one in given)
+        assert (np.diff(starts[np.argsort(jobs.submit, kind="stable")]) >= 0).all()
+    else:
+        assert np.array_equal(starts, wt.simulate(jobs, "easy").start)

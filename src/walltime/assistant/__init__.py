@@ -1,0 +1,1 @@
+"""Commands as tools of an assistant: `walltime mcp` serves the Model Context Protocol."""

@@ -1,0 +1,34 @@
+"""`walltime mcp`: the commands as tools of an assistant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from walltime.cli import options as o
+from walltime.cli.help import manual
+from walltime.errors import PolicyError
+
+
+@manual(
+    "guides/explain",
+    ("Offer the job logs of a folder; an assistant starts this command.", "mcp logs"),
+    ("Offer the current folder.", "mcp ."),
+)
+def mcp(
+    folder: Annotated[Path, o.argument("The folder with the job logs, machine files and snapshots.", "FOLDER")],
+) -> None:
+    """Answer an assistant by the Model Context Protocol, on standard input and output.
+
+    The tools are start_times, why_pending, explain, suggest, what_if, waste, simulate and list. They read files in the folder only, write
+    no files, and run no Python files.
+    """
+    if not folder.is_dir():
+        raise PolicyError(f"{folder}: not a folder; give the folder with the job logs", "not_a_folder")
+    try:
+        from walltime.assistant.server import server
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("walltime"):
+            raise
+        raise PolicyError("the Model Context Protocol needs the package mcp; install walltime[mcp]", "missing_package") from error
+    server(folder).run("stdio")
