@@ -16,9 +16,16 @@ from walltime.usage.records import GROUPINGS, LISTED, check_groupings
 
 @dataclass(frozen=True)
 class GroupOptions:
-    """The groups of jobs."""
+    """The groups of jobs, and their use."""
 
     by: list[str] | None = o.field(None, f"Show groups by {', '.join(GROUPINGS)}. Default: user and group.", group=o.JOBS)
+    use: Path | None = o.field(
+        None,
+        "Join this CSV table of use by job, from Prometheus or XDMoD: job_id with cpu_seconds, max_memory_bytes, gpu_utilization or "
+        "energy_joules.",
+        group=o.INPUT,
+        metavar="FILE",
+    )
     listed: int = o.field(LISTED, "Show N groups of each grouping, and the others together.", group=o.JOBS, min=1)
 
 
@@ -45,15 +52,21 @@ def waste(
     from walltime.usage.summary import waste as find
 
     check_groupings(grouping.by or ())
-    workload = stretch.alone(reading.load(trace, any_size=True)[0])
+    workload, joined, counts = reading.load(trace, any_size=True)[0], list[str](), {}
+    if grouping.use is not None:
+        from walltime.usage.measured import with_use
+
+        table = with_use(workload, grouping.use)
+        workload, joined, counts = table.workload, table.notes, {"use": table.as_dict()}
+    workload = stretch.alone(workload)
     found = find(workload, listed=grouping.listed)
     if output.report is not None:
-        output.write(page.page(found, command_line()))
+        output.write(page.page(found, command_line(), joined))
     if metrics is not None:
         with whole_file(metrics) as file:
             file.write(page.prometheus(found).encode())
     shown = [by for by in grouping.by or ("user", "group") if by in found.groups]
     missing = [f"The log does not record the {GROUPINGS[by]} of its jobs." for by in grouping.by or () if by not in found.groups]
-    record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), "version": version()}
-    blocks = [page.answer(found), *found.tables(shown), *caveats([*page.notes(found), *missing])]
+    record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), **counts, "version": version()}
+    blocks = [page.answer(found), *found.tables(shown), *caveats([*joined, *page.notes(found), *missing])]
     output.show(record, blocks, list(found.tables()), metrics=metrics)

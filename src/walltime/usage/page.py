@@ -15,6 +15,8 @@ from walltime.usage.summary import Waste
 from walltime.usage.tables import share_cell
 from walltime.wording import counted, human_percent, listed
 
+USED = {"cores": "processors", "gpus": "GPUs", "memory": "memory"}
+"""The resources whose use is recorded, in words."""
 LEAST = 0.005
 """Smallest share of the hours that the answer mentions."""
 _MEASURED, _UNUSED, _UNKNOWN = BLUE, "#E8A87C", "#D8DCE2"
@@ -29,7 +31,7 @@ def answer(waste: Waste) -> str:
         shares = [f"{human_percent(100 * share)} of the {words}" for share, words in known]
         whole = all(waste.total.hours[name].unmeasured_jobs == 0 for name in waste.total.hours if name != "nodes")
         sentences.append(f"Jobs used {listed(shares)}{'' if whole else ', where their use is recorded'}.")
-    unknown = [RESOURCES[name] for name, one in waste.total.hours.items() if name != "nodes" and not one.measured > 0]
+    unknown = [USED[name] for name, one in waste.total.hours.items() if name != "nodes" and not one.measured > 0]
     if unknown:
         sentences.append(f"The log does not record the use of {listed(unknown)}.")
     cores = waste.total.hours.get("cores")
@@ -49,17 +51,16 @@ def answer(waste: Waste) -> str:
 def notes(waste: Waste) -> list[str]:
     """Return notes on what is unknown."""
     jobs = waste.total.jobs
-    sentences = [
-        f"No recorded use of {RESOURCES[name]}: {counted(one.unmeasured_jobs, 'job')} of {jobs:,}."
-        for name, one in waste.total.hours.items()
-        if name != "nodes" and one.unmeasured_jobs
+    unknown = [
+        f"{USED[name]} {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
     ]
+    sentences = [f"Jobs of {jobs:,} whose use is not recorded: {', '.join(unknown)}."] if unknown else []
     if waste.energy_jobs:
         sentences.append(f"Recorded energy: {waste.energy:,.0f} kWh of {counted(waste.energy_jobs, 'job')}.")
     return sentences
 
 
-def page(waste: Waste, command: Sequence[str]) -> Page:
+def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -> Page:
     """Return the page."""
     sections = [Section(table.title, [table]) for table in waste.tables(())]
     groups = [waste.table(by) for by in waste.groups]
@@ -74,7 +75,7 @@ def page(waste: Waste, command: Sequence[str]) -> Page:
         [answer(waste)],
         sections,
         facts=workload_facts(waste.workload, waste.workload.origin.name),
-        caveats=notes(waste),
+        caveats=[*more_notes, *notes(waste)],
         numbers=three[:3],
         picture=chart(waste),
         workload=waste.workload,

@@ -34,8 +34,6 @@ LISTED = 20
 """Number of groups that are listed; the others are one group."""
 OTHERS = "others"
 UNKNOWN = "unknown"
-IDLE_GPU = 1.0
-"""A GPU is idle below this mean use, percent."""
 TENFOLD = 10
 """Ratio of requested to used memory from which memory was asked for tenfold."""
 ONE_CORE = 1.1
@@ -46,6 +44,7 @@ SESSIONS = r"(?i)^(?:interactive|salloc|bash|zsh|tcsh|sh|srun|.*jupyter.*|.*rstu
 """Job names of interactive sessions: of Slurm's salloc, shells, notebooks and Open OnDemand."""
 PATTERNS = {
     "idle_gpus": ("idle GPUs", "gpus"),
+    "some_idle_gpus": ("idle GPUs next to busy ones", "gpus"),
     "one_core": ("one busy processor on whole nodes", "cores"),
     "memory_tenfold": ("memory requested tenfold", "memory"),
     "idle_sessions": ("idle interactive sessions", "cores"),

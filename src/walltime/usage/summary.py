@@ -17,7 +17,6 @@ from walltime.usage.hours import JobHours, job_hours, lost_by
 from walltime.usage.records import (
     CAUSES,
     GROUPINGS,
-    IDLE_GPU,
     IDLE_SESSION,
     KINDS,
     LISTED,
@@ -37,6 +36,7 @@ from walltime.usage.records import (
 )
 from walltime.wording import shown
 from walltime.workload import Array, Workload
+from walltime.workload.columns import IDLE_GPU
 from walltime.workload.workload import check_workload
 
 
@@ -187,7 +187,8 @@ def _lost(w: Workload, hours: JobHours, cause: Array) -> list[Lost]:
 def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
     """Return the patterns of resources that the log has."""
     columns = {
-        name: np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64) for name in ("gpu_use", "requested_mem_mb", "used_mem_mb")
+        name: np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64)
+        for name in ("gpu_use", "gpus_idle", "requested_mem_mb", "used_mem_mb")
     }
     gpus, busy = w.columns.get("gpus", np.zeros(len(w))), np.full(len(w), np.nan)
     ran = w.runtime > 0
@@ -197,6 +198,7 @@ def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
     session = _sessions(w)
     judged = {
         "idle_gpus": (gpus > 0) & (columns["gpu_use"] >= 0) & ran,
+        "some_idle_gpus": (gpus > 0) & (columns["gpus_idle"] >= 0) & ran,
         "one_core": ~np.isnan(busy) & ~np.isnan(whole) & (w.procs > 1),
         "memory_tenfold": (columns["requested_mem_mb"] > 0) & (columns["used_mem_mb"] > 0) & ran,
         "idle_sessions": session & ~np.isnan(busy),
@@ -204,15 +206,19 @@ def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
     with np.errstate(invalid="ignore", divide="ignore"):
         met = {
             "idle_gpus": columns["gpu_use"] < IDLE_GPU,
+            "some_idle_gpus": (columns["gpus_idle"] > 0) & (columns["gpus_idle"] < gpus),
             "one_core": (whole > 0) & (busy <= ONE_CORE),
             "memory_tenfold": columns["requested_mem_mb"] >= TENFOLD * columns["used_mem_mb"],
             "idle_sessions": busy < IDLE_SESSION * w.procs,
         }
     rows = []
     for name, (_, resource) in PATTERNS.items():
-        if resource in hours.allocated and (name != "idle_sessions" or session.any()):
+        if resource in hours.allocated and (name != "idle_sessions" or session.any()) and (name != "some_idle_gpus" or judged[name].any()):
             mine = judged[name] & met[name]
-            unused = float(np.nansum((hours.allocated[resource] - hours.used[resource])[mine])) if judged[name].any() else math.nan
+            wasted = (
+                columns["gpus_idle"] * (w.runtime / 3600) if name == "some_idle_gpus" else hours.allocated[resource] - hours.used[resource]
+            )
+            unused = float(np.nansum(wasted[mine])) if judged[name].any() else math.nan
             rows.append(Pattern(name, int(mine.sum()), int(judged[name].sum()), resource, unused))
     return rows
 

@@ -9,7 +9,6 @@ from walltime.tables import Cell, Row, Table, hours_cell
 from walltime.usage.records import (
     CAUSES,
     GROUPINGS,
-    IDLE_GPU,
     IDLE_SESSION,
     ONE_CORE,
     PATTERNS,
@@ -20,6 +19,7 @@ from walltime.usage.records import (
     Pattern,
 )
 from walltime.wording import UNDEFINED, human_percent
+from walltime.workload.columns import IDLE_GPU
 
 MEANING = (
     "Requested: amount requested x time requested. Allocated: amount allocated x runtime. Measured: allocated hours of the jobs whose use "
