@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime.logs.use_table import Joined as Joined
+    from walltime.logs.use_table import with_use as with_use
     from walltime.usage.hours import JobHours as JobHours
     from walltime.usage.hours import job_hours as job_hours
     from walltime.usage.hours import lost_by as lost_by
-    from walltime.usage.measured import Joined as Joined
-    from walltime.usage.measured import with_use as with_use
     from walltime.usage.records import GroupHours as GroupHours
     from walltime.usage.records import Hours as Hours
     from walltime.usage.records import Lost as Lost

@@ -16,16 +16,9 @@ from walltime.usage.records import GROUPINGS, LISTED, check_groupings
 
 @dataclass(frozen=True)
 class GroupOptions:
-    """The groups of jobs, and their use."""
+    """The groups of jobs."""
 
     by: list[str] | None = o.field(None, f"Show groups by {', '.join(GROUPINGS)}. Default: user and group.", group=o.JOBS)
-    use: Path | None = o.field(
-        None,
-        "Join this CSV table of use by job, from Prometheus or XDMoD: job_id with cpu_seconds, max_memory_bytes, gpu_utilization or "
-        "energy_joules.",
-        group=o.INPUT,
-        metavar="FILE",
-    )
     listed: int = o.field(LISTED, "Show N groups of each grouping, and the others together.", group=o.JOBS, min=1)
 
 
@@ -43,6 +36,7 @@ def waste(
     grouping: GroupOptions,
     stretch: RecordedWindow,
     reading: LogOptions,
+    use: o.UseOption = None,
     metrics: o.MetricsOption = None,
     output: PageOutput,
 ) -> None:
@@ -53,10 +47,10 @@ def waste(
 
     check_groupings(grouping.by or ())
     workload, joined, counts = reading.load(trace, any_size=True)[0], list[str](), {}
-    if grouping.use is not None:
-        from walltime.usage.measured import with_use
+    if use is not None:
+        from walltime.logs.use_table import with_use
 
-        table = with_use(workload, grouping.use)
+        table = with_use(workload, use)
         workload, joined, counts = table.workload, table.notes, {"use": table.as_dict()}
     workload = stretch.alone(workload)
     found = find(workload, listed=grouping.listed)

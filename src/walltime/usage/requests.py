@@ -10,12 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.estimates.suggestion import LEAST, allowed_kills, exceeded_by, share_at_most
-from walltime.usage.hours import job_hours
+from walltime.metrics.right_size import STEPS, needs
 from walltime.workload import Array, Workload
-from walltime.workload.columns import IDLE_GPU
-
-STEPS = {"memory": 256, "cores": 1, "gpus": 1}
-"""Steps of suggestions, which are rounded up: MB, processors, GPUs."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +64,7 @@ def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list
     [('memory', 1792)]
     """
     found = []
-    for resource, (needed, cut, requested) in _needs(workload).items():
+    for resource, (needed, cut, requested) in needs(workload).items():
         known = jobs[~np.isnan(needed[jobs]) & (requested[jobs] > 0)]
         if len(known) >= LEAST:
             hours = workload.runtime[known] / 3600
@@ -81,29 +77,6 @@ def sbatch_line(walltime: str, advice: Sequence[RequestAdvice], one_node: bool) 
     words = {"memory": "--mem={}M", "cores": "--cpus-per-task={}" if one_node else "--ntasks={}", "gpus": "--gpus={}"}
     amounts = {one.resource: one.amount for one in advice if one_node or one.resource != "memory"}
     return " ".join(["sbatch", f"--time={walltime}", *(words[name].format(amount) for name, amount in amounts.items() if amount)])
-
-
-def _needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
-    """Return what each job needed of a resource (float64, nan if unknown), whether it needed more than that, and what it requested."""
-
-    def column(name: str) -> Array:
-        values = np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64)
-        return np.where(values >= 0, values, np.nan)
-
-    memory, allocated, gpus, use, idle = (column(name) for name in ("used_mem_mb", "mem_mb", "gpus", "gpu_use", "gpus_idle"))
-    busy_gpus = np.where(np.isnan(idle), np.where(np.isnan(use), np.nan, np.where(use < IDLE_GPU, 0.0, gpus)), gpus - idle)
-    states = w.origin.names.get("state", ())
-    killed = column("state") == (states.index("OUT_OF_MEMORY") + 1 if "OUT_OF_MEMORY" in states else -1)
-    memory = np.where(killed, np.fmax(memory, allocated), np.where(memory > 0, memory, np.nan))
-    cores = job_hours(w).used.get("cores", np.full(len(w), np.nan))
-    busy = np.where(w.runtime > 0, cores * 3600 / np.maximum(w.runtime, 1), np.nan)
-    requested = column("requested_mem_mb")
-    uncut = np.zeros(len(w), bool)
-    return {
-        "memory": (memory, killed, np.where(np.isnan(requested), allocated, requested)),
-        "cores": (busy, uncut, w.procs.astype(np.float64)),
-        "gpus": (busy_gpus, uncut, gpus),
-    }
 
 
 def _advice(resource: str, risk: float, needed: Array, cut: Array, requested: Array, hours: Array, core_hours: Array) -> RequestAdvice:

@@ -335,5 +335,8 @@ def _utilization(schedule: Schedule) -> float:
 
 def _costs(cost: Cost) -> dict[str, Any]:
     names = {f"node_hours_{name}": name for name in ("capacity", "used", "idle")}
-    names |= {name: name for name in ("nodes", "cut_jobs", "lost_jobs", "work_lost_hours", "work_lost", "users_worse", "stranded_jobs")}
+    names |= {
+        name: name
+        for name in ("nodes", "cut_jobs", "lost_jobs", "short_jobs", "work_lost_hours", "work_lost", "users_worse", "stranded_jobs")
+    }
     return {column: getattr(cost, name) for column, name in names.items()}
