@@ -124,6 +124,7 @@ def _memory(w: Workload, changed: Array, new: Array, old: Array, needed: Array, 
     share = np.where(changed, held / np.maximum(old, 1), 1.0)
     columns = _scaled(w, ("mem_mb", "requested_mem_mb", "mem_mb_per_node", "mem_mb_per_cpu", "requested_memory"), changed, share)
     runs = np.where(short, 2, 1)
+    energy = {"energy": np.where(w.columns["energy"] > 0, w.columns["energy"] * runs, -1)} if "energy" in w.columns else {}
     same = w.believed is w.requested
     requested = w.requested * runs
     return replace(
@@ -131,7 +132,7 @@ def _memory(w: Workload, changed: Array, new: Array, old: Array, needed: Array, 
         runtime=w.runtime * runs,
         requested=requested,
         believed=requested if same else w.believed * runs,
-        columns={**w.columns, **columns, SHORT: np.maximum(short, w.columns.get(SHORT, 0)).astype(np.int64)},
+        columns={**w.columns, **columns, **energy, SHORT: np.maximum(short, w.columns.get(SHORT, 0)).astype(np.int64)},
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.machine.placing import over_limits
+from walltime.metrics.energy import energy_of
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.right_size import SHORT
 from walltime.metrics.summary import Averages
@@ -61,6 +62,8 @@ class Cost(Averages):
     """share of today's node-hours of the stranded jobs"""
     short_jobs: int = 0
     """number of jobs that run out of memory because of a smaller request, and run again"""
+    energy: float = math.nan
+    """kWh of the jobs, recorded or from the power of the machine file's pools; nan if unknown"""
     users_worse: int = 0
     """users whose measured jobs wait longer in total, or lose jobs"""
 
@@ -108,8 +111,17 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
         stranded_jobs=int(over.sum()),
         stranded=float(before[mine[over]].sum() / max(before.sum(), 1e-9)),
         short_jobs=int(short.sum()),
+        energy=_energy(changed),
         users_worse=_users_worse(today, changed, both, cut, gone),
     )
+
+
+def _energy(schedule: Schedule) -> float:
+    jobs = schedule.workload
+    assert schedule.placement is not None, "it ran on a machine of pools"
+    kwh, _ = energy_of(jobs, schedule.placement.machine)
+    known = ~np.isnan(kwh)
+    return float((kwh * schedule.runtime / np.maximum(jobs.runtime, 1))[known].sum()) if known.any() else math.nan
 
 
 def node_hours(schedule: Schedule) -> Array:
