@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
 from walltime.tables import Cell, Table
-from walltime.wording import counted, human_percent, human_time, listed, shown
+from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, shown
 
 if TYPE_CHECKING:
     from walltime.estimates.suggestion import Advice, Suggestion
@@ -109,9 +110,11 @@ def suggest(
     answer, blocks = _answer(called, workload.origin.name, advice), list(_blocks(kind, advice))
     if requests:
         nodes = workload.columns.get("nodes")
-        line = part.sbatch_line(clock(_usual(advice).walltime), requests, nodes is not None and bool((nodes[jobs] == 1).all()))
+        line = part.sbatch_line(
+            clock(_usual(advice).walltime), [one for one in requests if one.helps], nodes is not None and bool((nodes[jobs] == 1).all())
+        )
         blocks = [_request_table(requests), *blocks]
-        answer.append(line)
+        answer += [line, *_warnings(requests)]
     if output.report is not None:
         from walltime.accuracy.prediction_pages import advice_page
 
@@ -151,20 +154,46 @@ def _usual(advice: Advice) -> Suggestion:
     return min(advice.suggestions, key=lambda s: abs(s.risk - 5))
 
 
+_OTHERS = {"memory": "memory", "cores": "processors", "gpus": "GPUs"}
+
+
+def _warnings(requests: Sequence[Any]) -> list[str]:
+    """Return a sentence about suggestions that would have been worse than the requests of these jobs."""
+    worse = [_OTHERS[one.resource] for one in requests if not one.helps]
+    if not worse:
+        return []
+    return [
+        f"For {listed(worse)}, keep the present request: the suggestions would have allocated at least as much as these jobs requested."
+    ]
+
+
 def _request_table(requests: Sequence[Any]) -> Table:
     """Return the table of other resources (`walltime.usage.RequestAdvice`)."""
-    units = {"memory": "memory, MB", "cores": "processors", "gpus": "GPUs"}
     rows = []
     for one in requests:
-        shares = (Cell(human_percent(value), value=value) for value in (one.upper, one.short, one.over, one.over_requests))
+        values = (one.upper, one.short, one.short_twice, one.over, one.over_requests, one.saved)
+        shares = (Cell(human_percent(value), value=value) for value in values)
         amounts = (Cell(f"{value:,.0f}", value=value) for value in (one.amount, one.median_request, one.jobs))
-        rows.append([units[one.resource], *amounts, *shares])
+        name = "memory, MB" if one.resource == "memory" else _OTHERS[one.resource]
+        rows.append([name, *amounts, *shares, Cell(UNDEFINED if math.isnan(one.lost) else f"{one.lost:,.0f}", value=one.lost)])
     note = (
         "Risk at most: 95 % upper bound on the risk that the job needs more. Backtest: share of jobs that needed more than their "
         "predecessors suggest. Over-allocated: by these suggestions, and by the requests. Jobs out of memory count as "
-        "needing more than they had."
+        "needing more than they had. Short at double: jobs that twice the memory would not have sufficed. Saved: hours of the "
+        "resource, after failed runs, one retry with twice the memory, then one with the request. Lost: core-hours of the failed runs."
     )
-    head = ["", "request", "median request", "jobs", "risk at most", "backtest", "over-allocated", "requests over-allocated"]
+    head = [
+        "",
+        "request",
+        "median request",
+        "jobs",
+        "risk at most",
+        "backtest",
+        "short at double",
+        "over-allocated",
+        "requests over-allocated",
+    ]
+    head += ["saved", "core-hours lost"]
     return Table(head, rows, f"Other resources at a risk of {requests[0].risk:g} %", note)
 
 

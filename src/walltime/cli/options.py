@@ -411,6 +411,16 @@ ReportOption = Annotated[
         callback=writable(*PAGE),
     ),
 ]
+UseOption = Annotated[
+    Path | None,
+    _input(
+        "Join this CSV table of use by job, from Prometheus or XDMoD: job_id with cpu_seconds, max_memory_bytes, gpu_utilization or "
+        "energy_joules.",
+        "--use",
+        advanced=True,
+        metavar="FILE",
+    ),
+]
 MetricsOption = Annotated[
     Path | None, option("Write metrics for Prometheus to this file: .prom.", advanced=True, metavar="FILE.prom", callback=writable(".prom"))
 ]

@@ -94,6 +94,12 @@ class Pool:
     """the features of each node, which jobs request as constraints (column `constraints`)"""
     gpu_type: str = ""
     """the type of each node's GPUs, which jobs request (column `requested_gpu_type`)"""
+    watts: Annotated[float, Field(least=0)] = 0.0
+    """power of each node (W), for the energy of jobs that the log does not record; jobs on parts of a node have their part"""
+    proc_watts: Annotated[float, Field(least=0)] = 0.0
+    """power of each allocated processor (W), in addition"""
+    gpu_watts: Annotated[float, Field(least=0)] = 0.0
+    """power of each allocated GPU (W), in addition"""
 
     def __post_init__(self) -> None:
         check_fields(self, f"pool {self.name!r}")

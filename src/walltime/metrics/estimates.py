@@ -28,6 +28,8 @@ FULL, TENTH = 0.99, 0.1
 YEAR = 365 * 86_400
 """Requests of at least this many seconds represent no limit in the readers of logs."""
 MINUTE = 60
+LIMIT_STATES = ("TIMEOUT", "DEADLINE")
+"""States of jobs that ended at a limit of time."""
 USES = (
     ("ran less than a minute", 0.0),
     ("used less than 10 %", TENTH),
@@ -44,6 +46,13 @@ def has_limit(jobs: Workload) -> Array:
     equal = jobs.requested == np.maximum(jobs.runtime, 1)
     by_runtime = equal if guessed and int(equal.sum()) <= guessed else np.zeros(len(jobs), bool)
     return (jobs.requested < YEAR) & ~by_runtime
+
+
+def reached_limit(jobs: Workload) -> Array:
+    """Return which jobs ended at a limit of time, bool: by their runtime, or by their state in the log (TIMEOUT, DEADLINE)."""
+    states = [k + 1 for k, name in enumerate(jobs.origin.names.get("state", ())) if name in LIMIT_STATES]
+    by_state = np.isin(jobs.columns["state"], states) if "state" in jobs.columns else np.zeros(len(jobs), bool)
+    return by_state | (has_limit(jobs) & (jobs.runtime >= jobs.requested))
 
 
 def estimate_use(runtime: Array, requested: Array) -> Array:

@@ -18,7 +18,7 @@ LATER = frozenset(
         *("wait", "runtime", "allocated_procs", "cpu_time", "memory", "status", "held", "held_by_hindsight", "nodes", "node_list", "gpus"),
         *("gpu_type", "gpu_use", "gpu_mem_mb", "mem_mb", "used_mem_mb", "max_rss_mb", "ave_rss_mb", "user_cpu_time", "energy", "billing"),
         *("earlier_runtime", "priority", "restarts", "run_count", "exit_code", "exit_signal", "sched_backfill", "state", "reason"),
-        *("machine", "cores", "eligible_wait", "start", "end", "kind", "reserved_start", "limit", "interrupted"),
+        *("gpus_idle", "machine", "cores", "eligible_wait", "start", "end", "kind", "reserved_start", "limit", "interrupted"),
     )
 )
 """The columns of logs and schedules that are known only after the submission: policies, orders and predictors cannot read them."""

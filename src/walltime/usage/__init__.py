@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime.logs.use_table import Joined as Joined
+    from walltime.logs.use_table import with_use as with_use
     from walltime.usage.hours import JobHours as JobHours
     from walltime.usage.hours import job_hours as job_hours
     from walltime.usage.hours import lost_by as lost_by

@@ -8,10 +8,10 @@ from typing import Annotated
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions, RecordedWindow
+from walltime.cli.option_groups import EnergyOptions, LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.files import whole_file
-from walltime.usage.records import GROUPINGS, LISTED, check_groupings
+from walltime.usage.records import GROUPINGS, LISTED, Power, check_groupings
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,9 @@ def waste(
     grouping: GroupOptions,
     stretch: RecordedWindow,
     reading: LogOptions,
+    machine_file: o.MachineOption = None,
+    energy: EnergyOptions,
+    use: o.UseOption = None,
     metrics: o.MetricsOption = None,
     output: PageOutput,
 ) -> None:
@@ -45,15 +48,22 @@ def waste(
     from walltime.usage.summary import waste as find
 
     check_groupings(grouping.by or ())
-    workload = stretch.alone(reading.load(trace, any_size=True)[0])
-    found = find(workload, listed=grouping.listed)
+    machine = machine_in(machine_file)
+    workload, joined, counts = reading.load(trace, machine, any_size=True)[0], list[str](), {}
+    if use is not None:
+        from walltime.logs.use_table import with_use
+
+        table = with_use(workload, use)
+        workload, joined, counts = table.workload, table.notes, {"use": table.as_dict()}
+    workload = stretch.alone(workload)
+    found = find(workload, listed=grouping.listed, power=Power(machine, energy.kwh_price, energy.carbon_of(workload)))
     if output.report is not None:
-        output.write(page.page(found, command_line()))
+        output.write(page.page(found, command_line(), joined))
     if metrics is not None:
         with whole_file(metrics) as file:
             file.write(page.prometheus(found).encode())
     shown = [by for by in grouping.by or ("user", "group") if by in found.groups]
     missing = [f"The log does not record the {GROUPINGS[by]} of its jobs." for by in grouping.by or () if by not in found.groups]
-    record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), "version": version()}
-    blocks = [page.answer(found), *found.tables(shown), *caveats([*page.notes(found), *missing])]
+    record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), **counts, "version": version()}
+    blocks = [page.answer(found), *found.tables(shown), *caveats([*joined, *page.notes(found), *missing])]
     output.show(record, blocks, list(found.tables()), metrics=metrics)

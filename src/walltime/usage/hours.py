@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from walltime.metrics.estimates import FAILED, has_limit
+from walltime.metrics.estimates import FAILED, has_limit, reached_limit
 from walltime.usage.records import CAUSES
 from walltime.workload import Array, Workload
 
 _OF_STATE = {
-    **{"OUT_OF_MEMORY": "out_of_memory", "TIMEOUT": "limit", "DEADLINE": "limit", "NODE_FAIL": "node_failure", "BOOT_FAIL": "node_failure"},
+    **{"OUT_OF_MEMORY": "out_of_memory", "NODE_FAIL": "node_failure", "BOOT_FAIL": "node_failure"},
     **{"PREEMPTED": "preempted", "REQUEUED": "earlier_runs", "CANCELLED": "cancelled", "REVOKED": "cancelled"},
 }
 """The causes that Slurm's states name; jobs in other states failed if their status is failed."""
@@ -67,7 +67,7 @@ def job_hours(workload: Workload) -> JobHours:
 def lost_by(workload: Workload) -> Array:
     """Return the number of the cause (in the order of `CAUSES`) by which each job lost its hours, int64; -1 for jobs that lost none.
 
-    A job that ran to its limit reached the limit, in any state; else the state counts, then the status.
+    A job that reached its limit did so in any state; else the state counts, then the status.
     """
     names = list(CAUSES)
     status = workload.columns.get("status", np.full(len(workload), -1))
@@ -78,8 +78,7 @@ def lost_by(workload: Workload) -> Array:
         states = np.maximum(workload.columns["state"], 0)
         by_state = np.where(states < len(table), table[np.minimum(states, len(table) - 1)], -1)
         cause = np.where(by_state >= 0, by_state, cause)
-    at_limit = has_limit(workload) & (workload.runtime >= workload.requested)
-    return np.where(at_limit, names.index("limit"), cause)
+    return np.where(reached_limit(workload), names.index("limit"), cause)
 
 
 def _known(workload: Workload, name: str) -> Array:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, percent_ticks, rows_figure
 from walltime.report.page import Drawing, Fold, Page, Section, workload_facts
@@ -15,6 +17,8 @@ from walltime.usage.summary import Waste
 from walltime.usage.tables import share_cell
 from walltime.wording import counted, human_percent, listed
 
+USED = {"cores": "processors", "gpus": "GPUs", "memory": "memory"}
+"""The resources whose use is recorded, in words."""
 LEAST = 0.005
 """Smallest share of the hours that the answer mentions."""
 _MEASURED, _UNUSED, _UNKNOWN = BLUE, "#E8A87C", "#D8DCE2"
@@ -29,7 +33,7 @@ def answer(waste: Waste) -> str:
         shares = [f"{human_percent(100 * share)} of the {words}" for share, words in known]
         whole = all(waste.total.hours[name].unmeasured_jobs == 0 for name in waste.total.hours if name != "nodes")
         sentences.append(f"Jobs used {listed(shares)}{'' if whole else ', where their use is recorded'}.")
-    unknown = [RESOURCES[name] for name, one in waste.total.hours.items() if name != "nodes" and not one.measured > 0]
+    unknown = [USED[name] for name, one in waste.total.hours.items() if name != "nodes" and not one.measured > 0]
     if unknown:
         sentences.append(f"The log does not record the use of {listed(unknown)}.")
     cores = waste.total.hours.get("cores")
@@ -49,17 +53,28 @@ def answer(waste: Waste) -> str:
 def notes(waste: Waste) -> list[str]:
     """Return notes on what is unknown."""
     jobs = waste.total.jobs
-    sentences = [
-        f"No recorded use of {RESOURCES[name]}: {counted(one.unmeasured_jobs, 'job')} of {jobs:,}."
-        for name, one in waste.total.hours.items()
-        if name != "nodes" and one.unmeasured_jobs
+    unknown = [
+        f"{USED[name]} {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
     ]
-    if waste.energy_jobs:
-        sentences.append(f"Recorded energy: {waste.energy:,.0f} kWh of {counted(waste.energy_jobs, 'job')}.")
+    sentences = [f"Jobs of {jobs:,} whose use is not recorded: {', '.join(unknown)}."] if unknown else []
+    if not math.isnan(waste.energy):
+        sentences.append(energy_sentence(waste))
     return sentences
 
 
-def page(waste: Waste, command: Sequence[str]) -> Page:
+def energy_sentence(waste: Waste) -> str:
+    """Return the energy of the jobs, with its cost and carbon where they are known."""
+    known = int((~np.isnan(waste.known_energy)).sum())
+    from_power = f", {known - waste.energy_jobs:,} of them from the power of nodes" if known > waste.energy_jobs else ""
+    price, grams = waste.power.price, waste.total.grams
+    cost = "" if price is None else f", cost {price * waste.energy:,.2f}"
+    carbon = "" if math.isnan(grams) else f", CO2 {grams / 1000:,.0f} kg"
+    missing = int((np.isnan(waste.grams) & ~np.isnan(waste.known_energy)).sum()) if carbon else 0
+    without = f" The file of carbon does not cover the runs of {counted(missing, 'job')}." if missing else ""
+    return f"Energy of {counted(known, 'job')}{from_power}: {waste.energy:,.0f} kWh{cost}{carbon}.{without}"
+
+
+def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -> Page:
     """Return the page."""
     sections = [Section(table.title, [table]) for table in waste.tables(())]
     groups = [waste.table(by) for by in waste.groups]
@@ -74,7 +89,7 @@ def page(waste: Waste, command: Sequence[str]) -> Page:
         [answer(waste)],
         sections,
         facts=workload_facts(waste.workload, waste.workload.origin.name),
-        caveats=notes(waste),
+        caveats=[*more_notes, *notes(waste)],
         numbers=three[:3],
         picture=chart(waste),
         workload=waste.workload,
@@ -114,9 +129,15 @@ def prometheus(waste: Waste) -> str:
             ("waste_hours", f"{KINDS_MEANING}.", [(label(**of), value) for of, value in _values(waste.total)]),
             *((f"waste_hours_by_{GROUPINGS[by]}", f"{KINDS_MEANING}, by {GROUPINGS[by]}.", values) for by, values in by_group.items()),
             ("waste_lost_hours", "Allocated hours of jobs that lost them, by cause.", lost),
+            ("waste_energy_kwh", "Energy of the jobs whose energy is known, kWh.", _known(waste.energy)),
+            ("waste_co2_grams", "CO2 of the same jobs, grams.", _known(waste.total.grams)),
             ("waste_pattern_jobs", "Jobs with a pattern of waste.", patterns),
         )
     )
+
+
+def _known(value: float) -> list[tuple[str, float]]:
+    return [] if math.isnan(value) else [("", value)]
 
 
 def _values(group: GroupHours) -> Iterator[tuple[dict[str, Any], float]]:

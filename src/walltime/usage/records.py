@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from walltime.errors import WorkloadError
 from walltime.wording import shown
+
+if TYPE_CHECKING:
+    from walltime.machine import Machine
+    from walltime.metrics.energy import Carbon
 
 RESOURCES = {"cores": "core-hours", "gpus": "GPU-hours", "memory": "GB-hours of memory", "nodes": "node-hours"}
 """The resources, and their hours in words."""
@@ -34,8 +38,6 @@ LISTED = 20
 """Number of groups that are listed; the others are one group."""
 OTHERS = "others"
 UNKNOWN = "unknown"
-IDLE_GPU = 1.0
-"""A GPU is idle below this mean use, percent."""
 TENFOLD = 10
 """Ratio of requested to used memory from which memory was asked for tenfold."""
 ONE_CORE = 1.1
@@ -46,6 +48,7 @@ SESSIONS = r"(?i)^(?:interactive|salloc|bash|zsh|tcsh|sh|srun|.*jupyter.*|.*rstu
 """Job names of interactive sessions: of Slurm's salloc, shells, notebooks and Open OnDemand."""
 PATTERNS = {
     "idle_gpus": ("idle GPUs", "gpus"),
+    "some_idle_gpus": ("idle GPUs next to busy ones", "gpus"),
     "one_core": ("one busy processor on whole nodes", "cores"),
     "memory_tenfold": ("memory requested tenfold", "memory"),
     "idle_sessions": ("idle interactive sessions", "cores"),
@@ -86,11 +89,30 @@ class GroupHours:
     jobs: int
     hours: Mapping[str, Hours]
     lost: float
+    energy: float = math.nan
+    """kWh of the jobs whose energy is known"""
+    grams: float = math.nan
+    """grams of CO2 of the same jobs"""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers ready for JSON, nan as None."""
         hours = {name: asdict(one) | {"unused": one.unused, "efficiency": one.efficiency} for name, one in self.hours.items()}
-        return {"group": self.group, "jobs": self.jobs, **defined(hours), "lost": defined(self.lost)}
+        return {
+            "group": self.group,
+            "jobs": self.jobs,
+            **defined(hours),
+            "lost": defined(self.lost),
+            **defined({"energy_kwh": self.energy, "grams": self.grams}),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Power:
+    """The machine whose power counts where the log does not record energy, the price of a kWh, and the carbon of electricity."""
+
+    machine: Machine | None = None
+    price: float | None = None
+    carbon: Carbon | None = None
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.estimates.suggestion import LEAST, allowed_kills, exceeded_by, share_at_most
-from walltime.usage.hours import job_hours
-from walltime.usage.records import IDLE_GPU
+from walltime.metrics.right_size import STEPS, needs
 from walltime.workload import Array, Workload
-
-STEPS = {"memory": 256, "cores": 1, "gpus": 1}
-"""Steps of suggestions, which are rounded up: MB, processors, GPUs."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +33,30 @@ class RequestAdvice:
     short: float
     """percent of the jobs that suggestions from the jobs before them would have left short; nan if unknown"""
     over: float
-    """memory, processors or GPUs that these suggestions leave unused, percent of those used, of the jobs that are not short"""
+    """amounts that these suggestions leave unused, percent of those used, of the jobs that are not short"""
     over_requests: float
     """the same for the requests of these jobs"""
+    lost: float
+    """core-hours of jobs that these suggestions leave short of memory, which fail at their end at the latest and run again; nan for
+    processors and GPUs, whose lack makes jobs slower"""
+    short_twice: float
+    """percent of the jobs that twice the suggested memory leaves short as well; nan for processors and GPUs"""
+    saved: float
+    """percent of the hours allocated by requests that the suggestions save, with failed runs and one retry with twice the memory, then
+    one with the request"""
+
+    @property
+    def helps(self) -> bool:
+        """Whether the suggestions leave less unused than the requests, and save hours in spite of failures."""
+        return not (self.over > self.over_requests or self.saved <= 0)
 
 
 def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list[RequestAdvice]:
     """Return a suggestion for each resource that at least ten of these jobs (indices, int64) record; in the order of `STEPS`.
 
     The amount is the smallest, rounded up, that at most `risk` percent of the jobs needed more than. Needed memory is the peak; needed
-    processors are the mean of the busy ones; needed GPUs are all of the job's, or none if their mean use is below 1 %.
+    processors are the mean of the busy ones; needed GPUs are those with a mean use of at least 1 %;
+    all or none where only the mean over the job's GPUs is known.
 
     >>> columns = {"used_mem_mb": np.arange(1, 21) * 100.0, "requested_mem_mb": np.full(20, 8192.0), "user": np.full(20, 7)}
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=np.full(20, 60), procs=np.ones(20, int), machine_procs=4, columns=columns)
@@ -54,10 +64,11 @@ def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list
     [('memory', 2048)]
     """
     found = []
-    for resource, (needed, cut, requested) in _needs(workload).items():
+    for resource, (needed, cut, requested) in needs(workload).items():
         known = jobs[~np.isnan(needed[jobs]) & (requested[jobs] > 0)]
         if len(known) >= LEAST:
-            found.append(_advice(resource, risk, needed[known], cut[known], requested[known]))
+            hours = workload.runtime[known] / 3600
+            found.append(_advice(resource, risk, needed[known], cut[known], requested[known], hours, hours * workload.procs[known]))
     return found
 
 
@@ -68,29 +79,7 @@ def sbatch_line(walltime: str, advice: Sequence[RequestAdvice], one_node: bool) 
     return " ".join(["sbatch", f"--time={walltime}", *(words[name].format(amount) for name, amount in amounts.items() if amount)])
 
 
-def _needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
-    """Return what each job needed of a resource (float64, nan if unknown), whether it needed more than that, and what it requested."""
-
-    def column(name: str) -> Array:
-        values = np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64)
-        return np.where(values >= 0, values, np.nan)
-
-    memory, allocated, gpus, use = (column(name) for name in ("used_mem_mb", "mem_mb", "gpus", "gpu_use"))
-    states = w.origin.names.get("state", ())
-    killed = column("state") == (states.index("OUT_OF_MEMORY") + 1 if "OUT_OF_MEMORY" in states else -1)
-    memory = np.where(killed, np.fmax(memory, allocated), np.where(memory > 0, memory, np.nan))
-    cores = job_hours(w).used.get("cores", np.full(len(w), np.nan))
-    busy = np.where(w.runtime > 0, cores * 3600 / np.maximum(w.runtime, 1), np.nan)
-    requested = column("requested_mem_mb")
-    uncut = np.zeros(len(w), bool)
-    return {
-        "memory": (memory, killed, np.where(np.isnan(requested), allocated, requested)),
-        "cores": (busy, uncut, w.procs.astype(np.float64)),
-        "gpus": (np.where(np.isnan(use), np.nan, np.where(use < IDLE_GPU, 0.0, gpus)), uncut, gpus),
-    }
-
-
-def _advice(resource: str, risk: float, needed: Array, cut: Array, requested: Array) -> RequestAdvice:
+def _advice(resource: str, risk: float, needed: Array, cut: Array, requested: Array, hours: Array, core_hours: Array) -> RequestAdvice:
     """Return the suggestion from these jobs, in order of submission."""
     step, whole = STEPS[resource], np.ceil(needed).astype(np.int64)
     lengths = np.where(cut, whole + 1, whole).tolist()
@@ -100,6 +89,10 @@ def _advice(resource: str, risk: float, needed: Array, cut: Array, requested: Ar
         later[k] = exceeded_by(risk, ordered, step)
         insort(ordered, own)
     short = np.array(lengths[LEAST:]) > later
+    again = np.array(lengths[LEAST:]) > 2 * later
+    fails, requests, hours = resource == "memory", requested[LEAST:], hours[LEAST:]
+    held = later + (np.where(short, 2 * later, 0) + np.where(again, requests, 0) if fails else 0)
+    before = float((requests * hours).sum())
     enough = ~short & ~cut[LEAST:]
     used = float(needed[LEAST:][enough].sum())
     return RequestAdvice(
@@ -111,7 +104,10 @@ def _advice(resource: str, risk: float, needed: Array, cut: Array, requested: Ar
         upper=100 * share_at_most(allowed_kills(risk, len(lengths)), len(lengths)),
         short=100 * float(short.mean()) if len(short) else math.nan,
         over=_over(float(later[enough].sum()), used),
-        over_requests=_over(float(requested[LEAST:][enough].sum()), used),
+        over_requests=_over(float(requests[enough].sum()), used),
+        lost=float((core_hours[LEAST:] * (short.astype(int) + again)).sum()) if fails else math.nan,
+        short_twice=100 * float(again.mean()) if fails and len(again) else math.nan,
+        saved=100 * (1 - float((held * hours).sum()) / before) if before > 0 else math.nan,
     )
 
 

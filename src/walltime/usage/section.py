@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
+
 from walltime.report.page import Paragraph, Section
-from walltime.usage.page import answer
+from walltime.usage.page import answer, energy_sentence
+from walltime.usage.records import Power as Power
 from walltime.usage.summary import Waste, waste
 from walltime.workload import Workload
 
 
-def waste_of_period(jobs: Workload, begin: int, end: int) -> Waste | None:
+def waste_of_period(jobs: Workload, begin: int, end: int, power: Power | None = None) -> Waste | None:
     """Return the waste of the jobs that ended from `begin` to `end`, s of the log's clock; None without any.
 
     `jobs`: with recorded waits.
     """
     ended = jobs.submit + jobs.columns["wait"] + jobs.runtime
     inside = (ended >= begin) & (ended < end)
-    return waste(jobs.take(inside, "jobs that ended in the period")) if inside.any() else None
+    return waste(jobs.take(inside, "jobs that ended in the period"), power=power) if inside.any() else None
 
 
 def waste_section(found: Waste) -> Section:
     """Return the section of the page."""
+    energy = [] if math.isnan(found.energy) else [Paragraph(energy_sentence(found))]
     groups = [by for by in ("user", "group") if by in found.groups]
-    return Section("Waste", [Paragraph(answer(found)), *found.tables(groups)])
+    return Section("Waste", [Paragraph(answer(found)), *energy, *found.tables(groups)])

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import WorkloadError
+from walltime.metrics.energy import energy_of
 from walltime.tables import Table
 from walltime.usage import tables
 from walltime.usage.hours import JobHours, job_hours, lost_by
 from walltime.usage.records import (
     CAUSES,
     GROUPINGS,
-    IDLE_GPU,
     IDLE_SESSION,
     KINDS,
     LISTED,
@@ -32,11 +32,13 @@ from walltime.usage.records import (
     Hours,
     Lost,
     Pattern,
+    Power,
     check_groupings,
     defined,
 )
 from walltime.wording import shown
 from walltime.workload import Array, Workload
+from walltime.workload.columns import IDLE_GPU
 from walltime.workload.workload import check_workload
 
 
@@ -50,9 +52,18 @@ class Waste:
     """groups by grouping (`GROUPINGS`), those with the most unused core-hours first; groupings that the log does not record are left out"""
     lost: Sequence[Lost]
     patterns: Sequence[Pattern]
-    energy: float
-    """energy of the jobs that record it, kWh; nan if none does"""
     energy_jobs: int
+    """jobs with a recorded energy"""
+    known_energy: Array
+    """energy of each job, kWh, recorded or from the power of the machine; nan if unknown"""
+    grams: Array
+    """grams of CO2 of each job; nan if unknown"""
+    power: Power
+
+    @property
+    def energy(self) -> float:
+        """The energy of the jobs whose energy is known, kWh; nan if none is."""
+        return self.total.energy
 
     def as_dict(self) -> dict[str, Any]:
         """Return all numbers ready for JSON; unknown ones are None."""
@@ -63,6 +74,8 @@ class Waste:
             "groups": {by: [one.as_dict() for one in rows] for by, rows in self.groups.items()},
             "energy_kwh": defined(self.energy),
             "energy_jobs": self.energy_jobs,
+            "energy_cost": defined(self.energy * (math.nan if self.power.price is None else self.power.price)),
+            "grams": defined(self.total.grams),
         }
 
     def table(self, by: str = "user") -> Table:
@@ -83,16 +96,21 @@ class Waste:
             yield tables.patterns_table(self.patterns)
         for by in self.groups if groups is None else groups:
             yield tables.groups_table(by, self.groups[by])
+        if not math.isnan(self.energy):
+            price = self.power.price
+            yield from (tables.energy_groups_table(by, self.groups[by], price) for by in ("user", "group") if by in self.groups)
+            yield tables.energy_jobs_table(self.workload, self.known_energy, self.grams, price)
 
     def _repr_html_(self) -> str:
         """Return the table of resources for notebooks."""
         return tables.resources_table(self.total)._repr_html_()
 
 
-def waste(workload: Workload, by: Iterable[By] | None = None, listed: int = LISTED) -> Waste:
+def waste(workload: Workload, by: Iterable[By] | None = None, listed: int = LISTED, power: Power | None = None) -> Waste:
     """Return the hours that the jobs asked for, were allocated and used, by group, the hours lost by cause, and patterns of waste.
 
     `by`: groupings, by default all that the log records. `listed`: the number of groups of each that are listed.
+    `power`: for energy that the log does not record, its cost and carbon.
     Raises WorkloadError for an unknown grouping, or a number of groups below 1.
     """
     check_workload(workload)
@@ -101,17 +119,21 @@ def waste(workload: Workload, by: Iterable[By] | None = None, listed: int = LIST
     if listed < 1:
         raise WorkloadError(f"the number of listed groups must be at least 1, not {listed}", "number_out_of_range")
     hours, cause = job_hours(workload), lost_by(workload)
-    table = _table(hours, cause)
+    power = power or Power()
+    kwh, recorded = energy_of(workload, power.machine)
+    grams = np.full(len(workload), np.nan) if power.carbon is None else power.carbon.of(workload, kwh)
+    table = _table(hours, cause).with_columns(KWH=pl.Series(kwh).fill_nan(None), GRAMS=pl.Series(grams).fill_nan(None))
     known = {one: workload.columns[one] for one in chosen if one in workload.columns and (workload.columns[one] >= 0).any()}
-    energy = np.asarray(workload.columns.get("energy", np.zeros(0)), np.float64)
     return Waste(
         workload=workload,
         total=_groups(table.with_columns(KEY=pl.lit(0, pl.Int64)), hours)[0][1],
         groups={one: _named(workload, one, numbers, table, hours, listed) for one, numbers in known.items()},
         lost=_lost(workload, hours, cause),
         patterns=_patterns(workload, hours),
-        energy=float(energy[energy > 0].sum()) / 3.6e6 if (energy > 0).any() else math.nan,
-        energy_jobs=int((energy > 0).sum()),
+        energy_jobs=int(recorded.sum()),
+        known_energy=kwh,
+        grams=grams,
+        power=power,
     )
 
 
@@ -133,7 +155,7 @@ def _table(hours: JobHours, cause: Array) -> pl.DataFrame:
 
 def _groups(table: pl.DataFrame, hours: JobHours) -> list[tuple[int, GroupHours]]:
     """Return the numbers of each `KEY` of the table, those with the most unused core-hours first."""
-    kinds = [f"{name}:{kind}" for name in hours.allocated for kind in KINDS]
+    kinds = [f"{name}:{kind}" for name in hours.allocated for kind in KINDS] + ["KWH", "GRAMS"]
     sums = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in kinds]
     counts = [pl.col(f"{name}:unmeasured").sum() for name in hours.allocated]
     found = []
@@ -143,7 +165,7 @@ def _groups(table: pl.DataFrame, hours: JobHours) -> list[tuple[int, GroupHours]
             name: Hours(**{kind: values[f"{name}:{kind}"] for kind in KINDS}, unmeasured_jobs=row[f"{name}:unmeasured"])
             for name in hours.allocated
         }
-        found.append((row["KEY"], GroupHours("", row["JOBS"], of, row["LOST"])))
+        found.append((row["KEY"], GroupHours("", row["JOBS"], of, row["LOST"], values["KWH"], values["GRAMS"])))
     return sorted(found, key=lambda one: _rank(one[1]))
 
 
@@ -164,7 +186,7 @@ def _named(w: Workload, by: str, numbers: Array, table: pl.DataFrame, hours: Job
         rows.append(
             (f"{len(rest):,} {OTHERS}", _groups(keyed.filter(pl.col("KEY").is_in(rest)).with_columns(KEY=pl.lit(0, pl.Int64)), hours)[0][1])
         )
-    return [GroupHours(name, group.jobs, group.hours, group.lost) for name, group in rows]
+    return [replace(group, group=name) for name, group in rows]
 
 
 def _lost(w: Workload, hours: JobHours, cause: Array) -> list[Lost]:
@@ -187,7 +209,8 @@ def _lost(w: Workload, hours: JobHours, cause: Array) -> list[Lost]:
 def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
     """Return the patterns of resources that the log has."""
     columns = {
-        name: np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64) for name in ("gpu_use", "requested_mem_mb", "used_mem_mb")
+        name: np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64)
+        for name in ("gpu_use", "gpus_idle", "requested_mem_mb", "used_mem_mb")
     }
     gpus, busy = w.columns.get("gpus", np.zeros(len(w))), np.full(len(w), np.nan)
     ran = w.runtime > 0
@@ -197,6 +220,7 @@ def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
     session = _sessions(w)
     judged = {
         "idle_gpus": (gpus > 0) & (columns["gpu_use"] >= 0) & ran,
+        "some_idle_gpus": (gpus > 0) & (columns["gpus_idle"] >= 0) & ran,
         "one_core": ~np.isnan(busy) & ~np.isnan(whole) & (w.procs > 1),
         "memory_tenfold": (columns["requested_mem_mb"] > 0) & (columns["used_mem_mb"] > 0) & ran,
         "idle_sessions": session & ~np.isnan(busy),
@@ -204,15 +228,19 @@ def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
     with np.errstate(invalid="ignore", divide="ignore"):
         met = {
             "idle_gpus": columns["gpu_use"] < IDLE_GPU,
+            "some_idle_gpus": (columns["gpus_idle"] > 0) & (columns["gpus_idle"] < gpus),
             "one_core": (whole > 0) & (busy <= ONE_CORE),
             "memory_tenfold": columns["requested_mem_mb"] >= TENFOLD * columns["used_mem_mb"],
             "idle_sessions": busy < IDLE_SESSION * w.procs,
         }
     rows = []
     for name, (_, resource) in PATTERNS.items():
-        if resource in hours.allocated and (name != "idle_sessions" or session.any()):
+        if resource in hours.allocated and (name != "idle_sessions" or session.any()) and (name != "some_idle_gpus" or judged[name].any()):
             mine = judged[name] & met[name]
-            unused = float(np.nansum((hours.allocated[resource] - hours.used[resource])[mine])) if judged[name].any() else math.nan
+            wasted = (
+                columns["gpus_idle"] * (w.runtime / 3600) if name == "some_idle_gpus" else hours.allocated[resource] - hours.used[resource]
+            )
+            unused = float(np.nansum(wasted[mine])) if judged[name].any() else math.nan
             rows.append(Pattern(name, int(mine.sum()), int(judged[name].sum()), resource, unused))
     return rows
 

@@ -14,7 +14,7 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions, machine_in
+from walltime.cli.option_groups import EnergyOptions, LogOptions, machine_in
 from walltime.cli.output import Output, caveats, command_line, lasting_words, note, print_json, program, report_on
 from walltime.errors import PolicyError
 from walltime.files import whole_file
@@ -79,6 +79,7 @@ def report(
     span: Span,
     machine_file: o.MachineOption = None,
     reading: LogOptions,
+    energy: EnergyOptions,
     page: o.ReportOption = None,
     output: Output,
 ) -> None:
@@ -102,7 +103,10 @@ def report(
         raise PolicyError("a log is missing; give one, such as jobs.txt.gz from walltime slurm sacct-command")
     workload, numbers = read_period(trace, reading, machine_file, span)
     part: Any = module_of(PARTS["report"])
-    waste = None if part is None else part.waste_of_period(numbers.workload, numbers.numbers.begin, numbers.numbers.end)
+    waste = None
+    if part is not None:
+        power = part.Power(machine_in(machine_file), energy.kwh_price, energy.carbon_of(workload))
+        waste = part.waste_of_period(numbers.workload, numbers.numbers.begin, numbers.numbers.end, power)
     more_sections = [] if waste is None else [part.waste_section(waste)]
     made = period_page(numbers, {"command": command_line()}, more_sections)
     if page is not None:

@@ -15,7 +15,7 @@ from walltime.accuracy.adjusted import has_column
 from walltime.errors import LogError, OutputError, WorkloadError
 from walltime.files import whole_file
 from walltime.machine import Machine
-from walltime.metrics.estimates import FAILED, has_limit
+from walltime.metrics.estimates import FAILED, has_limit, reached_limit
 from walltime.metrics.machine import utilization
 from walltime.metrics.summary import Averages
 from walltime.schedule.groups import UNKNOWN, group_jobs, largest_groups
@@ -200,11 +200,11 @@ class _Record:
         self.end = self.start + jobs.runtime
         self.used = jobs.procs * (jobs.runtime / 3600)
         self.limited = has_limit(jobs)
-        self.at_limit = self.limited & (jobs.runtime >= jobs.requested)
+        self.at_limit = reached_limit(jobs)
         unknown = np.full(len(jobs), np.nan)
         has_status, any_limit = has_column(jobs, "status"), bool(self.limited.any())
         self.failed_hours = np.where((jobs.columns["status"] == FAILED) & ~self.at_limit, self.used, 0.0) if has_status else unknown
-        self.limit_hours = np.where(self.at_limit, self.used, 0.0) if any_limit else unknown
+        self.limit_hours = np.where(self.at_limit, self.used, 0.0) if any_limit or self.at_limit.any() else unknown
         unused = np.maximum(jobs.requested - jobs.runtime, 0) * (jobs.procs / 3600)
         self.unused_hours = np.where(self.limited, unused, 0.0) if any_limit else unknown
 

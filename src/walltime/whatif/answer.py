@@ -99,7 +99,7 @@ def _waits(effect: Effect) -> str:
 def _harm(effect: Effect) -> list[str]:
     """Count the jobs that are killed or no longer fit, in words."""
     cost = effect.cost
-    outcomes = ((cost.cut_jobs, "killed at their limit"), (cost.lost_jobs, "left out"))
+    outcomes = ((cost.cut_jobs, "killed at their limit"), (cost.lost_jobs, "left out"), (cost.short_jobs, "out of memory at first"))
     return [f"{counted(jobs, 'job')} {outcome}" for jobs, outcome in outcomes if jobs]
 
 

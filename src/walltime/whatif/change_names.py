@@ -47,6 +47,9 @@ def change_name(change: Change) -> str:
             return f"{count} nodes moved from {places.replace(':', ' to ', 1)}"
         case "load":
             return f"{_percent(change)} {'less' if float(change.value) < 1 else 'more'} load"
+        case "requests":
+            value = f"{change.sign}{change.value}".removeprefix("=").replace("requests.", "").replace("*=", "times ").replace("=", " ")
+            return f"requests of {rest.lower()} {value}"
         case "requested":
             return f"requests {_percent(change)} {'shorter' if float(change.value) < 1 else 'longer'}"
         case "adjust":

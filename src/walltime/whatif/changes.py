@@ -13,6 +13,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.estimates import ESTIMATES, parse_estimates
 from walltime.machine import Limit, Machine, Partition, Share
 from walltime.machine.tables import LIMIT_COLUMNS, length_of
+from walltime.metrics.right_size import RISK, SUGGESTED, USED, WORDS
 from walltime.policy import POLICIES, Policy
 from walltime.policy.slurm import NO_EFFECT, PARAMETERS
 from walltime.predictors import Prediction
@@ -32,6 +33,7 @@ from walltime.whatif.change import (
     length_in,
     max_time_of,
     names_of,
+    parse_change,
 )
 from walltime.whatif.setting import Setting
 from walltime.wording import shown
@@ -40,6 +42,7 @@ LISTS = ("SchedulerParameters", "PriorityFlags")
 """Settings of Slurm that are lists, so that single items can be added and removed."""
 SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one.setting))
 """Settings of Slurm that are modelled."""
+CHOSEN_RISK = DeclaredField("risk", float, Field(least=0, most=99.9), RISK)
 FACTOR = DeclaredField("factor", float, Field(least=0.01, most=100), 1.0)
 
 
@@ -94,12 +97,12 @@ def apply_change(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     first, dot, rest = change.target.partition(".")
-    if not dot:
-        own = OF_SETTING.get(change.target.lower())
-        if own is None:
-            return _slurm(change, setting)
+    own = OF_SETTING.get(change.target.lower())
+    if own is not None:
         check_sign(change, *own.signs)
         return own.apply(change, setting)
+    if not dot:
+        return _slurm(change, setting)
     table = TABLES.get(first.lower())
     name, dot, key = rest.rpartition(".")
     if table is None or not dot:
@@ -139,6 +142,42 @@ def _scale(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     factor, name = read_value(FACTOR, change.target, change.value, change.where), change.target.lower()
     scaled: dict[str, Any] = {name: getattr(setting, name) * factor}
     return replace(setting, **scaled), [SCALED[name].format(factor)]
+
+
+REQUESTS = {"requests.memory": "memory", "requests.procs": "cores", "requests.gpus": "gpus", "requests.time": "time"}
+"""Requests that can be changed, and their names in `walltime.metrics.right_size`."""
+
+
+def _requests(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
+    """Change requests of one resource, or of several: `requests.memory=suggested,requests.gpus=used`."""
+    value, *others = items_of(change.value) or [""]
+    how: str | float
+    how, colon, given = value.partition(":risk=")
+    risk = read_value(CHOSEN_RISK, "risk", given, change.where) if colon else RISK
+    if change.sign == "*=":
+        how = read_value(FACTOR, change.target, value, change.where)
+    elif not (how == SUGGESTED or value == USED):
+        raise PolicyError(
+            f"{change.where}: write {SUGGESTED}, {SUGGESTED}:risk=1 or {USED}, or *= with a factor such as 0.5", "wrong_value"
+        )
+    name = REQUESTS[change.target.lower()]
+    if any(name == one for one, *_ in setting.requests):
+        raise PolicyError(f"{change.where}: {change.target} is changed twice; remove one", "same_setting")
+    meaning = {
+        SUGGESTED: f"as earlier jobs of the user and job name suggest, at a risk of {risk:g} %",
+        USED: "as the job used, in hindsight",
+    }
+    told = [f"requests of {WORDS[name]}: {meaning[how] if isinstance(how, str) else f'{how:g} times as large'}, at most as large as today"]
+    if name == "memory":
+        told.append("a job that runs out of memory fails at its end and runs again with twice the memory, or with its old request")
+    changed = replace(setting, requests=(*setting.requests, (name, how, risk)))
+    for text in others:
+        more = parse_change(text)
+        if more.target.lower() not in REQUESTS:
+            raise PolicyError(f"{change.where}: {shown(text)} must be a change of {', '.join(REQUESTS)}", "wrong_value")
+        changed, lines = _apply(more, changed)
+        told += lines
+    return changed, told
 
 
 def _estimates(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -319,6 +358,10 @@ OF_SETTING: Mapping[str, Target] = {
     "move": Target(_move, ("=",), "NODES:FROM:TO", "nodes go from one partition to another"),
     "load": Target(_scale, ("*=",), describe_value(FACTOR), "how fast the jobs arrive"),
     "requested": Target(_scale, ("*=",), describe_value(FACTOR), "the requested times, at which jobs are killed"),
+    **{
+        name: Target(_requests, ("=", "*="), "suggested, suggested:risk=1 or used; with `*=` a factor", f"the requested {WORDS[one]}")
+        for name, one in REQUESTS.items()
+    },
     "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "what the scheduler plans with"),
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
     "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),

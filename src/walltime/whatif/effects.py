@@ -12,7 +12,9 @@ import numpy as np
 
 from walltime import metrics
 from walltime.machine.placing import over_limits
+from walltime.metrics.energy import energy_of
 from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.right_size import SHORT
 from walltime.metrics.summary import Averages
 from walltime.metrics.weekly_interval import LogWeeks, agreeing_share
 from walltime.schedule.groups import UNKNOWN, Groups, group_jobs
@@ -50,15 +52,25 @@ class Cost(Averages):
     rules: Mapping[str, int]
     """number of jobs left out, by rule"""
     work_lost_hours: float
-    """today's node-hours of the jobs killed earlier or left out: a killed job loses all its work, unless it keeps checkpoints"""
+    """today's node-hours of the jobs killed earlier, left out or out of memory at first, which lose all their work
+    without checkpoints"""
     work_lost: float
-    """share of today's node-hours of the jobs killed earlier or left out"""
+    """share of today's node-hours of these jobs"""
     stranded_jobs: int = 0
     """number of jobs that exceed a new limit by themselves: a site would never start them; here they run, exempt from the limit"""
     stranded: float = 0.0
     """share of today's node-hours of the stranded jobs"""
+    short_jobs: int = 0
+    """number of jobs that run out of memory because of a smaller request, and run again"""
+    energy: float = math.nan
+    """kWh of the jobs, recorded or from the power of the machine file's pools; nan if unknown"""
     users_worse: int = 0
     """users whose measured jobs wait longer in total, or lose jobs"""
+
+    @property
+    def gone_jobs(self) -> int:
+        """The number of jobs that are killed earlier, left out, or out of memory at first."""
+        return self.cut_jobs + self.lost_jobs + self.short_jobs
 
     @property
     def rules_text(self) -> str:
@@ -78,6 +90,7 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
     nodes = sum(pool.nodes for pool in changed.placement.machine.pools)
     capacity = nodes * (end - begin) / 3600
     cut = changed.runtime[theirs] < today.runtime[mine]
+    short = changed.workload.columns.get(SHORT, np.zeros(len(changed)))[theirs] > 0
     assert today.placement is not None, "it ran on a machine of pools"
     over = over_limits(changed.workload, changed.placement)[theirs] & ~over_limits(today.workload, today.placement)[mine]
     gone = np.ones(len(today), bool)
@@ -93,12 +106,22 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
         lost_jobs=int(gone.sum()),
         lost=_named(today, np.flatnonzero(gone), before[gone]),
         rules={rule: count - old.get(rule, 0) for rule, count in new.items() if count > old.get(rule, 0)},
-        work_lost_hours=(hours := float(before[mine[cut]].sum() + before[gone].sum())),
+        work_lost_hours=(hours := float(before[mine[cut]].sum() + before[mine[short]].sum() + before[gone].sum())),
         work_lost=hours / max(float(before.sum()), 1e-9),
         stranded_jobs=int(over.sum()),
         stranded=float(before[mine[over]].sum() / max(before.sum(), 1e-9)),
+        short_jobs=int(short.sum()),
+        energy=_energy(changed),
         users_worse=_users_worse(today, changed, both, cut, gone),
     )
+
+
+def _energy(schedule: Schedule) -> float:
+    jobs = schedule.workload
+    assert schedule.placement is not None, "it ran on a machine of pools"
+    kwh, _ = energy_of(jobs, schedule.placement.machine)
+    known = ~np.isnan(kwh)
+    return float((kwh * schedule.runtime / np.maximum(jobs.runtime, 1))[known].sum()) if known.any() else math.nan
 
 
 def node_hours(schedule: Schedule) -> Array:

@@ -82,11 +82,11 @@ def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
     effect = answer.best
     wait, cost = effect.differences["mean_wait"], effect.cost
     of = f", {effect.name}" if len(answer.ranked) > 1 else ""
-    gone = cost.cut_jobs + cost.lost_jobs
+    gone = cost.gone_jobs
     price = f"{counted(gone, 'job')}, {human_percent(100 * cost.work_lost)} of the work" if gone else "no job"
     return [
         (f"mean wait{of}", f"{human_time(wait.changed)} instead of {human_time(wait.today)}"),
-        (f"killed or left out{of}", price),
+        (f"killed, out of memory or left out{of}" if cost.short_jobs else f"killed or left out{of}", price),
         (TRUE_CHANGE, _true_change(effect)),
     ]
 
@@ -155,7 +155,7 @@ PRICE = ("jobs killed or left out", "work lost", "users worse off")
 def price(effect: Effect) -> list[str]:
     """Return the price of a change, under the columns `PRICE`."""
     cost = effect.cost
-    return [f"{cost.cut_jobs + cost.lost_jobs:,}", human_percent(100 * cost.work_lost), f"{cost.users_worse:,}"]
+    return [f"{cost.gone_jobs:,}", human_percent(100 * cost.work_lost), f"{cost.users_worse:,}"]
 
 
 def ranking_table(answer: WhatIf) -> Table:
@@ -316,7 +316,7 @@ def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | Non
 TRUE_CHANGE = f"true change, {SHOWN_LEVEL}"
 
 COSTS = {"nodes": "nodes", "available": "capacity", "used": "used", "idle": "idle", "jobs killed": "cut_jobs"}
-COSTS |= {"jobs left out": "lost_jobs", "work lost": "work_lost_hours"}
+COSTS |= {"jobs left out": "lost_jobs", "jobs out of memory": "short_jobs", "work lost": "work_lost_hours"}
 """The columns of the table of costs, and the fields of `Cost`."""
 
 
@@ -333,7 +333,8 @@ def _cost_section(answer: WhatIf) -> Section:
     lines: list[Row] = [today, *([Cell(row[0], look="change"), *row[1:]] for row in rows)]
     remark = (
         "Node-hours from the first submission to the last. Jobs killed: earlier than today, at a shorter limit. Jobs left out no longer "
-        "fit the machine or their partition. Work lost: the node-hours that these jobs use today, without checkpoints."
+        "fit the machine or their partition. Jobs out of memory run twice, because of a smaller request. Work lost: the "
+        "node-hours that these jobs use today, without checkpoints."
     )
     whose = _whose(answer)
     table = Table(["change", *COSTS], lines, "Node-hours, one row per change", remark)

@@ -10,6 +10,7 @@ import numpy as np
 from walltime.errors import PolicyError
 from walltime.estimates import parse_estimates
 from walltime.machine import Machine
+from walltime.metrics.right_size import right_sized
 from walltime.policy import Policy
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
@@ -29,7 +30,8 @@ class Setting:
     """A machine, its policy, and changes of the submissions.
 
     `load`, `requested`: factors of the offered load and of the requested times. `estimates`: the estimate model that the scheduler plans
-    with, as on the command line. `adjustment`: a side-car that sets TimeMin, or None.
+    with, as on the command line. `adjustment`: a side-car that sets TimeMin, or None. `requests`: resources
+    whose requests change, how, and the risk of suggestions, percent (`walltime.metrics.right_size.right_sized`).
     """
 
     machine: Machine
@@ -38,6 +40,7 @@ class Setting:
     requested: float = 1.0
     estimates: str = "user"
     adjustment: Adjustment | None = None
+    requests: tuple[tuple[str, str | float, float], ...] = ()
 
     @classmethod
     def of(cls, machine: Machine, policy: str | Policy | Scheduler | None = None) -> Setting:
@@ -59,6 +62,8 @@ class Setting:
         """Return the jobs as submitted under this setting; `shaken`: largest random shift of a submission, s."""
         if self.adjustment is not None:  # before the times are changed, because it learns from the log
             workload = self.adjustment.apply(workload)
+        for resource, how, risk in self.requests:
+            workload = right_sized(workload, resource, how, risk)
         if self.load != 1:
             workload = scale_load(workload, workload.offered_load * self.load)
         if shaken:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
-from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, write_rows
+from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, report_on, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def what_if(
     trial: TrialOptions,
     reading: LogOptions,
     part: RecordedWindow,
+    use: o.UseOption = None,
     out: Annotated[Path | None, o.out("a row for each change", *o.TABLE)] = None,
     verbose: o.VerboseOption = False,
     output: PageOutput,
@@ -87,6 +88,13 @@ def what_if(
         settings_of(machine, changes, site.policy, against, trial.together)  # a misspelling is reported before the log is read
     agreement = None if trial.calibration is None else read_calibration(trial.calibration)
     workload, _ = reading.load(trace, machine)
+    if use is not None:
+        from walltime.logs.use_table import with_use
+
+        joined = with_use(workload, use)
+        workload = joined.workload
+        for line in joined.notes:
+            note(line)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
     with progress_bar(runs(len(changes) + len(against) + trial.together, trial.replications), "simulations") as progress:

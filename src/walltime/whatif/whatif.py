@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -143,6 +144,9 @@ class WhatIf:
             for one in self.effects
             if one.cost.stranded_jobs
         ]
+        if not math.isnan(self.cost.energy):
+            told = "; ".join(f"{one.cost.energy:,.0f} kWh with {one.name}" for one in self.effects)
+            said.append(f"Energy of the jobs, without idle nodes and cooling: {self.cost.energy:,.0f} kWh today; {told}.")
         said.append(self.users())
         if self.replications < 2:
             said.append("The effect of small shifts of the submissions was not measured; this takes at least 2 replications.")
@@ -335,5 +339,18 @@ def _utilization(schedule: Schedule) -> float:
 
 def _costs(cost: Cost) -> dict[str, Any]:
     names = {f"node_hours_{name}": name for name in ("capacity", "used", "idle")}
-    names |= {name: name for name in ("nodes", "cut_jobs", "lost_jobs", "work_lost_hours", "work_lost", "users_worse", "stranded_jobs")}
+    names |= {
+        name: name
+        for name in (
+            "nodes",
+            "cut_jobs",
+            "lost_jobs",
+            "short_jobs",
+            "work_lost_hours",
+            "work_lost",
+            "users_worse",
+            "energy",
+            "stranded_jobs",
+        )
+    }
     return {column: getattr(cost, name) for column, name in names.items()}

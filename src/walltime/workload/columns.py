@@ -25,6 +25,9 @@ class Column:
     """Whether jobs can be grouped by it, as with `--by`."""
 
 
+IDLE_GPU = 1.0
+"""A GPU is idle below this mean use, percent."""
+
 SWF_COLUMNS = (
     Column("job_id", "int64", "", "number of the job in its log", 1),
     Column("submit", "int64", "s", "time of submission, from the start of the log", 2),
@@ -63,6 +66,7 @@ BATCH_COLUMNS = (
     Column("gpu_type", "int64", "", "type of the allocated GPUs, such as a100, or a100:1+v100:2 for several (named)", groups=True),
     Column("requested_gpu_type", "int64", "", "type of the requested GPUs (named)", groups=True),
     Column("gpu_use", "float64", "%", "mean use of the allocated GPUs (`gres/gpuutil` of TRESUsageIn, jobstats, GPUsAverageUsage)"),
+    Column("gpus_idle", "int64", "GPUs", "allocated GPUs with a mean use below 1 % (jobstats, tables of use)"),
     Column("gpu_mem_mb", "float64", "MB", "peak of the memory used on GPUs (`gres/gpumem` of TRESUsageInTot, jobstats)"),
     Column("mem_mb", "float64", "MB", "memory allocated to the whole job, or requested"),
     Column("requested_mem_mb", "float64", "MB", "memory requested for the whole job (`mem` of ReqTRES, or ReqMem)"),

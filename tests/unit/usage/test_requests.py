@@ -54,6 +54,32 @@ def test_memory__jobs_out_of_memory_count_as_more():
     assert ignored.amount == 1024
 
 
+def test_memory__failures_have_their_price():
+    # twelve small jobs, then one that needs 3 times and one that needs 1.5 times the suggested 1,024 MB
+    need = np.array([1000.0] * 12 + [3000.0, 1500.0])
+    (advice,) = suggest_requests(jobs_with(need), np.arange(14), 20.0)
+    hours = 100 / 3600
+    assert advice.lost == pytest.approx(3 * 8 * hours)  # the first one fails twice
+    assert advice.short_twice == pytest.approx(100 / 4)
+    held = 4 * 1024 + 2 * 2048 + 65_536
+    assert advice.saved == pytest.approx(100 * (1 - held / (4 * 65_536)))
+
+
+def test_suggestions_that_allocate_more_than_the_requests_do_not_help():
+    need = np.where(np.arange(200) % 2, 500.0, 5000.0)
+    exact = jobs_with(need, requested_mem_mb=need + 1)
+    (advice,) = suggest_requests(exact, np.arange(200), 5.0)
+    assert advice.over > advice.over_requests
+    assert not advice.helps
+    assert suggest_requests(jobs_with(need), np.arange(200), 5.0)[0].helps
+
+
+def test_command__warns_of_suggestions_that_are_worse_than_requests(golden, tmp_path, capsys):
+    jobs = [job | {"user": "u1", "asked_mb": (job["used_mb"] or 2) + 2} for job in month(60)]
+    path = write(tmp_path, jobs)["text"]
+    golden("suggest", call(capsys, "suggest", path, "--procs", 200, "--user", "u1", "--risk", 5)[1].split("\n\n")[0])
+
+
 def test_cores_and_gpus():
     need = np.full(50, 1000.0)
     more = {"cpu_time": np.full(50, 100 * 2.5 / 8), "gpus": np.full(50, 2), "gpu_use": np.full(50, 40.0), "requested_gpus": np.full(50, 2)}

@@ -120,6 +120,7 @@ def test_patterns(found):
         patterns = {one.name: one for one in found[form].patterns}
         assert {name: one.jobs for name, one in patterns.items()} == {
             **{"idle_gpus": len(idle), "one_core": len(single), "memory_tenfold": len(tenfold), "idle_sessions": len(sessions)},
+            **({"some_idle_gpus": 0} if form == "jobstats" else {}),
         }
         assert all(len(jobs) > 3 for jobs in (idle, tenfold, sessions, single))
         assert patterns["idle_gpus"].judged == sum(job["gpus"] > 0 for job in ran)

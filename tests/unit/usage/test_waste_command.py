@@ -16,6 +16,7 @@ from tests.cli import call, one_line
 from tests.waste_month import month, sacct_text, write
 
 JOBS = month(120)
+STATES = ("TIMEOUT", "DEADLINE", "FAILED", "COMPLETED")
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,17 @@ def test_report__has_the_waste_of_its_week(files, capsys, tmp_path):
     out = call(capsys, "report", files["text"], "--procs", 200, "--window", "2026-03-05:2026-03-12", "--report", page)[1]
     assert "of the core-hours" in out
     assert "Patterns of waste" in page.read_text()
+
+
+def test_report__counts_a_timeout_before_the_limit_as_waste_does(tmp_path, capsys):
+    begin = 1_772_323_200
+    rows = [f"{k}|u|{begin + 3600 * k}|{begin + 3600 * k + 5}|{begin + 3600 * k + 1800}|1795|30|4|{s}" for k, s in enumerate(STATES)]
+    (tmp_path / "log").write_text("\n".join(["JobIDRaw|User|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|State", *rows]) + "\n")
+    record = json.loads(call(capsys, "report", tmp_path / "log", "--procs", 8, "--window", "2026-03-01:2026-03-02", "--json")[1])
+    hours = {one["cause"]: one["cores"] for one in record["waste"]["lost"]}
+    assert hours == {"limit": pytest.approx(2 * 4 * 1795 / 3600), "failed": pytest.approx(4 * 1795 / 3600)}
+    assert record["numbers"]["limit_hours"] == pytest.approx(hours["limit"])
+    assert record["numbers"]["failed_hours"] == pytest.approx(hours["failed"])
 
 
 def _cancelled(jobs):

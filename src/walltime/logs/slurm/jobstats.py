@@ -17,9 +17,11 @@ import numpy as np
 from walltime.dataframes import pl
 from walltime.logs.joblog import LIMIT
 from walltime.workload import MISSING, Array
+from walltime.workload.columns import IDLE_GPU
 
-MEASURES = ("CPU", "used_mem_mb", "gpu_mem_mb", "gpu_use")
-"""The measures of a job: processor time, s; memory and memory on GPUs, summed over its nodes; mean use of its GPUs, percent."""
+MEASURES = ("CPU", "used_mem_mb", "gpu_mem_mb", "gpu_use", "gpus_idle")
+"""The measures of a job: processor time, s; memory and memory on GPUs, summed over its nodes; mean use of its GPUs, percent; number
+of idle GPUs."""
 _PATTERN = r"JS1:([A-Za-z0-9+/=]+)"
 _NOTHING = ("None", "Short")
 """Words in place of a summary: for a job without measurements, and for one that was too short for them."""
@@ -61,6 +63,7 @@ def _measures(summary: Mapping[str, Any]) -> tuple[float, ...]:
         _sum([node.get("used_memory") for node in nodes]) / 1024**2,
         _sum([value for node in nodes for value in node.get("gpu_used_memory", {}).values()] or [None]) / 1024**2,
         _sum(use or [None]) / max(len(use), 1),
+        math.nan if None in use or not use else float(sum(float(value) < IDLE_GPU for value in use)),
     )
     return tuple(float(MISSING) if math.isnan(value) else value for value in found)
 

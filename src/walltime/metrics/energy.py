@@ -1,0 +1,77 @@
+"""Energy of jobs, recorded or from the power of nodes, and its cost and carbon: accounting, without idle nodes and without cooling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from walltime.errors import WorkloadError
+from walltime.machine import Machine
+from walltime.workload import Array, Workload
+
+KWH = 3.6e6
+"""Joules of a kilowatt-hour."""
+
+
+@dataclass(frozen=True, eq=False)
+class Carbon:
+    """Carbon intensity of electricity: grams of CO2 per kWh, each from its time until the next one.
+
+    `times`: int64 s since 1970, ascending; empty for a single value at all times.
+    """
+
+    grams: Array
+    times: Array
+
+    @classmethod
+    def constant(cls, grams: float) -> Carbon:
+        """Return the same intensity at all times."""
+        return cls(np.array([grams], np.float64), np.zeros(0, np.int64))
+
+    def of(self, workload: Workload, kwh: Array) -> Array:
+        """Return the grams of each job, whose energy is spread evenly over its run; nan for runs that the times do not cover.
+
+        The last value holds as long as the one before it. Raises WorkloadError for a series and a log without dates or starts.
+        """
+        if not len(self.times):
+            return kwh * float(self.grams[0])
+        wait = workload.recorded_wait
+        if workload.origin.unix_start_time is None or wait is None:
+            raise WorkloadError(
+                f"{workload.origin.name} does not record dates and starts of jobs, which a time series of carbon needs; use one number",
+                "starts_unknown",
+            )
+        edges = np.append(self.times, 2 * self.times[-1] - self.times[-2]).astype(np.float64)
+        sums = np.concatenate([[0.0], np.cumsum(self.grams * np.diff(edges))])
+        begin = (workload.origin.unix_start_time + workload.submit + wait).astype(np.float64)
+        length = np.maximum(workload.runtime, 1)
+        inside = (begin >= edges[0]) & (begin + length <= edges[-1])
+        mean = (np.interp(begin + length, edges, sums) - np.interp(begin, edges, sums)) / length
+        return np.where(inside, kwh * mean, np.nan)
+
+
+def energy_of(workload: Workload, machine: Machine | None = None) -> tuple[Array, Array]:
+    """Return the energy of each job, kWh, float64, nan if unknown; and whether it is recorded, bool.
+
+    Where it is not, the power of the pools of the job's partition counts, averaged over their nodes: `watts` x processors / processors of
+    a node + `proc_watts` x processors + `gpu_watts` x GPUs, times the runtime.
+    """
+    w = workload
+    joules = np.asarray(w.columns.get("energy", np.full(len(w), -1.0)), np.float64)
+    recorded = joules > 0
+    kwh = np.where(recorded, joules / KWH, np.nan)
+    if machine is None or not any(pool.watts or pool.proc_watts or pool.gpu_watts for pool in machine.pools):
+        return kwh, recorded
+    gpus = np.maximum(w.columns.get("gpus", np.zeros(len(w))), 0)
+    partition, texts = w.columns.get("partition", np.full(len(w), -1)), w.origin.names.get("partition", ())
+    own = {one.name: one.pools for one in machine.partitions}
+    watts = np.zeros(len(w))
+    for number in np.unique(partition).tolist():
+        names = own.get(texts[number - 1] if 0 < number <= len(texts) else "", [pool.name for pool in machine.pools])
+        pools, mine = [pool for pool in machine.pools if pool.name in names], partition == number
+        nodes = np.array([pool.nodes for pool in pools], np.float64)
+        of_proc = float(np.average([pool.watts / pool.procs + pool.proc_watts for pool in pools], weights=nodes))
+        of_gpu = float(np.average([pool.gpu_watts for pool in pools], weights=nodes))
+        watts[mine] = w.procs[mine] * of_proc + gpus[mine] * of_gpu
+    return np.where(recorded, kwh, watts * w.runtime / KWH), recorded

@@ -1,0 +1,145 @@
+"""Energy of jobs, its cost and its carbon, in `waste`, `report` and `what-if`."""
+
+import json
+
+import numpy as np
+import pytest
+
+import walltime as wt
+from tests.cli import call, one_line
+from tests.waste_month import BEGIN, month, sacct_text
+from walltime.errors import LogError, WorkloadError
+from walltime.logs.carbon_file import read_carbon
+from walltime.machine import read_machine
+from walltime.metrics.energy import Carbon, energy_of
+from walltime.usage.records import Power
+from walltime.usage.summary import waste
+from walltime.whatif import what_if
+
+JOBS = month(60)
+MACHINE = """
+policy = "easy"
+[[pool]]
+name = "c"
+nodes = 50
+procs = 8
+watts = 200
+proc_watts = 5
+[[pool]]
+name = "g"
+nodes = 20
+procs = 16
+gpus = 4
+watts = 400
+gpu_watts = 300
+[[partition]]
+name = "main"
+pools = ["c"]
+[[partition]]
+name = "gpu"
+pools = ["g"]
+"""
+
+
+@pytest.fixture
+def log(tmp_path):
+    (tmp_path / "m.toml").write_text(MACHINE)
+    (tmp_path / "log").write_text(sacct_text(JOBS))
+    return tmp_path / "log"
+
+
+def by_hand(job):
+    """The kWh of a job."""
+    if job["joules"] is not None:
+        return job["joules"] / 3.6e6
+    watts = job["procs"] * 25 + job["gpus"] * 300 if job["gpus"] else job["procs"] * (200 / 8 + 5)
+    return watts * job["run"] / 3.6e6
+
+
+def test_energy__recorded_else_from_the_power_of_nodes(log, tmp_path):
+    jobs = wt.read(log, procs=720)
+    kwh, recorded = energy_of(jobs, read_machine(tmp_path / "m.toml"))
+    assert kwh.tolist() == pytest.approx([by_hand(job) for job in JOBS])
+    assert recorded.tolist() == [job["joules"] is not None for job in JOBS]
+    alone, _ = energy_of(jobs)
+    assert np.isnan(alone).tolist() == [job["joules"] is None for job in JOBS]
+
+
+def test_carbon__follows_the_time_series():
+    # a job of 2 h from 10:30: half an hour at 100, one hour at 300, half an hour at 500 g per kWh
+    names = wt.workloads.Origin(unix_start_time=BEGIN)
+    columns = {"wait": np.array([1800, 0])}
+    jobs = wt.Workload.from_arrays(
+        submit=[36_000, 90_000], runtime=[7200, 60], procs=[1, 1], machine_procs=2, columns=columns, origin=names
+    )
+    times = BEGIN + 3600 * np.arange(24)
+    grams = np.full(24, 1.0)
+    grams[10:13] = 100, 300, 500
+    found = Carbon(grams, times).of(jobs, np.array([8.0, 8.0]))
+    assert found[0] == pytest.approx(8 * (100 + 2 * 300 + 500) / 4)
+    assert np.isnan(found[1])
+    assert Carbon.constant(50).of(jobs, np.array([8.0, 8.0])).tolist() == [400, 400]
+    plain = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
+    with pytest.raises(WorkloadError) as caught:
+        Carbon(grams, times).of(plain, np.ones(1))
+    assert caught.value.code == "starts_unknown"
+
+
+def test_groups__have_their_energy(log, tmp_path):
+    found = waste(wt.read(log, procs=720), power=Power(read_machine(tmp_path / "m.toml"), 0.5, Carbon.constant(400)))
+    assert found.energy == pytest.approx(sum(map(by_hand, JOBS)))
+    for group in found.groups["user"]:
+        own = sum(by_hand(job) for job in JOBS if job["user"] == group.group)
+        assert (group.energy, group.grams) == (pytest.approx(own), pytest.approx(400 * own))
+    record = found.as_dict()
+    assert record["energy_cost"] == pytest.approx(found.energy / 2)
+    assert record["grams"] == pytest.approx(400 * found.energy)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("time,carbon\n1,2\n", "missing_column"),
+        ("time,grams\n1,2\n", "not_ascending"),
+        ("time,grams\n5,2\n1,2\n", "not_ascending"),
+        ("time,grams\nnoon,2\n", "not_a_number"),
+        ("time,grams\n1,-2\n", "not_a_number"),
+    ],
+)
+def test_bad_series(tmp_path, text, code):
+    (tmp_path / "c.csv").write_text(text)
+    with pytest.raises(LogError) as caught:
+        read_carbon(tmp_path / "c.csv", wt.workloads.Origin().tzinfo())
+    assert caught.value.code == code
+
+
+def test_commands(golden, log, tmp_path, capsys):
+    series = "".join(
+        f"2026-{month:02d}-{day:02d}T{hour:02d}:00,{100 + hour}\n" for month in (3,) for day in range(1, 32) for hour in range(24)
+    )
+    (tmp_path / "c.csv").write_text("time,grams\n" + series)
+    options = ("--machine", tmp_path / "m.toml", "--kwh-price", 0.3, "--carbon-file", tmp_path / "c.csv")
+    status, out, err = call(capsys, "waste", log, *options, "--by", "user")
+    assert status == 0, err
+    golden("waste", out[out.index("Energy by user") :])
+    record = json.loads(call(capsys, "waste", log, *options, "--json", "--metrics", tmp_path / "m.prom")[1])
+    assert record["energy_kwh"] == pytest.approx(sum(map(by_hand, JOBS)))
+    assert 100 * record["energy_kwh"] < record["grams"] < 123 * record["energy_kwh"]
+    assert "walltime_waste_energy_kwh " in (tmp_path / "m.prom").read_text()
+    period = ("--window", "2026-03-02:2026-03-04")
+    record = json.loads(call(capsys, "report", log, *options, *period, "--json")[1])
+    begin, end = BEGIN + 86_400, BEGIN + 3 * 86_400
+    expected = sum(by_hand(job) for job in JOBS if begin <= job["start"] + job["run"] < end)
+    assert record["waste"]["energy_kwh"] == pytest.approx(expected)
+    assert "kWh" in call(capsys, "report", log, *options, *period, "--verbose")[1]
+    assert "cannot be combined" in one_line(*call(capsys, "waste", log, *options, "--carbon", 5))
+
+
+def test_what_if__shows_the_energy_of_each_change(log, tmp_path):
+    jobs = wt.read(log, procs=720)
+    found = what_if(jobs, read_machine(tmp_path / "m.toml"), ["requests.procs*=0.5", "nodes+=10%"], replications=0, trim="none")
+    halved, nodes = (one.cost.energy for one in found.effects)
+    assert found.cost.energy == pytest.approx(sum(map(by_hand, JOBS)), rel=1e-3)
+    assert nodes == pytest.approx(found.cost.energy)
+    assert halved < found.cost.energy
+    assert any("kWh today" in one for one in found.caveats)
