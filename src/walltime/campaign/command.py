@@ -146,6 +146,7 @@ def report(
         ),
     ] = None,
     by: Annotated[str | None, o.option("Show the results by groups of jobs, using a grouping of the plan.", metavar="GROUPS")] = None,
+    level: o.LevelOption = None,
     page: o.ReportOption = None,
     out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
     output: Output,
@@ -165,14 +166,14 @@ def report(
     if missing:
         note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
     base = _baseline(baseline) if baseline is not None else results.baseline
-    lines = results.means(metric or METRICS, baseline=base, by=by)
+    lines = results.means(metric or METRICS, baseline=base, by=by, level=level)
     flurries = count_flurries(chosen)
     sentences = campaign_caveats(chosen, cells, flurries)
     if page is not None:
         from walltime.campaign.page import campaign_page
         from walltime.report.html import write_page
 
-        write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries), page)
+        write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries, level), page)
     if out is not None:
         write_rows(cells, out)
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "failed": list(map(asdict, results.failures))}

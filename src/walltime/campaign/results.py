@@ -56,16 +56,22 @@ class Results:
         return self.store.group_table(self.keys)
 
     def means(
-        self, metrics: Sequence[str] = METRICS, *, baseline: Mapping[str, Any] | None = None, by: str | None = None
+        self,
+        metrics: Sequence[str] = METRICS,
+        *,
+        baseline: Mapping[str, Any] | None = None,
+        by: str | None = None,
+        level: float | None = None,
     ) -> list[CombinationMean]:
         """Return means, intervals and paired differences for each combination (and group of jobs) and measure.
 
-        `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. Raises PolicyError for an
-        unknown measure or baseline, or a missing grouping.
+        `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. `level`: of the intervals; by
+        default the plan's. Raises PolicyError for an unknown measure or baseline, or a missing grouping.
         """
         groups, orders = self.groups if by is not None else None, _text_values(self.plan)
         chosen = self.baseline if baseline is None else baseline
-        return compare_cells(self.cells, self.plan.varied, metrics=metrics, baseline=chosen, groups=groups, by=by, orders=orders)
+        words: dict[str, Any] = {"groups": groups, "by": by, "orders": orders, "level": self.plan.level if level is None else level}
+        return compare_cells(self.cells, self.plan.varied, metrics=metrics, baseline=chosen, **words)
 
 
 def read_results(plan: Plan, store: Store | None = None) -> Results:

@@ -6,31 +6,22 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.comparison.combination_means import CombinationMean
+from walltime.comparison.combination_means import CombinationMean, compared_in
 from walltime.comparison.combinations import combination_text, panels_of, series_of, swept, varying
 from walltime.comparison.measures import Measure, measure
 from walltime.comparison.tables import raw
 from walltime.metrics import range_meaning
-from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
+from walltime.metrics.intervals import KINDS, SCOPES, shown_level
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
 from walltime.tables import Cell, Row, Table
 from walltime.wording import human_difference, human_number, human_time, listed, time_form, to_error
 
-LEVEL = SHOWN_LEVEL
 OF = KINDS["replications.difference"].of
 NO_CLEAR = "no clear difference"
 MOST_COLUMNS = 6
 """Largest number of columns for combinations in a table of groups."""
 LONG = 14
 """Longer values of parameters take several lines of a table, characters."""
-MEANING = (
-    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t). Scope: {OF}: "
-    f"{SCOPES[OF]}. Spread: the standard deviation of the runs over their mean."
-)
-DIFFERENCES = (
-    f"Differences are means over pairs of runs with the same seed, ± half the width of their {LEVEL} confidence interval; if it includes "
-    f"0 there is {NO_CLEAR}."
-)
 NO_INTERVALS = "Single runs, so there are no intervals."
 SINGLE = "Single runs, without intervals; --replications shows which differences are clear."
 
@@ -42,8 +33,28 @@ def remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
     counts = sorted({line.runs for line in lines} - {1})
     if not counts:
         return [SINGLE]
+    level = shown_level(lines[0].level)
+    meaning = (
+        f"Means over the replications (seeds), ± half the width of the {level} confidence interval of the mean (Student's t). Scope: {OF}: "
+        f"{SCOPES[OF]}. Spread: the standard deviation of the runs over their mean."
+    )
     runs = f"Single runs: {', '.join(map(range_meaning, counts))}; no confidence interval of the mean."
-    return [MEANING, runs, *([DIFFERENCES] if baseline else [])]
+    differences = (
+        f"Differences are means over pairs of runs with the same seed, ± half the width of their {level} confidence interval. There is "
+        f"{NO_CLEAR} if {_insignificant(lines)}."
+    )
+    return [meaning, runs, *([differences] if baseline else [])]
+
+
+def _insignificant(lines: Sequence[CombinationMean]) -> str:
+    """Return the condition under which a difference is not clear; with several comparisons, their number and how many would pass alone."""
+    level, count = lines[0].level, max(len(compared_in(lines, name)) for name in {line.metric for line in lines})
+    if count < 2:
+        return f"the {shown_level(level)} confidence interval of the paired difference includes 0"
+    return (
+        f"the paired t test at {shown_level(1 - level)}, corrected for {count} comparisons per measure (Holm), does not reject 0; without "
+        f"correction, {human_number(count * (1 - level))} would be clear by chance"
+    )
 
 
 def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
@@ -52,9 +63,9 @@ def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
     if not counts:
         return []
     runs = listed([f"{count:,}" for count in counts])
-    notes = [f"±: {LEVEL} confidence interval of the mean over {runs} runs with different seeds."]
+    notes = [f"±: {shown_level(lines[0].level)} confidence interval of the mean over {runs} runs with different seeds."]
     if any(line.clear is False for line in lines):
-        notes.append(f"~: {NO_CLEAR}; the {LEVEL} confidence interval of the paired difference from {_named(baseline or {})} includes 0.")
+        notes.append(f"~: {NO_CLEAR} from {_named(baseline or {})}: {_insignificant(lines)}.")
     return notes
 
 
@@ -85,7 +96,7 @@ def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
 
     metrics = list(dict.fromkeys(line.metric for line in lines))
     single = all(line.interval is None for line in lines)
-    intervals = f"{LEVEL} confidence intervals of the means over the replications."
+    intervals = f"{shown_level(lines[0].level)} confidence intervals of the means over the replications."
     sections = []
     for over in swept(lines):
         axis = over.replace("_", " ")
@@ -146,7 +157,7 @@ def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str |
         rows.append(row)
     head = [name.replace("_", " ") for name in words] or ["measure"]
     head += [by] if by else []
-    head += ["runs", f"mean, {LEVEL} interval", "single runs", "spread"] if several else ["single run"]
+    head += ["runs", f"mean, {shown_level(lines[0].level)} interval", "single runs", "spread"] if several else ["single run"]
     head += [f"difference to {_named(baseline)}"] if baseline else []
     return Table(head, rows, shown.label, texts=max(len(words), 1) + bool(by))
 
@@ -215,9 +226,10 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
             line = by_metric.get(name)
             row.append("" if line is None else mean_cell(line, measure(name), _change(line, measure(name)) if baseline else ()))
         rows.append(row)
-    remark = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t). Scope: {OF}: {SCOPES[OF]}."
+    level = shown_level(lines[0].level)
+    remark = f"Mean, ± half the width of its {level} confidence interval over the replications (Student's t). Scope: {OF}: {SCOPES[OF]}."
     if baseline:
-        below = f"the mean difference from {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
+        below = f"the mean difference from {_named(baseline)} over pairs with the same seed, with its {level} confidence interval"
         remark += f" Below: {below}."
     head = ["policy", "replications", *(measure(name).label for name in names)]
     return Table(head, rows, "Means with their intervals, one row per policy", remark, look="overview")
