@@ -146,6 +146,9 @@ def report(
         ),
     ] = None,
     by: Annotated[str | None, o.option("Show the results by groups of jobs, using a grouping of the plan.", metavar="GROUPS")] = None,
+    pivot: Annotated[
+        str | None, o.option("Show one table per metric, with a column for each value of this parameter, as in policy.", metavar="KEY")
+    ] = None,
     level: o.LevelOption = None,
     page: o.ReportOption = None,
     out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
@@ -158,7 +161,7 @@ def report(
     from walltime.comparison.cell_caveats import left_out_cells
     from walltime.comparison.combination_means import METRICS
     from walltime.comparison.many_runs_command import line_records, line_tables
-    from walltime.comparison.runs import combinations_table, short_remarks
+    from walltime.comparison.runs import combinations_table, pivot_tables, short_remarks
 
     chosen, folder = _open(plan, store)
     results = read_results(chosen, folder)
@@ -167,6 +170,7 @@ def report(
         note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
     base = _baseline(baseline) if baseline is not None else results.baseline
     lines = results.means(metric or METRICS, baseline=base, by=by, level=level)
+    wide = pivot_tables(lines, pivot, base, by) if pivot is not None and lines else []
     flurries = count_flurries(chosen)
     sentences = campaign_caveats(chosen, cells, flurries)
     if page is not None:
@@ -179,9 +183,12 @@ def report(
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "failed": list(map(asdict, results.failures))}
     record |= {"baseline": base, "report": page}
     record |= {"lines": line_records(lines), "caveats": sentences}
-    blocks: list[Any] = [*left_out_cells(cells), *([combinations_table(lines, base, by), *short_remarks(lines, base)] if lines else [])]
+    blocks: list[Any] = [*left_out_cells(cells), *(wide or ([combinations_table(lines, base, by)] if lines else []))]
+    blocks += short_remarks(lines, base) if lines and not wide else []
     blocks += [table] if (table := failures_table(results.failures)) else []
-    output.show(record, [*blocks, *caveats(sentences)], line_tables(lines, base, by), report=page, **{counted(len(cells), "cell"): out})
+    output.show(
+        record, [*blocks, *caveats(sentences)], wide or line_tables(lines, base, by), report=page, **{counted(len(cells), "cell"): out}
+    )
 
 
 def _baseline(text: str) -> dict[str, Any]:

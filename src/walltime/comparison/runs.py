@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from walltime.comparison.combination_means import CombinationMean, compared_in
 from walltime.comparison.combinations import combination_text, panels_of, series_of, swept, varying
 from walltime.comparison.measures import Measure, measure
 from walltime.comparison.tables import raw
+from walltime.declared import valid_options
+from walltime.errors import PolicyError
 from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, shown_level
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
@@ -187,6 +190,58 @@ def combinations_table(lines: Sequence[CombinationMean], baseline: Baseline, by:
             columns.append([_relative(found[key]) if key in found else "" for key in keys])
             head.append(f"vs {_named(baseline)}")
     return Table(head, list(zip(*columns, strict=True)), texts=len(words) + bool(by))
+
+
+def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baseline, by: str | None = None) -> list[Table]:
+    """Return a table for each measure, with a column for each value of the parameter `pivot`: means with intervals, all in one unit.
+
+    Values are shortened where they stay distinct: files without folders, options without names. `by`: the name of the grouping, if the
+    lines are of groups of jobs. Raises PolicyError if the results do not vary the parameter.
+    """
+    if pivot not in (words := varying(lines)):
+        raise PolicyError(f"these results do not vary {pivot!r}{valid_options(pivot, words)}", "unknown_parameter")
+    others = [name for name in words if name != pivot]
+    values = list(dict.fromkeys(line.combination[pivot] for line in lines))
+    texts = {name: list(dict.fromkeys(value_cell(line.combination[name]).text for line in lines)) for name in words}
+    short = {name: dict(zip(found, _short(found), strict=True)) for name, found in texts.items()}
+    tables = []
+    for metric in dict.fromkeys(line.metric for line in lines):
+        mine = [line for line in lines if line.metric == metric]
+        shown = measure(metric, max(line.band.mean for line in mine))
+        cells = {(tuple(line.combination[name] for name in others), line.group, line.combination[pivot]): line for line in mine}
+        rows = [
+            [*(short[name][value_cell(one).text] for name, one in zip(others, rest, strict=True)), *([group or ""] if by else []), *places]
+            for rest, group in dict.fromkeys((rest, group) for rest, group, _ in cells)
+            for places in [[_in_unit(cells.get((rest, group, value)), shown) for value in values]]
+        ]
+        several = any(line.interval is not None for line in mine)
+        title = shown.axis[0].upper() + shown.axis[1:] + (f", ±: {shown_level(mine[0].level)} confidence interval" if several else "")
+        title += f", †: {NO_CLEAR} from {_named(baseline)}" if baseline and any(line.clear is False for line in mine) else ""
+        columns = [*(name.replace("_", " ") for name in others), *([by] if by else []), *short[pivot].values()]
+        tables.append(Table(columns, rows, title, texts=len(others) + bool(by)))
+    return tables
+
+
+def _in_unit(line: CombinationMean | None, shown: Measure) -> Cell:
+    """Return a mean with half the width of its interval in the unit of the measure's axis; †: no clear difference to the baseline."""
+    if line is None:
+        return Cell("")
+    mean, mark = float(line.band.mean), "†" if line.clear is False else ""
+    value = mean / shown.divisor
+    if line.interval is None:
+        return Cell(human_number(value) + mark, value=mean)
+    half = line.interval.half_width / shown.divisor
+    return Cell(f"{to_error(value, half)} ± {to_error(half, half)}{mark}", value=mean)
+
+
+def _short(labels: Sequence[str]) -> list[str]:
+    """Return labels without folders of files and names of options, if they stay distinct.
+
+    >>> _short(["easy:backfill-order=sjf", "a/orders.py:MINE"]), _short(["a/x.py:F", "b/x.py:F"])
+    (['easy:sjf', 'orders.py:MINE'], ['a/x.py:F', 'b/x.py:F'])
+    """
+    short = [re.sub(r"[\w.-]*/|[\w-]+=(?=\w)", "", label) for label in labels]
+    return short if len(set(short)) == len(set(labels)) else list(labels)
 
 
 def _with_halves(lines: Sequence[CombinationMean], shown: Measure) -> dict[int, str]:

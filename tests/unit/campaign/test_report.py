@@ -12,10 +12,12 @@ from scipy import stats
 
 import walltime as wt
 from tests.cli import call, one_line
+from tests.errors import raises
 from walltime.campaign import Store, plan_keys, read_plan, read_results, run_campaign
 from walltime.campaign.results import campaign_caveats
 from walltime.comparison.cell_caveats import cell_caveats
 from walltime.comparison.combination_means import compare_cells
+from walltime.comparison.runs import pivot_tables
 
 PLAN = """
 [campaign]
@@ -99,6 +101,27 @@ def test_report__level_of_the_plan_and_of_the_option(capsys, plan, tmp_path):
     with pytest.raises(wt.errors.PolicyError) as error:
         read_results(read_plan(plan)).means(level=95)
     assert error.value.code == "number_out_of_range"
+
+
+@pytest.mark.slow
+def test_report__pivot_has_policies_as_columns(capsys, plan, tmp_path):
+    file = tmp_path / "waits.tex"
+    options = ("--pivot", "policy", "--metric", "mean_wait")
+    assert call(capsys, "campaign", "report", plan, *options, "--tables", file)[0] == 0
+    text = file.read_text()
+    assert next(line for line in text.splitlines() if "&" in line) == "estimates & easy & fcfs \\\\"
+    assert text.count(r"$\pm$") == 5  # four cells, and the title
+    table = json.loads(call(capsys, "campaign", "report", plan, *options, "--format", "json")[1])
+    cells = cells_of(plan)
+    for row in table["rows"]:
+        for policy in ("easy", "fcfs"):
+            name = next(one for one in ("exact", "tsafrir05:emax=200000") if one.endswith(row["estimates"].split(":")[-1]))
+            assert row[policy] == pytest.approx(values(cells, "mean_wait", policy=policy, estimates=name).mean())
+    by = call(capsys, "campaign", "report", plan, *options, "--by", "class", "--format", "csv")[1]
+    assert by.splitlines()[0] == "estimates,class,easy,fcfs"
+    with raises(wt.errors.PolicyError, "unknown_parameter", "load"):
+        pivot_tables(read_results(read_plan(plan)).means(), "load", None)
+    assert "estimates" in one_line(*call(capsys, "campaign", "report", plan, "--pivot", "load"))
 
 
 def test_compare_cells__verdicts_are_corrected_for_the_number_of_comparisons():
