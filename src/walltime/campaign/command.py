@@ -14,7 +14,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
 from walltime.errors import PolicyError
-from walltime.wording import counted, printable
+from walltime.wording import counted, human_number, printable
 
 if TYPE_CHECKING:
     from walltime.campaign import Plan, Progress, Store
@@ -62,12 +62,16 @@ def run(
     """
     from walltime.campaign import Dask, Threads, run_campaign
     from walltime.campaign import status as find_status
+    from walltime.campaign.kept import kept_bytes
 
     if workers is not None and dask is not None:
         raise PolicyError("--workers (threads on this machine) and --dask cannot be combined; leave one out")
     chosen, folder = _open(plan, store, run_files=True)
     for file in chosen.python_files:
         note(f"the plan runs the Python file {printable(file)}")
+    if chosen.keep:
+        size = human_number(kept_bytes(chosen, chosen.cells) / 1e6)
+        note(f"the schedules of {counted(len(chosen.cells), 'cell')} will take about {size} MB in {folder.schedules}")
     executor = Dask(dask, folder.folder / "workers") if dask is not None else Threads(workers)
     if dask is not None:
         logging.disable(logging.CRITICAL)  # errors are reported in one line; Dask would add its tracebacks

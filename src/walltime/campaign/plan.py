@@ -81,6 +81,8 @@ class CampaignTable:
     """level of the confidence intervals in reports, percent"""
     dynamics: bool = False
     """whether to record the effects of backfilling"""
+    keep: Annotated[str | None, Field(known=("schedules",))] = None
+    """`schedules` keeps each cell's schedule, from which reports compute further metrics"""
     groups: Annotated[tuple[Annotated[str, Field(known=tuple(GROUPINGS))], ...], Field(read=_distinct)] = ()
     """groupings of jobs whose averages are reported too"""
 
@@ -122,6 +124,8 @@ class Plan:
     axes: Sequence[Sequence[Mapping[str, Any]]]
     level: float = LEVEL
     """level of the confidence intervals in reports"""
+    keep: str | None = None
+    """`schedules` to keep the schedules"""
     spelled: Mapping[str, str] = field(default_factory=dict)
     """the plan's spelling of user files, by the absolute paths used in the axes"""
 
@@ -179,6 +183,7 @@ def read_plan(path: str | Path, *, own: Sequence[str | Path] = (), run_files: bo
                 groups=campaign.groups,
                 axes=_axes(file),
                 level=campaign.level / 100,
+                keep=campaign.keep,
                 spelled=spelled,
             )
             _check(plan)
