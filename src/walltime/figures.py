@@ -26,6 +26,7 @@ from walltime.comparison import sweeps as of_many
 from walltime.comparison.combinations import chosen, swept
 from walltime.comparison.many_runs_page import SLOWDOWNS, WAITS, compare_replications, draw_bands
 from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.intervals import LEVEL
 from walltime.report import figures as of_schedules
 from walltime.report import nodes_figure as of_nodes
 from walltime.report.figure_files import SCHEDULE_FIGURES, SINGLE, WIDTHS, figure_bytes, named_file, width_in_inches, write_figure
@@ -172,6 +173,7 @@ def sweep(
     over: str | None = None,
     *,
     where: Mapping[str, Any] | None = None,
+    level: float | None = None,
     ax: Axes | None = None,
     width: str | float = "column",
 ) -> Axes:
@@ -179,9 +181,10 @@ def sweep(
 
     `results`: of `walltime.campaign.read_results` or `compare_cells`. `over`: a parameter with numbers, such as `load`, or estimates
     such as f:1, f:4, f:11; by default the first that was swept. `where`: values of parameters to choose, such as one log; a line is
-    drawn for each combination of the others. Raises PolicyError if nothing was swept, or for an unknown measure.
+    drawn for each combination of the others. `level`: of the intervals, such as 0.95. Raises PolicyError if nothing was swept, or for an
+    unknown measure.
     """
-    lines = chosen(_lines(results, metric), metric, where)
+    lines = chosen(_lines(results, metric, level), metric, where)
     known = swept(lines)
     if not known:
         raise PolicyError("these results do not vary a numeric parameter; draw them with walltime.figures.intervals", "no_sweep")
@@ -196,14 +199,15 @@ def intervals(
     metric: str = "mean_wait",
     *,
     where: Mapping[str, Any] | None = None,
+    level: float | None = None,
     ax: Axes | None = None,
     width: str | float = "column",
 ) -> Axes:
     """Draw a measure of each combination, or of replications: the mean as a mark, a bar for its confidence interval.
 
-    `results, where`: as for `sweep`, or what `walltime.replicate` returns, several in a list. The axis need not begin at 0.
+    `results, where, level`: as for `sweep`, or what `walltime.replicate` returns, several in a list. The axis need not begin at 0.
     """
-    lines = chosen(_lines(results, metric), metric, where)
+    lines = chosen(_lines(results, metric, level), metric, where)
     return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=0.25 + 0.07 * len(lines))
 
 
@@ -282,20 +286,25 @@ def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
     return [s.measured(trim) for s in schedules]
 
 
-def _lines(results: Results | Sequence[CombinationMean] | Sequence[Replications], metric: str) -> Sequence[CombinationMean]:
+def _lines(
+    results: Results | Sequence[CombinationMean] | Sequence[Replications], metric: str, level: float | None
+) -> Sequence[CombinationMean]:
     """Return the lines of this measure."""
     if hasattr(results, "means"):
-        return results.means([metric])
+        return results.means([metric], level=level)
     listed: Sequence[object] = list(results) if isinstance(results, Sequence) else [results]
-    if listed and all(isinstance(one, CombinationMean) for one in listed):
-        return [one for one in listed if isinstance(one, CombinationMean)]
+    means = [one for one in listed if isinstance(one, CombinationMean)]
+    if listed and len(means) == len(listed):
+        if level is not None and any(one.level != level for one in means):
+            raise PolicyError(f"these means have intervals of {means[0].level:g}; pass level={level:g} to compare_cells", "other_level")
+        return means
     of_seeds = [one for one in listed if isinstance(one, Replications)]
     if not listed or len(of_seeds) < len(listed):
         raise PolicyError(
             f"{shown(results)} cannot be drawn; pass a result of walltime.campaign.read_results, compare_cells or walltime.replicate",
             "wrong_type",
         )
-    return compare_replications(of_seeds, names=[metric])[0]
+    return compare_replications(of_seeds, names=[metric], level=LEVEL if level is None else level)[0]
 
 
 def _estimates(workload: Workload) -> tuple[Array, Array]:

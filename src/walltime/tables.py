@@ -13,6 +13,7 @@ import html
 import io
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,9 @@ from walltime.errors import OutputError
 from walltime.files import whole_file
 from walltime.wording import hours, human_difference, human_time, printable, time_form
 
+LONG = 40
+"""Tables with more rows take several pages in LaTeX."""
+MINUS = re.compile(r"(?<![\w.:-])-(?=[\d.])")
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "†": r"\dag{}"}
@@ -132,15 +136,19 @@ class Table:
         return title + line([head.name for head in self.heads]) + line(rules) + rows
 
     def latex(self) -> str:
-        """Return a table for the LaTeX package booktabs."""
+        """Return a table for the LaTeX package booktabs; one with more than 40 rows also needs the package longtable."""
 
         def line(words: Sequence[str]) -> str:
-            return " & ".join(" ".join(word.split()).translate(LATEX) for word in words) + " \\\\\n"
+            return " & ".join(MINUS.sub("$-$", " ".join(word.split()).translate(LATEX)) for word in words) + " \\\\\n"
 
         kinds = "".join("l" if self.is_text(k) else "r" for k in range(len(self.columns)))
         caption = f"\\caption{{{self.title.translate(LATEX)}}}\n" if self.title else ""
         rows = "".join(line([cell.words for cell in row]) for row in self.cells)
         head = line([head.name for head in self.heads])
+        if len(self.rows) > LONG:
+            above = f"{caption.rstrip()}\\\\\n" if caption else ""
+            repeated = f"\\toprule\n{head}\\midrule\n\\endhead\n\\bottomrule\n\\endfoot\n"
+            return f"\\begin{{longtable}}{{{kinds}}}\n{above}{repeated}{rows}\\end{{longtable}}\n"
         inside = f"\\begin{{tabular}}{{{kinds}}}\n\\toprule\n{head}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n"
         return f"\\begin{{table}}\n\\centering\n{caption}{inside}\\end{{table}}\n"
 

@@ -24,6 +24,16 @@ def test_write__takes_the_format_from_the_extension(tmp_path):
         WAITS.write(tmp_path / "a.xlsx")
 
 
+def test_latex__has_minus_signs_and_breaks_long_tables():
+    rows = [[f"p-{k}", "-1.5 ± 0.2", "2026-01-02", "1e-6"] for k in range(41)]
+    short, long = (Table(["a", "b", "c", "d"], rows[:n], "Title").latex() for n in (40, 41))
+    assert r"p-0 & $-$1.5 $\pm$ 0.2 & 2026-01-02 & 1e-6 \\" in short
+    assert short.startswith("\\begin{table}")
+    assert long.startswith("\\begin{longtable}{lrrr}\n\\caption{Title}\\\\\n\\toprule\n")
+    assert long.count("\\endhead") == long.count("\\endfoot") == long.count("\\end{longtable}") == 1
+    assert "{table}" not in long
+
+
 def test_command__writes_what_it_prints(golden, capsys, tmp_path):
     log = tmp_path / "log.swf"
     log.write_text(HEADER + "".join(record(k + 1, 60 * k, 600, 2, 6000) for k in range(8)))

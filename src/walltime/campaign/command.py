@@ -14,7 +14,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
 from walltime.errors import PolicyError
-from walltime.wording import counted, printable
+from walltime.wording import counted, human_number, printable
 
 if TYPE_CHECKING:
     from walltime.campaign import Plan, Progress, Store
@@ -62,12 +62,16 @@ def run(
     """
     from walltime.campaign import Dask, Threads, run_campaign
     from walltime.campaign import status as find_status
+    from walltime.campaign.kept import kept_bytes
 
     if workers is not None and dask is not None:
         raise PolicyError("--workers (threads on this machine) and --dask cannot be combined; leave one out")
     chosen, folder = _open(plan, store, run_files=True)
     for file in chosen.python_files:
         note(f"the plan runs the Python file {printable(file)}")
+    if chosen.keep:
+        size = human_number(kept_bytes(chosen, chosen.cells) / 1e6)
+        note(f"the schedules of {counted(len(chosen.cells), 'cell')} will take about {size} MB in {folder.schedules}")
     executor = Dask(dask, folder.folder / "workers") if dask is not None else Threads(workers)
     if dask is not None:
         logging.disable(logging.CRITICAL)  # errors are reported in one line; Dask would add its tracebacks
@@ -146,6 +150,10 @@ def report(
         ),
     ] = None,
     by: Annotated[str | None, o.option("Show the results by groups of jobs, using a grouping of the plan.", metavar="GROUPS")] = None,
+    pivot: Annotated[
+        str | None, o.option("Show one table per metric, with a column for each value of this parameter, as in policy.", metavar="KEY")
+    ] = None,
+    level: o.LevelOption = None,
     page: o.ReportOption = None,
     out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,
     output: Output,
@@ -157,7 +165,7 @@ def report(
     from walltime.comparison.cell_caveats import left_out_cells
     from walltime.comparison.combination_means import METRICS
     from walltime.comparison.many_runs_command import line_records, line_tables
-    from walltime.comparison.runs import combinations_table, short_remarks
+    from walltime.comparison.runs import combinations_table, pivot_tables, short_remarks
 
     chosen, folder = _open(plan, store)
     results = read_results(chosen, folder)
@@ -165,22 +173,26 @@ def report(
     if missing:
         note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
     base = _baseline(baseline) if baseline is not None else results.baseline
-    lines = results.means(metric or METRICS, baseline=base, by=by)
+    lines = results.means(metric or METRICS, baseline=base, by=by, level=level)
+    wide = pivot_tables(lines, pivot, base, by) if pivot is not None and lines else []
     flurries = count_flurries(chosen)
     sentences = campaign_caveats(chosen, cells, flurries)
     if page is not None:
         from walltime.campaign.page import campaign_page
         from walltime.report.html import write_page
 
-        write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries), page)
+        write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries, level), page)
     if out is not None:
         write_rows(cells, out)
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "failed": list(map(asdict, results.failures))}
     record |= {"baseline": base, "report": page}
     record |= {"lines": line_records(lines), "caveats": sentences}
-    blocks: list[Any] = [*left_out_cells(cells), *([combinations_table(lines, base, by), *short_remarks(lines, base)] if lines else [])]
+    blocks: list[Any] = [*left_out_cells(cells), *(wide or ([combinations_table(lines, base, by)] if lines else []))]
+    blocks += short_remarks(lines, base) if lines and not wide else []
     blocks += [table] if (table := failures_table(results.failures)) else []
-    output.show(record, [*blocks, *caveats(sentences)], line_tables(lines, base, by), report=page, **{counted(len(cells), "cell"): out})
+    output.show(
+        record, [*blocks, *caveats(sentences)], wide or line_tables(lines, base, by), report=page, **{counted(len(cells), "cell"): out}
+    )
 
 
 def _baseline(text: str) -> dict[str, Any]:

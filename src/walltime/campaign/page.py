@@ -33,17 +33,18 @@ def campaign_page(
     baseline: Mapping[str, Any] | None = None,
     command: str | Sequence[str] | None = None,
     flurries: Mapping[str, int] | None = None,
+    level: float | None = None,
 ) -> Page:
     """Return the page of a campaign's results; the same store gives the same page.
 
     `metrics`: fields of the summary. `baseline`: parameter values to compare with, by default the first policy. `command`: the command
-    line that repeats it. `flurries`: from `count_flurries`, by default called here.
+    line that repeats it. `flurries`: from `count_flurries`, by default called here. `level`: of the intervals, by default the plan's.
 
     Raises PolicyError for an unknown measure or baseline, LogError for a missing log.
     """
     plan, cells = results.plan, results.cells
     base = dict(results.baseline or {}) if baseline is None else dict(baseline)
-    lines = results.means(metrics, baseline=base)
+    lines = results.means(metrics, baseline=base, level=level)
     missing, wanted = len(results.missing), len(results.keys)
     caveats = campaign_caveats(plan, cells, dict(count_flurries(plan) if flurries is None else flurries))
     if missing:
@@ -59,7 +60,7 @@ def campaign_page(
         [
             *figures_sections(lines),
             numbers_section(lines, base),
-            *_groups(results, base),
+            *_groups(results, base, level),
             *_missing(results),
             *([Section("The plan", [Code(text)])] if text else []),
         ],
@@ -91,7 +92,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     return facts
 
 
-def _groups(results: Results, base: Mapping[str, Any]) -> list[Section]:
+def _groups(results: Results, base: Mapping[str, Any], level: float | None) -> list[Section]:
     """Return folded tables by groups of jobs, for each grouping of the plan."""
     blocks: list[Block] = []
     for by in results.plan.groups:
@@ -100,7 +101,7 @@ def _groups(results: Results, base: Mapping[str, Any]) -> list[Section]:
         if names > MAX_GROUPS:
             blocks.append(note(f"{title}: {names} groups, too many for a table; see walltime campaign report --by {by}."))
         elif names:
-            lines = results.means(GROUP_MEASURES, baseline=base, by=by)
+            lines = results.means(GROUP_MEASURES, baseline=base, by=by, level=level)
             for name in GROUP_MEASURES:
                 tables = groups_tables([line for line in lines if line.metric == name], f"by {by}", base)
                 blocks.append(Fold(f"{measure(name).title} by {title}", tables))

@@ -18,6 +18,7 @@ from walltime.campaign.dimensions import DIMENSIONS
 from walltime.declared import Field
 from walltime.errors import PolicyError, WalltimeError
 from walltime.metrics import check_trim
+from walltime.metrics.intervals import LEVEL
 from walltime.permission import NotRunError, only, python_files
 from walltime.policy import resolve_files
 from walltime.schedule.groups import GROUPINGS
@@ -76,8 +77,12 @@ class CampaignTable:
     """number of seeds (10 means 0 to 9), or a list of seeds"""
     trim: Annotated[str, Field(read=_trim)] = "none"
     """which jobs are measured; `tsafrir06` leaves out warm-up and cool-down, `after:7` the first seven days"""
+    level: Annotated[float, Field(least=50, below=100)] = 100 * LEVEL
+    """level of the confidence intervals in reports, percent"""
     dynamics: bool = False
     """whether to record the effects of backfilling"""
+    keep: Annotated[str | None, Field(known=("schedules",))] = None
+    """`schedules` keeps each cell's schedule, from which reports compute further metrics"""
     groups: Annotated[tuple[Annotated[str, Field(known=tuple(GROUPINGS))], ...], Field(read=_distinct)] = ()
     """groupings of jobs whose averages are reported too"""
 
@@ -117,6 +122,10 @@ class Plan:
     dynamics: bool
     groups: Sequence[str]
     axes: Sequence[Sequence[Mapping[str, Any]]]
+    level: float = LEVEL
+    """level of the confidence intervals in reports"""
+    keep: str | None = None
+    """`schedules` to keep the schedules"""
     spelled: Mapping[str, str] = field(default_factory=dict)
     """the plan's spelling of user files, by the absolute paths used in the axes"""
 
@@ -173,6 +182,8 @@ def read_plan(path: str | Path, *, own: Sequence[str | Path] = (), run_files: bo
                 dynamics=campaign.dynamics,
                 groups=campaign.groups,
                 axes=_axes(file),
+                level=campaign.level / 100,
+                keep=campaign.keep,
                 spelled=spelled,
             )
             _check(plan)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from walltime.campaign.cell import USER_FILE_SETTINGS, Cell
+from walltime.campaign.kept import with_metrics
 from walltime.campaign.plan import Plan
 from walltime.campaign.run import Failures, failures_of, find_logs, plan_keys
 from walltime.campaign.store import Store
@@ -56,16 +57,26 @@ class Results:
         return self.store.group_table(self.keys)
 
     def means(
-        self, metrics: Sequence[str] = METRICS, *, baseline: Mapping[str, Any] | None = None, by: str | None = None
+        self,
+        metrics: Sequence[str] = METRICS,
+        *,
+        baseline: Mapping[str, Any] | None = None,
+        by: str | None = None,
+        level: float | None = None,
     ) -> list[CombinationMean]:
         """Return means, intervals and paired differences for each combination (and group of jobs) and measure.
 
-        `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. Raises PolicyError for an
-        unknown measure or baseline, or a missing grouping.
+        `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. `level`: of the intervals; by
+        default the plan's. Measures that are not columns of the cells are computed from the kept schedules, without simulating. Raises
+        PolicyError for an unknown measure or baseline, or a missing grouping, OutputError without schedules for such a measure.
         """
         groups, orders = self.groups if by is not None else None, _text_values(self.plan)
+        known = set(self.cells.columns)
+        further = [name for name in metrics if name not in known] if by is None else []
+        cells = with_metrics(self.plan, self.store, self.keys, self.cells, further) if further else self.cells
         chosen = self.baseline if baseline is None else baseline
-        return compare_cells(self.cells, self.plan.varied, metrics=metrics, baseline=chosen, groups=groups, by=by, orders=orders)
+        words: dict[str, Any] = {"groups": groups, "by": by, "orders": orders, "level": self.plan.level if level is None else level}
+        return compare_cells(cells, self.plan.varied, metrics=metrics, baseline=chosen, **words)
 
 
 def read_results(plan: Plan, store: Store | None = None) -> Results:

@@ -6,7 +6,7 @@ import hashlib
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -34,8 +34,8 @@ SLOW = 10
 """Approximate run time of conservative and hybrid backfilling relative to EASY."""
 SCHEDULING_SETTINGS = ("policy", "order", "backfill_order", *PREDICTION_OPTIONS, "machine", "coincident", "dialect")
 """The parameters that decide whether a cell's machine is supported."""
-BYTES_PER_JOB = 15
-"""The number of jobs in a log is estimated from the size of its gzipped file."""
+BYTES_PER_JOB, BYTES_OF_TEXT, COMPRESSED = 15, 60, (".gz", ".xz", ".bz2", ".zst")
+"""The number of jobs in a log is estimated from the size of its file, compressed or not."""
 
 
 @dataclass
@@ -113,15 +113,16 @@ def run_campaign(
     logs, machines = find_logs(plan), find_machines(plan)
     store.open(plan.name, {trace: sha256 for trace, (_, sha256) in logs.items()})
     with store.locked():
-        keys = store.done() - store.causes(store.unkept).keys()
+        stored = store.done()
+        keys = (stored & store.kept() if plan.keep else stored) - store.causes(store.unkept).keys()
         missing = {key: cell for cell in plan.cells if (key := key_of(cell, logs, machines)) not in keys}
         failed = missing.keys() & store.causes()
         again = failed if retry_failed else set[str]()
-        store.forget(again | (missing.keys() & store.causes(store.unkept)))
+        store.forget(again | (missing.keys() & stored))
         failed -= again
         state = Progress(cells=len(plan.cells), done=len(plan.cells) - len(missing), failed=len(failed))
         cells = [cell for key, cell in missing.items() if key not in failed]
-        del keys, missing
+        del keys, stored, missing
         if progress is not None:
             progress(state)
 
@@ -135,7 +136,7 @@ def run_campaign(
                 progress(state)
 
         if cells:
-            (executor or Threads()).run(list(_tasks(cells, store, logs, machines)), done)
+            (executor or Threads()).run(list(_tasks(cells, store, logs, machines, plan.keep is not None)), done)
     return state
 
 
@@ -143,7 +144,7 @@ def status(plan: Plan, store: Store | None = None) -> Status:
     """Return the numbers of the plan's cells in the store; raises the errors of `run_campaign` before any simulation."""
     store = store or Store(plan.store)
     store.manifest()
-    stored, keys = store.done(), plan_keys(plan)
+    stored, keys = store.done() & store.kept() if plan.keep else store.done(), plan_keys(plan)
     done, files = len(stored.intersection(keys)), len(list(store.cells.glob("*.parquet")))
     causes = store.causes(store.unkept)
     counts = Counter(causes[key] for key in keys if key in causes)
@@ -209,20 +210,35 @@ def find_machines(plan: Plan) -> dict[str, str]:
     return {name: write_machine(machine) for name, machine in machines.items()}
 
 
-def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]], machines: dict[str, str]) -> Iterable[Task]:
+def jobs_of(logs: Mapping[str, tuple[str, str]]) -> Callable[[Cell], int]:
+    """Return a function that estimates the number of jobs of a cell."""
+    sizes = {
+        trace: Path(file).stat().st_size // (BYTES_PER_JOB if file.endswith(COMPRESSED) else BYTES_OF_TEXT)
+        for trace, (file, _) in logs.items()
+    }
+
+    def jobs(cell: Cell) -> int:
+        s = cell.settings
+        return int(min(sizes.get(s["trace"], s["jobs"]), s["head"] or math.inf))
+
+    return jobs
+
+
+def _tasks(cells: Sequence[Cell], store: Store, logs: dict[str, tuple[str, str]], machines: dict[str, str], keep: bool) -> Iterable[Task]:
     """Split the cells, ordered by workload, into tasks of bounded work."""
-    guesses = {trace: Path(file).stat().st_size // BYTES_PER_JOB for trace, (file, _) in logs.items()}
+    of_cell = jobs_of(logs)
     part: list[Cell] = []
     jobs = 0
 
     def work(cell: Cell) -> int:
         s = cell.settings
         slow = SLOW if s["policy"].startswith(("conservative", "hybrid")) or s["machine"] is not None else 1
-        return slow * int(min(guesses.get(s["trace"], s["jobs"]), s["head"] or math.inf))
+        return slow * of_cell(cell)
 
     def task() -> Task:
         named = {cell.settings["trace"] for cell in part}
-        return Task(str(store.folder.resolve()), tuple(part), {trace: log for trace, log in logs.items() if trace in named}, machines)
+        own = {trace: log for trace, log in logs.items() if trace in named}
+        return Task(str(store.folder.resolve()), tuple(part), own, machines, keep)
 
     most = min(JOBS_PER_TASK, sum(map(work, cells)) // TASKS)
     for cell in cells:

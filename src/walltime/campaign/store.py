@@ -4,6 +4,7 @@
     cells/*.parquet     one row per cell; a file holds the cells of one task
     groups/*.parquet    one row per cell and group of jobs, if the plan asks for groups
     failures/*.parquet  one row per cell that ended with an error, with the cause in one line
+    schedules/*.parquet one file per cell, named after it, with one row per job, if the plan keeps schedules
     unkept/*.parquet    one row per cell whose result is not kept for the next run, with the cause in one line
 
 Files are written completely and renamed into place, so every file is complete. The column `cell` is a hash of what the
@@ -32,6 +33,7 @@ from walltime.provenance import version
 from walltime.tables import Facts
 from walltime.toml_file import to_toml
 from walltime.wording import printable
+from walltime.workload import Array
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,6 +42,8 @@ SCHEMA = 3
 """Version of the columns; stores with another version are rejected."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
 """Measures of each group of jobs."""
+KEPT = ("job_id", "submit", "start", "end", "runtime", "kind", "reserved_start")
+"""Columns of a kept schedule."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
 
 
@@ -75,6 +79,11 @@ class Store:
         return self.folder / "failures"
 
     @property
+    def schedules(self) -> Path:
+        """The folder of the kept schedules."""
+        return self.folder / "schedules"
+
+    @property
     def unkept(self) -> Path:
         """The folder of the files with one row per cell that every run runs again."""
         return self.folder / "unkept"
@@ -92,7 +101,7 @@ class Store:
                     f"{sha256[:12]}... now); restore the old log, or use another store"
                 )
         try:
-            for folder in (self.cells, self.groups, self.failures, self.unkept):
+            for folder in (self.cells, self.groups, self.failures, self.unkept, self.schedules):
                 folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _cannot(self.folder, "made", error) from error
@@ -137,7 +146,7 @@ class Store:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise OutputError(f"{printable(self.folder)}: another campaign is writing to it; wait, or use another store") from error
-            for folder in (self.folder, self.cells, self.groups, self.failures, self.unkept):
+            for folder in (self.folder, self.cells, self.groups, self.failures, self.unkept, self.schedules):
                 for part in folder.glob(".walltime-*.part"):
                     part.unlink(missing_ok=True)
             yield
@@ -145,6 +154,21 @@ class Store:
     def done(self) -> set[str]:
         """Return the keys of the cells in the store. Raises OutputError for an unreadable file."""
         return {key for file in sorted(self.cells.glob("*.parquet")) for key in _read(file, {"cell": None})["cell"]}
+
+    def kept(self) -> set[str]:
+        """Return the keys of the cells with a kept schedule."""
+        return {file.stem for file in self.schedules.glob("*.parquet")}
+
+    def keep(self, key: str, columns: Mapping[str, Array]) -> None:
+        """Write the schedule of a cell; `columns`: as in `Schedule.columns`. Raises OutputError."""
+        import polars as pl
+
+        self._write(self.schedules / f"{key}.parquet", pl.DataFrame({name: columns[name] for name in KEPT}))
+
+    def schedule(self, key: str) -> dict[str, Array]:
+        """Return the columns `KEPT` of a kept schedule. Raises OutputError for an unreadable file."""
+        table = _read(self.schedules / f"{key}.parquet", dict.fromkeys(KEPT))
+        return {name: table[name].to_numpy() for name in KEPT}
 
     def causes(self, folder: Path | None = None) -> dict[str, str]:
         """Return the cause of each failure, or row of `unkept`, by the key of its cell. Raises OutputError for an unreadable file."""

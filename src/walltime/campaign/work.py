@@ -47,6 +47,8 @@ class Task:
     """file and SHA-256 of each log of the cells"""
     machines: Mapping[str, str] = field(default_factory=dict)
     """the text of each machine file"""
+    keep: bool = False
+    """whether to keep the schedules"""
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,22 @@ def describe(cell: Cell, spelled: Mapping[str, str] | None = None) -> str:
 
 def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     s = cell.settings
-    file, sha256 = task.logs[s["trace"]] if s["trace"] is not None else (None, None)
     machine = None if s["machine"] is None else task.machines[s["machine"]]
     parsed = None if machine is None else parse_machine(machine, s["machine"], checked=False)
     rules: dict[str, Any] = {"dialect": dialect_of(s), "overrun": s["overrun"], "dynamics": cell.dynamics, "machine": parsed}
     case = Case(scheduler_of(s), parse_estimates(s["estimates"]), cell.seed or 0)
-    schedule = case.run(_workload(cell, file, sha256), check, **rules)
+    schedule = case.run(_workload(cell, task.logs), check, **rules)
     key = key_of(cell, task.logs, task.machines)
-    row = {"cell": key, **s, "seed": cell.seed, "trim": cell.trim, "sha256": sha256, **schedule.summary(cell.trim).as_dict()}
+    if task.keep:
+        Store(task.store).keep(key, schedule.columns())
+    row = {
+        "cell": key,
+        **s,
+        "seed": cell.seed,
+        "trim": cell.trim,
+        "sha256": task.logs[s["trace"]][1] if s["trace"] is not None else None,
+        **schedule.summary(cell.trim).as_dict(),
+    }
     row |= schedule.dynamics_summary(cell.trim).as_dict() if cell.dynamics else {}
     predictions = None if schedule.predictions is None else schedule.prediction_summary(cell.trim)
     row |= {name: value for name, value in predictions.as_dict().items() if name != "jobs"} if predictions is not None else {}
@@ -136,8 +146,15 @@ def group_rows(schedule: Schedule, by: str, trim: str) -> list[dict[str, Any]]:
     return [{"by": by, "group": row["group"], **{name: row[name] for name in MEASURES}} for row in rows]
 
 
-def _workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
+def workload_of(cell: Cell, logs: Mapping[str, tuple[str, str]]) -> Workload:
+    """Return the workload that the cell simulates, with its estimates."""
+    return _workload(cell, logs).with_estimates(parse_estimates(cell.settings["estimates"]), cell.seed or 0)
+
+
+def _workload(cell: Cell, logs: Mapping[str, tuple[str, str]]) -> Workload:
     """Return the cell's workload, the same object for consecutive cells of a thread that share it."""
+    trace = cell.settings["trace"]
+    file, sha256 = logs[trace] if trace is not None else (None, None)
     key = (cell.workload, sha256)
     if getattr(_thread, "key", None) != key:
         _thread.key = _thread.workload = None  # releases the memory before the next workload is made

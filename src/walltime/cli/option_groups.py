@@ -19,6 +19,7 @@ from walltime.cli.help import HelpCommand, HelpGroup, show_all
 from walltime.cli.output import forget_logs, hidden_key, note, progress_bar, report_on
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
+from walltime.metrics.intervals import LEVEL
 from walltime.wording import counted, printable
 
 if TYPE_CHECKING:
@@ -349,6 +350,7 @@ class SchedulingOptions(DecisionOptions):
 
     estimates_given: o.EstimatesListOption = None
     replications: o.ReplicationsOption = 1
+    level_given: o.LevelOption = None
     trim: o.TrimOption = "none"
     test_share: o.TestShareOption = 1.0
 
@@ -360,6 +362,11 @@ class SchedulingOptions(DecisionOptions):
         if self.test_share < 1 and self.trim != "none":
             raise PolicyError("--trim and --test-share both select the measured jobs; leave one out")
         return f"last:{self.test_share:g}" if self.test_share < 1 else self.trim
+
+    @property
+    def level(self) -> float:
+        """The level of the intervals."""
+        return self.level_given or LEVEL
 
     @property
     def seeds(self) -> range:

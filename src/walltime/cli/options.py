@@ -16,6 +16,7 @@ from walltime.cli.help import OUTPUT as OUTPUT
 from walltime.cli.help import RUNS as RUNS
 from walltime.cli.help import SCHEDULER as SCHEDULER
 from walltime.errors import OutputError, PolicyError
+from walltime.metrics.intervals import check_level
 from walltime.permission import allow
 from walltime.wording import printable
 
@@ -319,6 +320,23 @@ DialectOption = Annotated[
 SeedOption = Annotated[int, _runs("Set the seed of all random draws.", min=0, max=2**63)]
 ReplicationsOption = Annotated[
     int, _runs("Repeat the simulations N times with the seeds SEED, SEED + 1, ..., which vary --shake and random estimates.", min=1)
+]
+
+
+def _level(percent: float | None) -> float | None:
+    return None if percent is None else check_level(percent / 100)
+
+
+LevelOption = Annotated[
+    float | None,
+    _runs(
+        "Set the level of the intervals, in percent. Default: 90, or the plan's.",
+        "--level",
+        min=50,
+        max=99.999,
+        metavar="PERCENT",
+        callback=_level,
+    ),
 ]
 CopiesOption = Annotated[
     int, _runs("Simulate N copies of the log with submissions shifted by up to 30 s, to measure the effect of chance; 0 for none.", min=0)

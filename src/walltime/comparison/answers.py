@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from walltime.metrics import Summary, relative_difference
-from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.intervals import shown_level
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
 from walltime.wording import human_number, human_percent, human_time, listed, lower_first, time_form
@@ -76,7 +76,7 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     changes = f"{second} {_changes([field for field in SHOW if field not in unclear], summaries)}, compared with {first}"
     if not unclear:
         return changes
-    copies = "" if spread is None else f", {SHOWN_LEVEL}, if submissions shift by up to {spread.seconds} s"
+    copies = "" if spread is None else f", {shown_level(spread.level)}, if submissions shift by up to {spread.seconds} s"
     measures = []
     for field in unclear:
         show, what = SHOW[field]

@@ -13,7 +13,7 @@ from walltime.estimates import EstimateModel, FModel, UserEstimates, parse_estim
 from walltime.machine import HINDSIGHT, hindsight_note, omission_sentences, placing_notes
 from walltime.machine.tables import PERIODS, REPEATED_FOR
 from walltime.metrics import Summary
-from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.intervals import shown_level
 from walltime.predictors import PlainPredictor, below_remark
 from walltime.schedule.schedule import Schedule, labels
 from walltime.simulation.spread import Spread
@@ -245,7 +245,7 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
         told = [differ(a, b, " ± ".join(map(human_time, spread.difference("mean_wait", a, b)))) for a, b in unclear]
         sentences.append(
             f"No clear difference in mean wait: {listed(told)} (mean of the log and {spread.copies} copies with submissions shifted by up "
-            f"to {spread.seconds} s, and {SHOWN_LEVEL} prediction interval of one copy)."
+            f"to {spread.seconds} s, and {shown_level(spread.level)} prediction interval of one copy)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:

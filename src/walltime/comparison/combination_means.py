@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from walltime.declared import valid_options
 from walltime.errors import PolicyError
-from walltime.metrics import Interval, mean_interval, paired_difference, range_of_runs, relative_spread
+from walltime.metrics import Interval, holm, mean_interval, paired_difference, paired_probability, range_of_runs, relative_spread
+from walltime.metrics.intervals import LEVEL, check_level
 from walltime.metrics.summary import averages
 from walltime.schedule.groups import group_rank
 from walltime.simulation.replication import Replications
@@ -42,12 +43,15 @@ class CombinationMean:
     interval: Interval | None = None
     """mean over the seeds with its confidence interval; None for a single run"""
 
+    level: float = LEVEL
+    """level of the intervals"""
+    probability: float | None = None
+    """p-value of the difference, corrected for all comparisons in this measure (Holm); None without an interval"""
+
     @property
     def clear(self) -> bool | None:
-        """Whether the interval of the difference excludes 0; None without an interval."""
-        if self.difference is None or math.isnan(self.difference.low):
-            return None
-        return self.difference.low > 0 or self.difference.high < 0
+        """Whether the difference is significant at this level among all comparisons in this measure; None without an interval."""
+        return None if self.probability is None else self.probability < 1 - self.level
 
 
 def compare_cells(
@@ -59,19 +63,21 @@ def compare_cells(
     groups: pl.DataFrame | None = None,
     by: str | None = None,
     orders: Mapping[str, Sequence[Any]] | None = None,
+    level: float = LEVEL,
 ) -> list[CombinationMean]:
     """Compare the cells of a plan.
 
     `cells`: as in `Store.table`. `varied`: the parameters that distinguish the combinations, as in `Plan.varied`. `baseline`:
     values of one or more parameters; each combination is compared with the one that has these values and otherwise its own, seed
     by seed. `groups, by`: the table of groups, and the grouping to use; groups come in their natural order. `orders`: for some of the
-    parameters their values in the order of the result; others are sorted.
+    parameters their values in the order of the result; others are sorted. `level`: of the confidence intervals, each on its own. The
+    verdicts (`clear`) are corrected for the number of comparisons in a measure by Holm's method.
 
-    Raises PolicyError for an unknown measure or baseline, or a missing grouping.
+    Raises PolicyError for an unknown measure or baseline, a missing grouping, or a level outside of 0.5 to below 1.
     """
     import polars as pl
 
-    table = cells
+    level, table = check_level(level), cells
     if by is not None:
         if groups is None or not (groups["by"] == by).any():
             raise PolicyError(f"the campaign has no groups by {by!r}; add them to the plan: [campaign] groups = [{by!r}]")
@@ -101,10 +107,17 @@ def compare_cells(
                 continue
             of_runs = np.array(list(by_seed.values()))
             spread = relative_spread(of_runs) if len(of_runs) > 1 else math.nan
-            difference = _difference(by_seed, _defined(reference, metric)) if reference is not None else None
-            interval = mean_interval(of_runs) if len(of_runs) > 1 else None
-            lines.append(CombinationMean(combination, group, metric, len(of_runs), range_of_runs(of_runs), spread, difference, interval))
-    return lines
+            difference, p = (None, None) if reference is None else _difference(by_seed, _defined(reference, metric), level)
+            interval = mean_interval(of_runs, level) if len(of_runs) > 1 else None
+            means = (len(of_runs), range_of_runs(of_runs), spread, difference, interval, level, p)
+            lines.append(CombinationMean(combination, group, metric, *means))
+    corrected = {name: iter(holm(np.array([one.probability for one in compared_in(lines, name)]))) for name in metrics}
+    return [one if one.probability is None else replace(one, probability=float(next(corrected[one.metric]))) for one in lines]
+
+
+def compared_in(lines: Sequence[CombinationMean], metric: str) -> list[CombinationMean]:
+    """Return the lines with a tested difference in this measure."""
+    return [line for line in lines if line.metric == metric and line.probability is not None]
 
 
 def replication_cells(results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
@@ -166,8 +179,8 @@ def _defined(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[int | None,
     return {row["seed"]: float(row[metric]) for row in rows if row[metric] is not None}
 
 
-def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, float]) -> Interval | None:
-    """Return the difference paired by seed; a run in which nothing is random counts for every seed."""
+def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, float], level: float) -> tuple[Interval | None, float | None]:
+    """Return the difference paired by seed and its p-value; a run in which nothing is random counts for every seed."""
     if list(mine) == [None] and list(theirs) != [None]:
         pairs = [(mine[None], value) for value in theirs.values()]
     elif list(theirs) == [None]:
@@ -175,9 +188,9 @@ def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, fl
     else:
         pairs = [(mine[seed], theirs[seed]) for seed in mine if seed in theirs]
     if not pairs:
-        return None
+        return None, None
     first, second = np.array(pairs).T
     if len(pairs) == 1:
         change = float(first[0] - second[0])
-        return Interval(change, math.nan, math.nan, "difference of single runs")
-    return paired_difference(first, second)
+        return Interval(change, math.nan, math.nan, "difference of single runs"), None
+    return paired_difference(first, second, level), paired_probability(first, second)

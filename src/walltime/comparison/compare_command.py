@@ -14,7 +14,7 @@ from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions,
 from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
 from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
-from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.intervals import LEVEL, shown_level
 from walltime.tables import Cell, Table
 from walltime.wording import counted, percent
 
@@ -119,6 +119,8 @@ def compare(
         )
         run_many(trace, reading.load(trace, machine)[0], chosen, run, part, machine, output, files)
         return
+    if shown.no_spread and run.level_given is not None:
+        raise PolicyError("--level sets the level of the intervals that --no-spread leaves out; leave one out", "option_without_effect")
     workload, seconds_read = reading.load(trace, machine)
     workload = one_workload(run, part, workload)
     elsewhere = others(compared, workload, machine is not None)
@@ -129,7 +131,7 @@ def compare(
     records = [run_record(schedule, run, trace, seconds_read)[0] for schedule in schedules]
     if files.out is not None:
         write_rows(side_by_side(*schedules, trim=trim).table(), files.out)
-    spread = None if shown.no_spread else spread_of(schedules, trim, COPIES if every else None)
+    spread = None if shown.no_spread else spread_of(schedules, trim, COPIES if every else None, run.level)
     warnings = caveats_of(schedules, trim, run.estimates, spread)
     blocks = comparison_blocks(schedules, trim, warnings, spread)
     names = labels(schedules)
@@ -170,14 +172,14 @@ def others(compared: SchedulerOptions, workload: Workload, on_machine: bool) -> 
     return [Schedule.from_table(file, workload, name) for file, name in zip(files, names, strict=True)]
 
 
-def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None) -> Spread | None:
+def spread_of(schedules: Sequence[Schedule], trim: str, copies: int | None = None, level: float = LEVEL) -> Spread | None:
     """Return the spread of the averages in shaken copies of the log, with a progress bar for long runs; None if it would take too long."""
     from walltime.simulation.spread import COPIES, shaking_spread
 
     if len(schedules) < 2:
         return None
     with progress_bar(copies or COPIES, "copies of the log") as progress:
-        return shaking_spread(schedules, trim, progress, **({} if copies is None else {"copies": copies}))
+        return shaking_spread(schedules, trim, progress, copies, level)
 
 
 def as_object(records: Sequence[dict[str, Any]], report: Path | None, sentences: Sequence[str], spread: Spread | None) -> dict[str, Any]:
@@ -199,7 +201,8 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
     ]
     if spread is not None:
         blocks.append(
-            f"±: {SHOWN_LEVEL} prediction interval for one more copy of this log with submissions shifted by up to {spread.seconds} s. "
+            f"±: {shown_level(spread.level)} prediction interval for one more copy of this log with submissions shifted by up to "
+            f"{spread.seconds} s. "
             "Other logs may differ."
         )
     return [*blocks, *caveats(sentences)]

@@ -13,7 +13,7 @@ from walltime.cli.option_groups import note_feedback
 from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, reported, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
-from walltime.metrics.intervals import KINDS
+from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.wording import counted
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ def run_many(
     if output.report is not None:
         settings = {"command": command_line(), "shake": part.shake or None, "feedback": run.feedback or None, **run.settings}
         settings |= {"estimates": estimates, **loads}
-        output.write(replicated_page(results, shown, combinations, trim=trim, settings=settings))
+        output.write(replicated_page(results, shown, combinations, trim=trim, settings=settings, level=run.level))
     cells = replication_cells(results, combinations)
     if files.out is not None:
         write_rows(cells, files.out)
     record = _record(shown, run, {"trace": trace, "shake": part.shake, "trim": trim, **run.settings}, output.report)
-    lines, baseline = compare_replications(results, combinations)
+    lines, baseline = compare_replications(results, combinations, level=run.level)
     seeds = f"{run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}" if run.replications > 1 else f"seed {run.seed}"
     title = f"{shown.origin.name}: {counted(len(shown), 'job')}, {counted(shown.machine_procs, 'processor')}, {seeds}"
     blocks: list[Any] = [
@@ -91,7 +91,7 @@ def run_many(
         *short_remarks(lines, baseline),
     ]
     if combinations is None:
-        record |= {"replications": as_records(results), "estimates": run.estimates}
+        record |= {"replications": as_records(results, run.level), "estimates": run.estimates}
     else:
         told = [*shown.warnings, *caveats_of_cells(results, combinations, trim)]
         blocks += caveats(told)
@@ -169,7 +169,7 @@ def _simulate(
         yield {"load": load, "policy": scheduler.label, "estimates": text}, result
 
 
-def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
+def as_records(results: Sequence[Replications], level: float = LEVEL) -> list[dict[str, Any]]:
     """Return the `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
     from walltime.comparison.tables import COLUMNS
 
@@ -179,7 +179,7 @@ def as_records(results: Sequence[Replications]) -> list[dict[str, Any]]:
         for name in COLUMNS:
             record[name] = asdict(result.band(name)) | {"relative_spread": result.spread(name)}
             if result is not results[0] and len(result.seeds) > 1:
-                record[name]["difference"] = asdict(result.difference(name, results[0])) | {"of": of}
+                record[name]["difference"] = asdict(result.difference(name, results[0], level)) | {"of": of}
         records.append(record)
     return records
 
@@ -194,7 +194,7 @@ def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
             if interval is not None:
                 record[name] = asdict(interval) | {"of": of}
         if line.clear is not None:
-            record["difference"]["clear"] = line.clear
+            record["difference"] |= {"clear": line.clear, "p_holm": line.probability}
         records.append(record)
     return records
 

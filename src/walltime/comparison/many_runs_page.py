@@ -10,8 +10,9 @@ import numpy as np
 from walltime import metrics
 from walltime.comparison.cell_caveats import cell_caveats
 from walltime.comparison.combination_means import METRICS, CombinationMean, compare_cells, replication_cells
-from walltime.comparison.runs import LEVEL, answer, figures_sections, numbers_section, overview_table, three_numbers
+from walltime.comparison.runs import answer, figures_sections, numbers_section, overview_table, three_numbers
 from walltime.errors import WorkloadError
+from walltime.metrics.intervals import LEVEL, shown_level
 from walltime.provenance import provenance
 from walltime.report.page import Drawing, Group, Page, Section
 from walltime.schedule.schedule import Schedule
@@ -40,17 +41,19 @@ def replicated_page(
     names: Sequence[str] = METRICS,
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
+    level: float = LEVEL,
 ) -> Page:
     """Return the page that compares replications of one workload, all with the same seeds; the first is the baseline.
 
     `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load
     and estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`:
-    sentences to add under "Caveats". `settings`: further entries of the provenance, and as `command` the command line.
+    sentences to add under "Caveats". `level`: of the intervals. `settings`: further entries of the
+    provenance, and as `command` the command line.
     Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
     """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
         raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them", "different_seeds")
-    lines, baseline = compare_replications(results, combinations, names)
+    lines, baseline = compare_replications(results, combinations, names, level)
     seeds = list(results[0].seeds)
     labels = list(dict.fromkeys(str(line.combination["policy"]) for line in lines))
     log = workload.origin.name
@@ -59,7 +62,7 @@ def replicated_page(
     about = [("log", log), ("jobs", f"{len(workload):,}"), ("processors", f"{workload.machine_procs:,}")]
     if combinations is None:
         about.append(("offered load of the log", human_percent(100 * workload.offered_load)))
-    about += [("replications", f"{len(seeds):,}"), ("intervals", f"{LEVEL} confidence")]
+    about += [("replications", f"{len(seeds):,}"), ("intervals", f"{shown_level(level)} confidence")]
     overview = [Section("All measures", [overview_table(lines, baseline)])] if combinations is None else []
     return Page(
         f"simulated waits, {counted}",
@@ -75,17 +78,20 @@ def replicated_page(
 
 
 def compare_replications(
-    results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None, names: Sequence[str] = METRICS
+    results: Sequence[Replications],
+    combinations: Sequence[Mapping[str, Any]] | None = None,
+    names: Sequence[str] = METRICS,
+    level: float = LEVEL,
 ) -> tuple[list[CombinationMean], dict[str, Any] | None]:
     """Return the lines of `compare_cells` for replications, and the baseline: the first policy, if there are several.
 
-    `combinations`: the parameters of each result; by default its policy.
+    `combinations`: the parameters of each result; by default its policy. `level`: of the intervals.
     """
     cells = replication_cells(results, combinations)
     words = list((combinations or [{"policy": None}])[0])
     orders = {name: cells[name].unique(maintain_order=True).to_list() for name in words if name != "load"}
     baseline = {"policy": orders["policy"][0]} if len(orders["policy"]) > 1 else None
-    return compare_cells(cells, words, metrics=names, baseline=baseline, orders=orders), baseline
+    return compare_cells(cells, words, metrics=names, baseline=baseline, orders=orders, level=level), baseline
 
 
 def caveats_of_cells(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from walltime.metrics.further import unit_of
 from walltime.metrics.summary import averages
 from walltime.wording import human_number, human_percent, human_time, time_form, to_error
 
@@ -66,7 +67,7 @@ def measure(name: str, highest: float = 1.0) -> Measure:
     if (average := averages().get(name)) is not None:
         unit, label = average.unit, average.label
     else:  # a field of another record
-        unit = "s" if name in TIMES else "%" if name.endswith("_percent") else ""
+        unit = "s" if name in TIMES else "%" if name.endswith("_percent") else unit_of(name)
         label = name.replace("_", " ").removesuffix(" percent")
     if unit == "s":
         divisor, unit = next(((d, u) for d, u in UNITS if highest >= 1.5 * d), (1, "s"))

@@ -13,7 +13,7 @@ from walltime.comparison import tables
 from walltime.comparison.answers import answer, scope
 from walltime.comparison.caveats import LONG_QUEUE, caveats_of, longest_queue
 from walltime.errors import WorkloadError
-from walltime.metrics.intervals import KINDS, SHOWN_LEVEL
+from walltime.metrics.intervals import KINDS, shown_level
 from walltime.policy import Backfilling
 from walltime.provenance import provenance
 from walltime.report.html import write_page
@@ -117,7 +117,10 @@ def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], sp
             return [*numbers, ("change", human_difference(change) or UNDEFINED)]
         half = 100 * spread.difference("mean_wait", 0, 1)[1] / first.mean_wait
         numbers.append(
-            (f"change ({SHOWN_LEVEL} interval, shaken copies of this log)", f"{human_difference(change)} (±{human_percent(half)})")
+            (
+                f"change ({shown_level(spread.level)} interval, shaken copies of this log)",
+                f"{human_difference(change)} (±{human_percent(half)})",
+            )
         )
     return numbers
 
@@ -133,7 +136,9 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         return Drawing(drawn, "first", f"Distribution of waits under {names[0]}.", caption, wide=False)
     halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
-    interval = "" if halves is None else f" Bars: {SHOWN_LEVEL} prediction interval of one further copy ({KINDS['shaken.copy'].of})."
+    interval = (
+        "" if spread is None else f" Bars: {shown_level(spread.level)} prediction interval of one further copy ({KINDS['shaken.copy'].of})."
+    )
     return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)
 
 

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.comparison.combination_means import CombinationMean
+from walltime.comparison.combination_means import CombinationMean, compared_in
 from walltime.comparison.combinations import combination_text, panels_of, series_of, swept, varying
 from walltime.comparison.measures import Measure, measure
 from walltime.comparison.tables import raw
+from walltime.declared import valid_options
+from walltime.errors import PolicyError
 from walltime.metrics import range_meaning
-from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
+from walltime.metrics.intervals import KINDS, SCOPES, shown_level
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
 from walltime.tables import Cell, Row, Table
 from walltime.wording import human_difference, human_number, human_time, listed, time_form, to_error
 
-LEVEL = SHOWN_LEVEL
 OF = KINDS["replications.difference"].of
 NO_CLEAR = "no clear difference"
 MOST_COLUMNS = 6
 """Largest number of columns for combinations in a table of groups."""
 LONG = 14
 """Longer values of parameters take several lines of a table, characters."""
-MEANING = (
-    f"Means over the replications (seeds), ± half the width of the {LEVEL} confidence interval of the mean (Student's t). Scope: {OF}: "
-    f"{SCOPES[OF]}. Spread: the standard deviation of the runs over their mean."
-)
-DIFFERENCES = (
-    f"Differences are means over pairs of runs with the same seed, ± half the width of their {LEVEL} confidence interval; if it includes "
-    f"0 there is {NO_CLEAR}."
-)
 NO_INTERVALS = "Single runs, so there are no intervals."
 SINGLE = "Single runs, without intervals; --replications shows which differences are clear."
 
@@ -42,8 +36,28 @@ def remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
     counts = sorted({line.runs for line in lines} - {1})
     if not counts:
         return [SINGLE]
+    level = shown_level(lines[0].level)
+    meaning = (
+        f"Means over the replications (seeds), ± half the width of the {level} confidence interval of the mean (Student's t). Scope: {OF}: "
+        f"{SCOPES[OF]}. Spread: the standard deviation of the runs over their mean."
+    )
     runs = f"Single runs: {', '.join(map(range_meaning, counts))}; no confidence interval of the mean."
-    return [MEANING, runs, *([DIFFERENCES] if baseline else [])]
+    differences = (
+        f"Differences are means over pairs of runs with the same seed, ± half the width of their {level} confidence interval. There is "
+        f"{NO_CLEAR} if {_insignificant(lines)}."
+    )
+    return [meaning, runs, *([differences] if baseline else [])]
+
+
+def _insignificant(lines: Sequence[CombinationMean]) -> str:
+    """Return the condition under which a difference is not clear; with several comparisons, their number and how many would pass alone."""
+    level, count = lines[0].level, max(len(compared_in(lines, name)) for name in {line.metric for line in lines})
+    if count < 2:
+        return f"the {shown_level(level)} confidence interval of the paired difference includes 0"
+    return (
+        f"the paired t test at {shown_level(1 - level)}, corrected for {count} comparisons per measure (Holm), does not reject 0; without "
+        f"correction, {human_number(count * (1 - level))} would be clear by chance"
+    )
 
 
 def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
@@ -52,9 +66,9 @@ def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
     if not counts:
         return []
     runs = listed([f"{count:,}" for count in counts])
-    notes = [f"±: {LEVEL} confidence interval of the mean over {runs} runs with different seeds."]
+    notes = [f"±: {shown_level(lines[0].level)} confidence interval of the mean over {runs} runs with different seeds."]
     if any(line.clear is False for line in lines):
-        notes.append(f"~: {NO_CLEAR}; the {LEVEL} confidence interval of the paired difference from {_named(baseline or {})} includes 0.")
+        notes.append(f"~: {NO_CLEAR} from {_named(baseline or {})}: {_insignificant(lines)}.")
     return notes
 
 
@@ -85,7 +99,7 @@ def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
 
     metrics = list(dict.fromkeys(line.metric for line in lines))
     single = all(line.interval is None for line in lines)
-    intervals = f"{LEVEL} confidence intervals of the means over the replications."
+    intervals = f"{shown_level(lines[0].level)} confidence intervals of the means over the replications."
     sections = []
     for over in swept(lines):
         axis = over.replace("_", " ")
@@ -146,7 +160,7 @@ def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str |
         rows.append(row)
     head = [name.replace("_", " ") for name in words] or ["measure"]
     head += [by] if by else []
-    head += ["runs", f"mean, {LEVEL} interval", "single runs", "spread"] if several else ["single run"]
+    head += ["runs", f"mean, {shown_level(lines[0].level)} interval", "single runs", "spread"] if several else ["single run"]
     head += [f"difference to {_named(baseline)}"] if baseline else []
     return Table(head, rows, shown.label, texts=max(len(words), 1) + bool(by))
 
@@ -176,6 +190,58 @@ def combinations_table(lines: Sequence[CombinationMean], baseline: Baseline, by:
             columns.append([_relative(found[key]) if key in found else "" for key in keys])
             head.append(f"vs {_named(baseline)}")
     return Table(head, list(zip(*columns, strict=True)), texts=len(words) + bool(by))
+
+
+def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baseline, by: str | None = None) -> list[Table]:
+    """Return a table for each measure, with a column for each value of the parameter `pivot`: means with intervals, all in one unit.
+
+    Values are shortened where they stay distinct: files without folders, options without names. `by`: the name of the grouping, if the
+    lines are of groups of jobs. Raises PolicyError if the results do not vary the parameter.
+    """
+    if pivot not in (words := varying(lines)):
+        raise PolicyError(f"these results do not vary {pivot!r}{valid_options(pivot, words)}", "unknown_parameter")
+    others = [name for name in words if name != pivot]
+    values = list(dict.fromkeys(line.combination[pivot] for line in lines))
+    texts = {name: list(dict.fromkeys(value_cell(line.combination[name]).text for line in lines)) for name in words}
+    short = {name: dict(zip(found, _short(found), strict=True)) for name, found in texts.items()}
+    tables = []
+    for metric in dict.fromkeys(line.metric for line in lines):
+        mine = [line for line in lines if line.metric == metric]
+        shown = measure(metric, max(line.band.mean for line in mine))
+        cells = {(tuple(line.combination[name] for name in others), line.group, line.combination[pivot]): line for line in mine}
+        rows = [
+            [*(short[name][value_cell(one).text] for name, one in zip(others, rest, strict=True)), *([group or ""] if by else []), *places]
+            for rest, group in dict.fromkeys((rest, group) for rest, group, _ in cells)
+            for places in [[_in_unit(cells.get((rest, group, value)), shown) for value in values]]
+        ]
+        several = any(line.interval is not None for line in mine)
+        title = shown.axis[0].upper() + shown.axis[1:] + (f", ±: {shown_level(mine[0].level)} confidence interval" if several else "")
+        title += f", †: {NO_CLEAR} from {_named(baseline)}" if baseline and any(line.clear is False for line in mine) else ""
+        columns = [*(name.replace("_", " ") for name in others), *([by] if by else []), *short[pivot].values()]
+        tables.append(Table(columns, rows, title, texts=len(others) + bool(by)))
+    return tables
+
+
+def _in_unit(line: CombinationMean | None, shown: Measure) -> Cell:
+    """Return a mean with half the width of its interval in the unit of the measure's axis; †: no clear difference to the baseline."""
+    if line is None:
+        return Cell("")
+    mean, mark = float(line.band.mean), "†" if line.clear is False else ""
+    value = mean / shown.divisor
+    if line.interval is None:
+        return Cell(human_number(value) + mark, value=mean)
+    half = line.interval.half_width / shown.divisor
+    return Cell(f"{to_error(value, half)} ± {to_error(half, half)}{mark}", value=mean)
+
+
+def _short(labels: Sequence[str]) -> list[str]:
+    """Return labels without folders of files and names of options, if they stay distinct.
+
+    >>> _short(["easy:backfill-order=sjf", "a/orders.py:MINE"]), _short(["a/x.py:F", "b/x.py:F"])
+    (['easy:sjf', 'orders.py:MINE'], ['a/x.py:F', 'b/x.py:F'])
+    """
+    short = [re.sub(r"[\w.-]*/|[\w-]+=(?=\w)", "", label) for label in labels]
+    return short if len(set(short)) == len(set(labels)) else list(labels)
 
 
 def _with_halves(lines: Sequence[CombinationMean], shown: Measure) -> dict[int, str]:
@@ -215,9 +281,10 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
             line = by_metric.get(name)
             row.append("" if line is None else mean_cell(line, measure(name), _change(line, measure(name)) if baseline else ()))
         rows.append(row)
-    remark = f"Mean, ± half the width of its {LEVEL} confidence interval over the replications (Student's t). Scope: {OF}: {SCOPES[OF]}."
+    level = shown_level(lines[0].level)
+    remark = f"Mean, ± half the width of its {level} confidence interval over the replications (Student's t). Scope: {OF}: {SCOPES[OF]}."
     if baseline:
-        below = f"the mean difference from {_named(baseline)} over pairs with the same seed, with its {LEVEL} confidence interval"
+        below = f"the mean difference from {_named(baseline)} over pairs with the same seed, with its {level} confidence interval"
         remark += f" Below: {below}."
     head = ["policy", "replications", *(measure(name).label for name in names)]
     return Table(head, rows, "Means with their intervals, one row per policy", remark, look="overview")

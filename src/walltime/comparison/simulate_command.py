@@ -14,7 +14,7 @@ from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions,
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
-from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.intervals import LEVEL, shown_level
 from walltime.tables import Cell, Facts, Table, time_cell
 from walltime.wording import counted, human_number, human_time, percent, to_error
 
@@ -145,6 +145,8 @@ def simulate(
         refuse(single | {"--timeline": files.timeline, "--fairness": shown.fair})
         run_many(trace, reading.load(trace, machine)[0], [chosen], run, part, machine, output, files)
         return
+    if run.level_given is not None and shown.batch_means is None:
+        raise PolicyError("--level sets the level of intervals; add --replications or --batch-means", "option_without_effect")
     workload, seconds_read = reading.load(trace, machine)
     schedule = run.run(one_workload(run, part, workload), chosen, dynamics=shown.dynamics, machine=machine)
     trim = run.measuring
@@ -154,9 +156,9 @@ def simulate(
     recorded = schedule.recorded(trim)
     blocks: list[Part] = list(_blocks(schedule, summary, record, recorded, verbose))
     if shown.batch_means is not None:
-        batches = schedule.batch_means(batch=shown.batch_means)
+        batches = schedule.batch_means(batch=shown.batch_means, confidence=run.level)
         record["batch_means"] = batches_object(batches, shown.batch_means)
-        blocks += batches_lines(batches, shown.batch_means)
+        blocks += batches_lines(batches, shown.batch_means, run.level)
     if shown.dynamics:
         effects = schedule.dynamics_summary(trim)
         record["dynamics"] = effects.as_dict()
@@ -350,7 +352,7 @@ def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
     }
 
 
-def batches_lines(means: BatchMeans, asked: int) -> list[str]:
+def batches_lines(means: BatchMeans, asked: int, level: float = LEVEL) -> list[str]:
     """Return the same in sentences, without digits beyond the error."""
     merged = "" if means.batch == asked else f"; between batches of the requested {asked:,} jobs {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
@@ -359,6 +361,6 @@ def batches_lines(means: BatchMeans, asked: int) -> list[str]:
     else:
         half = means.interval.half_width
         mean, low, high = (to_error(value, half) for value in (means.mean, means.interval.low, means.interval.high))
-        what = f"{SHOWN_LEVEL} interval of the mean in the long run"
+        what = f"{shown_level(level)} interval of the mean in the long run"
         lines = [f"Mean response by batch means: {mean} s ({what}: {low} to {high}; {means.verdict}; {made})."]
     return [*lines, *([means.contradiction] if means.contradiction else [])]

@@ -11,7 +11,7 @@ from walltime.comparison.measures import measure
 from walltime.errors import WorkloadError
 from walltime.metrics import Gains, Month, Summary, relative_difference
 from walltime.metrics.intervals import KINDS as INTERVALS
-from walltime.metrics.intervals import SHOWN_LEVEL
+from walltime.metrics.intervals import shown_level
 from walltime.metrics.summary import LESS, averages
 from walltime.policy import Kind
 from walltime.report.page import Block, Fold
@@ -37,7 +37,6 @@ KINDS = {
 }
 SCATTER = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
 """Fields with a prediction interval next to them, and their names in its heading."""
-SURE = f"± ({SHOWN_LEVEL}, {INTERVALS['shaken.copy'].of})"
 GROUPINGS = ("class", "user", "users", *GROUPED_COLUMNS)
 """Groupings that a page shows if the log has them; heat maps show sizes, lengths and hours."""
 RECORDED = (
@@ -88,9 +87,10 @@ def summary_table(
         every_job = "utilization, offered load, makespan, months and the queue over time still include all jobs"
         remarks.append(f"Trimmed as in tsafrir06; {every_job}.")
     head: list[str | Column] = ["policy", "jobs measured"]
+    sure = "" if spread is None else f"± ({shown_level(spread.level)}, {INTERVALS['shaken.copy'].of})"
     for field, average in COLUMNS.items():
         label = average.label.replace("backfilled", "back\u00adfilled")
-        head += [label, *([f"{SCATTER[field]} {SURE}"] if spread is not None and field in SCATTER else [])]
+        head += [label, *([f"{SCATTER[field]} {sure}"] if spread is not None and field in SCATTER else [])]
     return Table(head, rows, title or "Averages, one row per policy", " ".join(remarks), row_policies=range(len(names)))
 
 

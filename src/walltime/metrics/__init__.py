@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from walltime.metrics.confidence import Interval as Interval
     from walltime.metrics.confidence import bootstrap as bootstrap
     from walltime.metrics.confidence import ends_of_runs as ends_of_runs
+    from walltime.metrics.confidence import holm as holm
     from walltime.metrics.confidence import mean_interval as mean_interval
     from walltime.metrics.confidence import paired_difference as paired_difference
+    from walltime.metrics.confidence import paired_probability as paired_probability
     from walltime.metrics.confidence import percentile_band as percentile_band
     from walltime.metrics.confidence import prediction_interval as prediction_interval
     from walltime.metrics.confidence import range_meaning as range_meaning

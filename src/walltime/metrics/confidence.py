@@ -140,6 +140,33 @@ def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) 
     return Interval(interval.mean, interval.low, interval.high, f"{interval.what} of the paired differences")
 
 
+def paired_probability(values: Array, baseline: Array) -> float:
+    """Return the two-sided p-value of Student's t test that the mean paired difference is 0; at least 2 pairs.
+
+    >>> round(paired_probability(np.array([1.0, 2.0, 3.0]), np.zeros(3)), 4)
+    0.0742
+    """
+    from scipy.special import stdtr  # loaded only for intervals, as it takes time
+
+    change = np.asarray(values, np.float64) - np.asarray(baseline, np.float64)
+    mean, error = abs(float(change.mean())), float(change.std(ddof=1)) / math.sqrt(len(change))
+    return 2 * float(stdtr(len(change) - 1, -mean / error)) if error else float(not mean)
+
+
+def holm(probabilities: Array) -> Array:
+    """Return the p-values of a family of tests, corrected so that all true hypotheses together are rejected as rarely as one alone.
+
+    `probabilities`: float64, one per test; no independence is assumed. Source: Holm, Scand. J. Statist. 6 (1979).
+
+    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(probabilities, kind="stable")
+    corrected = np.empty(len(order))
+    corrected[order] = np.minimum(np.maximum.accumulate(np.asarray(probabilities)[order] * np.arange(len(order), 0, -1)), 1)
+    return corrected
+
+
 def bootstrap(
     values: Array,
     groups: Array,

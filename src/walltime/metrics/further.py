@@ -123,6 +123,12 @@ FURTHER: Mapping[str, Further] = {
 """The further metrics, by name."""
 
 
+def unit_of(name: str) -> str:
+    """Return the unit of one of `FURTHER` or of a percentile, s or none."""
+    match = _PERCENTILE.fullmatch(name)
+    return FURTHER[name].unit if name in FURTHER else "s" if match and match[2] != "bounded_slowdown" else ""
+
+
 def metric(name: str) -> Further:
     """Return the metric with a name: one of `FURTHER`, a percentile, a field of `Summary`, or a user's function `FILE.py:NAME`.
 

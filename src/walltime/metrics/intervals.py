@@ -9,9 +9,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from walltime.errors import PolicyError
+from walltime.wording import shown
+
 LEVEL = 0.90
 """The level of all intervals, unless another one is printed."""
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
+
+
+def shown_level(level: float = LEVEL) -> str:
+    """Return a level in percent, without trailing zeros.
+
+    >>> shown_level(), shown_level(0.995)
+    ('90 %', '99.5 %')
+    """
+    return f"{100 * level:.6g} %"
+
+
+def check_level(level: object) -> float:
+    """Return a level of intervals; raise PolicyError unless it is a number from 0.5 to below 1."""
+    if isinstance(level, bool) or not isinstance(level, int | float) or not 0.5 <= level < 1:
+        raise PolicyError(f"the level of intervals must be from 0.5 to below 1, such as 0.95, not {shown(level)}", "number_out_of_range")
+    return float(level)
+
 
 SCOPES: Mapping[str, str] = {
     "shaken copies of this log": "the same jobs with each submission shifted by up to 30 s; nothing about other weeks, users or logs",

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.errors import PolicyError
-from walltime.metrics.intervals import KINDS, LEVEL
+from walltime.metrics.intervals import KINDS, LEVEL, check_level
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
@@ -40,6 +40,8 @@ class Spread:
     """one per schedule"""
     shaken: Sequence[Sequence[metrics.Summary]]
     """one per copy for each schedule"""
+    level: float = LEVEL
+    """level of the prediction intervals"""
 
     @property
     def copies(self) -> int:
@@ -50,15 +52,15 @@ class Spread:
         return np.array([getattr(one, name) for one in (self.own[k], *self.shaken[k])])
 
     def scatter(self, name: str, k: int) -> float:
-        """Return the half width of the 90 % prediction interval (Student's t) of this measure for schedule k in a further copy."""
-        return metrics.prediction_interval(self._values(name, k)).half_width
+        """Return the half width of the prediction interval (Student's t) of this measure for schedule k in a further copy."""
+        return metrics.prediction_interval(self._values(name, k), self.level).half_width
 
     def difference(self, name: str, a: int, b: int) -> tuple[float, float]:
         """Return the mean difference of this measure, schedule b minus a, over the log and its copies, and its scatter.
 
-        The scatter is the half width of the 90 % prediction interval (Student's t) for a further copy.
+        The scatter is the half width of the prediction interval (Student's t) for a further copy.
         """
-        interval = metrics.prediction_interval(self._values(name, b) - self._values(name, a))
+        interval = metrics.prediction_interval(self._values(name, b) - self._values(name, a), self.level)
         return interval.mean, interval.half_width
 
     def clear(self, name: str, a: int, b: int) -> bool:
@@ -72,7 +74,7 @@ class Spread:
         return {
             "shake": self.seconds,
             "of": KINDS["shaken.copy"].of,
-            "level": LEVEL,
+            "level": self.level,
             "copies": self.copies,
             "scatter": [{name: self.scatter(name, k) for name in MEASURES} for k in range(len(self.own))],
             "differences": [
@@ -83,13 +85,17 @@ class Spread:
 
 
 def shaking_spread(
-    schedules: Sequence[Schedule], trim: str = "none", progress: Callable[[int], None] | None = None, copies: int | None = None
+    schedules: Sequence[Schedule],
+    trim: str = "none",
+    progress: Callable[[int], None] | None = None,
+    copies: int | None = None,
+    level: float = LEVEL,
 ) -> Spread | None:
     """Simulate up to 5 shaken copies of the log under the policies of these schedules; return None if that would take too long.
 
     Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long means: over 2.5 million jobs for 3 copies, over 5 s by the time
     of the given runs, or the reference engine. `copies`: this number, regardless of time. `progress` is called with the number of
-    finished copies.
+    finished copies. `level`: of the prediction intervals.
     Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; comparing a difference with its scatter is ours.
     """
     jobs = sum(len(schedule) for schedule in schedules)
@@ -114,4 +120,4 @@ def shaking_spread(
         return rows
 
     shaken = list(zip(*in_threads(run, copies, None, progress), strict=True))
-    return Spread(SHAKE, [schedule.summary(trim) for schedule in schedules], shaken)
+    return Spread(SHAKE, [schedule.summary(trim) for schedule in schedules], shaken, check_level(level))

@@ -12,10 +12,12 @@ from scipy import stats
 
 import walltime as wt
 from tests.cli import call, one_line
-from walltime.campaign import Store, plan_keys, read_plan, run_campaign
+from tests.errors import raises
+from walltime.campaign import Store, plan_keys, read_plan, read_results, run_campaign
 from walltime.campaign.results import campaign_caveats
 from walltime.comparison.cell_caveats import cell_caveats
 from walltime.comparison.combination_means import compare_cells
+from walltime.comparison.runs import pivot_tables
 
 PLAN = """
 [campaign]
@@ -70,6 +72,74 @@ def test_report__means_bands_and_paired_differences(capsys, plan):
         width = stats.t.ppf(0.95, 5) * change.std(ddof=1) / np.sqrt(6)
         got = line["difference"]
         assert [got["mean"], got["low"], got["high"]] == pytest.approx([change.mean(), change.mean() - width, change.mean() + width])
+
+
+@pytest.mark.slow
+def test_report__level_of_the_plan_and_of_the_option(capsys, plan, tmp_path):
+    change = [values(cells_of(plan), "mean_wait", policy=policy, estimates="exact") for policy in ("fcfs", "easy")]
+    change = change[0] - change[1]
+    shifted = tmp_path / "plan.toml"
+    shifted.write_text(PLAN.replace("seeds", f'store = "{plan.parent / "plan.results"}"\nlevel = 99\nseeds'))
+    for path, options, level in (
+        (plan, (), 0.90),
+        (plan, ("--level", "95"), 0.95),
+        (shifted, (), 0.99),
+        (shifted, ("--level", "95"), 0.95),
+    ):
+        status, out, _ = call(capsys, "campaign", "report", path, "--json", "--metric", "mean_wait", *options)
+        line = next(line for line in json.loads(out)["lines"] if line["policy"] == "fcfs" and line["estimates"] == "exact")
+        width = stats.t.ppf(0.5 + level / 2, 5) * change.std(ddof=1) / np.sqrt(6)
+        assert (status, line["difference"]["high"] - line["difference"]["mean"]) == (0, pytest.approx(width))
+        status, out, _ = call(capsys, "campaign", "report", path, *options)
+        assert f"{100 * level:g} % confidence interval" in out
+    path = tmp_path / "page.html"
+    assert call(capsys, "campaign", "report", plan, "--report", path, "--level", "95")[0] == 0
+    text = path.read_text()
+    assert "95 % confidence" in text
+    assert "90 % confidence" not in text
+    assert call(capsys, "campaign", "report", plan, "--level", "40")[0] == 2
+    with pytest.raises(wt.errors.PolicyError) as error:
+        read_results(read_plan(plan)).means(level=95)
+    assert error.value.code == "number_out_of_range"
+
+
+@pytest.mark.slow
+def test_report__pivot_has_policies_as_columns(capsys, plan, tmp_path):
+    file = tmp_path / "waits.tex"
+    options = ("--pivot", "policy", "--metric", "mean_wait")
+    assert call(capsys, "campaign", "report", plan, *options, "--tables", file)[0] == 0
+    text = file.read_text()
+    assert next(line for line in text.splitlines() if "&" in line) == "estimates & easy & fcfs \\\\"
+    assert text.count(r"$\pm$") == 5  # four cells, and the title
+    table = json.loads(call(capsys, "campaign", "report", plan, *options, "--format", "json")[1])
+    cells = cells_of(plan)
+    for row in table["rows"]:
+        for policy in ("easy", "fcfs"):
+            name = next(one for one in ("exact", "tsafrir05:emax=200000") if one.endswith(row["estimates"].split(":")[-1]))
+            assert row[policy] == pytest.approx(values(cells, "mean_wait", policy=policy, estimates=name).mean())
+    by = call(capsys, "campaign", "report", plan, *options, "--by", "class", "--format", "csv")[1]
+    assert by.splitlines()[0] == "estimates,class,easy,fcfs"
+    with raises(wt.errors.PolicyError, "unknown_parameter", "load"):
+        pivot_tables(read_results(read_plan(plan)).means(), "load", None)
+    assert "estimates" in one_line(*call(capsys, "campaign", "report", plan, "--pivot", "load"))
+
+
+def test_compare_cells__verdicts_are_corrected_for_the_number_of_comparisons():
+    """Twenty policies without any effect, thirty seeds: single tests find some; with Holm's correction none is left."""
+    random = np.random.default_rng(18)
+    rows = [{"policy": f"p{k}", "seed": seed, "mean_wait": random.normal()} for k in range(21) for seed in range(30)]
+    rows += [{"policy": "better", "seed": seed, "mean_wait": random.normal() - 3} for seed in range(30)]
+    lines = compare_cells(pl.DataFrame(rows), ["policy"], metrics=["mean_wait"], baseline={"policy": "p0"})
+    alone = [line for line in lines if line.difference is not None and not line.difference.low <= 0 <= line.difference.high]
+    assert len(alone) == 9
+    assert [line.combination["policy"] for line in lines if line.clear] == ["better"]
+    p = {line.combination["policy"]: line.probability for line in lines if line.difference is not None}
+    by = {name: np.array([row["mean_wait"] for row in rows if row["policy"] == name]) for name in [*p, "p0"]}
+    single = sorted((float(stats.ttest_rel(by[name], by["p0"]).pvalue), name) for name in p)
+    largest = 0.0
+    for rank, (value, name) in enumerate(single):
+        largest = max(largest, min(1.0, (len(single) - rank) * value))
+        assert p[name] == pytest.approx(largest)
 
 
 def test_report__run_without_chance_stands_for_every_seed(tmp_path):

@@ -43,6 +43,23 @@ def result(capsys, *arguments: object) -> dict:
 
 
 @pytest.mark.slow
+def test_level__widens_the_intervals(capsys, log):
+    """Of a further copy with 5 copies and the log, and of a mean over 4 seeds; a run without intervals takes no level."""
+    usual, wide = (
+        result(capsys, "compare", log, "--policy", "easy", "--policy", "fcfs", *more)["spread"] for more in ((), ("--level", "99"))
+    )
+    ratio = wide["scatter"][1]["mean_wait"] / usual["scatter"][1]["mean_wait"]
+    assert (wide["level"], ratio) == (0.99, pytest.approx(stats.t.ppf(0.995, 5) / stats.t.ppf(0.95, 5)))
+    of_seeds = ("compare", log, "--policy", "easy", "--policy", "fcfs", "--shake", 60, "--replications", 4)
+    usual, wide = (result(capsys, *of_seeds, *more)["replications"][1]["mean_wait"]["difference"] for more in ((), ("--level", "95")))
+    ratio = (wide["high"] - wide["mean"]) / (usual["high"] - usual["mean"])
+    assert ratio == pytest.approx(stats.t.ppf(0.975, 3) / stats.t.ppf(0.95, 3))
+    for options in (("simulate", log), ("compare", log, "--no-spread")):
+        status, _, errors = call(capsys, *options, "--level", "95")
+        assert (status, errors.count("\n"), "--level" in errors) == (2, 1, True)
+
+
+@pytest.mark.slow
 def test_replications__with_a_page(capsys, log, tmp_path):
     path = tmp_path / "page.html"
     options = ("--policy", "easy", "--policy", "fcfs", "--shake", 60, "--replications", 4)

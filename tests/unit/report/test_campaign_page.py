@@ -73,7 +73,7 @@ def test_lines__worked_by_hand(golden):
     further = replace(conservative, combination={"policy": "fcfs"})
     golden("campaign", answer([easy, conservative, further], {"policy": "easy"}, "log"))
     loads = [replace(conservative, combination={"load": load, "policy": "conservative"}) for load in (0.6, 0.8, 0.9)]
-    loads[2] = replace(loads[2], difference=replace(conservative.difference, low=-1.0))
+    loads[2] = replace(loads[2], probability=0.2)
     told = answer(loads, {"policy": "easy"}, "log")
     golden("campaign", told)
     unclear, _ = by_hand(easy=[10, 12, 14], conservative=[13, 11, 15])
