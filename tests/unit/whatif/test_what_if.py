@@ -248,7 +248,7 @@ def test_answer__says_the_price_in_plain_words(golden, found):
 
 def effect_of(name, percent, killed=0, lost=0):
     """One that changes a mean wait of 100 s."""
-    cost = SimpleNamespace(cut_jobs=killed, lost_jobs=lost, work_lost=0.4)
+    cost = SimpleNamespace(cut_jobs=killed, lost_jobs=lost, short_jobs=0, work_lost=0.4)
     wait = Difference("mean_wait", 100.0, 100.0 + percent, percent)
     gains = SimpleNamespace(longer=SimpleNamespace(jobs=0))
     return SimpleNamespace(
