@@ -76,9 +76,11 @@ def energy_sentence(waste: Waste) -> str:
 
 def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -> Page:
     """Return the page."""
-    sections = [Section(table.title, [table]) for table in waste.tables(())]
+    energy = list(waste.energy_tables())
+    sections = [Section(table.title, [table]) for table in list(waste.tables(()))[: -len(energy) or None]]
     groups = [waste.table(by) for by in waste.groups]
     sections += [Section("Groups", [groups[0], *(Fold(table.title, [table]) for table in groups[1:])])] if groups else []
+    sections += [Section("Energy", [energy[0], *(Fold(table.title, [table]) for table in energy[1:])])] if energy else []
     record = provenance(waste.workload, command=command)
     three = [
         (f"of the {RESOURCES[name]} used", share_cell(one.efficiency).text) for name, one in waste.total.hours.items() if name != "nodes"
@@ -111,7 +113,7 @@ def chart(waste: Waste) -> Drawing:
                 left += 100 * value / one.allocated
         axes.set_xlim(0, 100)
         percent_ticks(axes.xaxis)
-    words = "Blue: used. Orange: allocated, not used. Grey: use not recorded."
+    words = "Blue: used. Orange: allocated, not used. Grey: use not recorded; the percentages in the text leave these jobs out."
     return Drawing(figure, "waste", f"Used share of the allocated hours. {answer(waste)}", words, wide=False)
 
 

@@ -96,6 +96,10 @@ class Waste:
             yield tables.patterns_table(self.patterns)
         for by in self.groups if groups is None else groups:
             yield tables.groups_table(by, self.groups[by])
+        yield from self.energy_tables()
+
+    def energy_tables(self) -> Iterator[Table]:
+        """Yield the tables of energy by user, account and job; none if the energy is unknown."""
         if not math.isnan(self.energy):
             price = self.power.price
             yield from (tables.energy_groups_table(by, self.groups[by], price) for by in ("user", "group") if by in self.groups)

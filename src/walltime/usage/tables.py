@@ -25,8 +25,8 @@ from walltime.workload import Array, Workload
 from walltime.workload.columns import IDLE_GPU
 
 MEANING = (
-    "Requested: amount requested x time requested. Allocated: amount allocated x runtime. Measured: allocated hours of the jobs whose use "
-    "is recorded; used and unused are parts of them."
+    "A core-hour is one processor for one hour, and a GB-hour 1 GB of memory for one hour. Requested: amount requested x time requested. "
+    "Allocated: amount allocated x runtime. Measured: allocated hours of the jobs whose use is recorded; used and unused are parts of them."
 )
 
 
