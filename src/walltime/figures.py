@@ -12,6 +12,7 @@ They can be told apart in grey and in print: lines differ in dashes, areas in ha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from matplotlib.figure import Figure
 
 from walltime.accuracy import estimate_figures as of_estimates
 from walltime.comparison import CombinationMean
+from walltime.comparison import heatmaps as of_groups
 from walltime.comparison import sweeps as of_many
 from walltime.comparison.combinations import chosen, swept
 from walltime.comparison.many_runs_page import SLOWDOWNS, WAITS, compare_replications, draw_bands
@@ -61,12 +63,16 @@ __all__ = [
     "slowdown_distribution",
     "sweep",
     "utilization",
+    "wait_by_hour",
+    "wait_by_size",
     "wait_distribution",
     "width_in_inches",
 ]
 
 RATIO = 0.68
-"""Height of a new figure over its width."""
+"""Height of a new figure over its width, without the legend."""
+LETTERS, ROW, LEAST = 14, 0.18, 1.7
+"""Characters of a legend in an inch; the height of one of its rows, and the least height of a new figure without it, inches."""
 
 
 def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
@@ -85,16 +91,24 @@ def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: st
     return _drawn(lambda axes: of_schedules.SLOWDOWNS.draw(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
 
-def queue_length(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
-    """Draw the waiting jobs over time, averages over equal intervals, a line for each schedule. Arguments as for `wait_distribution`."""
+def queue_length(
+    *schedules: Schedule, begin: int | None = None, end: int | None = None, ax: Axes | None = None, width: str | float = "page"
+) -> Axes:
+    """Draw the waiting jobs over time, averages over equal intervals, a line for each schedule.
+
+    `begin`, `end`: seconds from the start of the log, by default from the first submission to the last end. Other arguments as for
+    `wait_distribution`.
+    """
     check_schedules(schedules)
-    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, schedules), ax, width, legend=True, ratio=0.4)
+    return _drawn(lambda axes: of_schedules.draw_queue_length(axes, schedules, begin, end), ax, width, legend=True, ratio=0.4)
 
 
-def utilization(*schedules: Schedule, ax: Axes | None = None, width: str | float = "page") -> Axes:
-    """Draw the share of busy processors over time, averages over equal intervals, a line each. Arguments as for `wait_distribution`."""
+def utilization(
+    *schedules: Schedule, begin: int | None = None, end: int | None = None, ax: Axes | None = None, width: str | float = "page"
+) -> Axes:
+    """Draw the share of busy processors over time, averages over equal intervals, a line each. Arguments as for `queue_length`."""
     check_schedules(schedules)
-    return _drawn(lambda axes: of_schedules.draw_utilization(axes, schedules), ax, width, legend=True, ratio=0.35)
+    return _drawn(lambda axes: of_schedules.draw_utilization(axes, schedules, begin, end), ax, width, legend=True, ratio=0.35)
 
 
 def gantt(
@@ -145,6 +159,25 @@ def nodes(
     if of is None and ax is None:
         return of_nodes.nodes_figure(schedule, first, last, width_in_inches(width)).axes[0]
     return _drawn(lambda axes: of_nodes.draw_nodes(axes, schedule, first, last, of or "processors"), ax, width, ratio=of_nodes.HEIGHT)
+
+
+def wait_by_size(schedule: Schedule, *, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
+    """Draw a heat map of the mean wait by processors and requested time, with the numbers of jobs. Arguments as for `wait_distribution`."""
+    check_schedules([schedule])
+    grid = of_groups.size_grid(schedule, schedule.measured(trim))
+    return _drawn(lambda axes: of_groups.draw_size_map(axes, grid, schedule.title, of_groups.scale_of([grid])), ax, width)
+
+
+def wait_by_hour(schedule: Schedule, *, trim: str = "none", width: str | float = "page") -> Figure:
+    """Draw a heat map of the mean wait by weekday and hour of the submission, local time, with bars for the numbers of jobs.
+
+    Arguments as for `wait_distribution`. Raises WorkloadError if the log does not record its start time.
+    """
+    check_schedules([schedule])
+    grid = of_groups.week_grid(schedule, schedule.measured(trim))
+    if grid is None:
+        raise WorkloadError("the log does not record its start time, so the hours of submissions are unknown", "unknown_start_time")
+    return of_groups.week_map(grid, schedule.title, of_groups.scale_of([grid]), width_in_inches(width))
 
 
 def estimate_use(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
@@ -275,10 +308,17 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
     with of_schedules.style():
         axes = ax
         if axes is None:
-            axes = Figure(figsize=(inches, inches * ratio), layout="constrained").add_subplot(axes_class=_ShownAxes)
+            axes = Figure(figsize=(inches, max(inches * ratio, LEAST)), layout="constrained").add_subplot(axes_class=_ShownAxes)
         draw(axes)
-        if legend and len(axes.get_legend_handles_labels()[1]) > 1:
+        handles, names = axes.get_legend_handles_labels()
+        if legend and len(names) > 1 and ax is not None:
             axes.legend(loc="best", fontsize=8)
+        elif legend and len(names) > 1:  # below the axes, with room of its own
+            figure, short = axes.get_figure(root=True), [of_schedules.shortened(re.sub(r"[^ =,]*/", "", name)) for name in names]
+            assert figure is not None, "new axes are on a figure"
+            columns = of_schedules.columns_of(short, LETTERS * inches)
+            figure.set_figheight(figure.get_figheight() + ROW * -(-len(names) // columns))
+            figure.legend(handles, short, loc="outside lower center", ncols=columns, fontsize=8, borderaxespad=0)
     return axes
 
 

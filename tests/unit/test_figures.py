@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from walltime import figures
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Partition, Pool
 from walltime.report import nodes_figure
+from walltime.schedule.elsewhere import OtherProgram
 
 JOBS = wt.Workload.from_arrays(
     submit=np.arange(60) * 40,
@@ -51,7 +54,64 @@ def test_figure__draws_on_given_axes_or_new_ones(name):
     assert new.get_figure().get_figwidth() == figures.WIDTHS["column"]
     assert draw(*what, width=5).get_figure().get_figwidth() == 5
     if name not in figures.SINGLE:
-        assert [text.get_text() for text in new.get_legend().get_texts()] == ["EASY", "FCFS"]
+        assert [text.get_text() for text in new.get_figure().legends[0].get_texts()] == ["EASY", "FCFS"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", ["column", "ieee-column", "page", "slide"])
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_legend__covers_no_data_and_lies_within_the_figure(width, count):
+    schedules = [
+        replace(SCHEDULES[k % 2], policy=replace(OtherProgram(), program=f"/home/a/folder/my_orders_{k}.py:MINE")) for k in range(count)
+    ]
+    for draw in (figures.wait_distribution, figures.utilization, figures.queue_length):
+        axes = draw(*schedules, width=width)
+        figure = axes.get_figure()
+        figure.draw_without_rendering()
+        inside = figure.bbox
+        frame = axes.get_window_extent()
+        assert frame.height > 0.8 * figure.dpi, "the axes are a sliver"
+        if count == 1:
+            assert not figure.legends
+            continue
+        box = figure.legends[0].get_window_extent()
+        assert not box.overlaps(axes.get_tightbbox())
+        assert box.x0 >= inside.x0 - 1
+        assert box.x1 <= inside.x1 + 1
+        assert box.y0 >= inside.y0 - 1
+        assert not any("/" in text.get_text() for text in figure.legends[0].get_texts())
+
+
+def test_series__can_be_zoomed():
+    for draw in (figures.utilization, figures.queue_length):
+        axes = draw(*SCHEDULES, begin=600, end=1200)
+        assert axes.get_xlim() == (600, 1200)
+        with raises(WorkloadError, "empty_period", "600"):
+            draw(*SCHEDULES, begin=600, end=600)
+    axes = figures.utilization(SCHEDULES[0], begin=600, end=1200)
+    values, edges, _ = axes.patches[0].get_data()
+    easy, drawn = SCHEDULES[0], float((values * np.diff(edges)).sum()) / 100 * JOBS.machine_procs
+    inside = np.maximum(np.minimum(easy.end, 1200) - np.maximum(easy.start, 600), 0)
+    assert drawn == pytest.approx(float((inside * JOBS.procs).sum()))
+
+
+def test_heat_maps__have_a_cell_for_each_group():
+    axes = figures.wait_by_size(SCHEDULES[0])
+    counts = [int(text.get_text().replace(",", "")) for text in axes.texts[1::2]]
+    assert sum(counts) == len(JOBS)
+    assert figures.wait_by_size(SCHEDULES[0], ax=(given := Figure().subplots())) is given
+    with raises(WorkloadError, "unknown_start_time"):
+        figures.wait_by_hour(SCHEDULES[0])
+    jobs = wt.workload.Workload.from_arrays(
+        submit=JOBS.submit,
+        runtime=JOBS.runtime,
+        procs=JOBS.procs,
+        machine_procs=4,
+        origin=wt.workload.Origin(unix_start_time=843480031, time_zone="Europe/Stockholm"),
+    )
+    figure = figures.wait_by_hour(wt.simulate(jobs, "fcfs"), width="page")
+    assert figure.get_figwidth() == figures.WIDTHS["page"]
+    assert sum(bar.get_height() for bar in figure.axes[0].patches) == len(JOBS)
 
 
 @pytest.mark.parametrize("draw", OF_WORKLOADS, ids=lambda draw: draw.__name__)

@@ -59,25 +59,30 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
 
 
 def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
-    """Draw the mean wait by size (upwards) and requested time; each cell has its mean and its jobs."""
+    """Draw the mean wait by size and requested time in a figure of its own."""
     with panel(0.9 + 0.36 * len(grid.rows)) as (figure, axes):
-        _cells(axes, grid, scale)
-        for k, j in np.argwhere(grid.jobs > 0):
-            colour = _ink(grid.wait[k, j], scale)
-            axes.text(j, k + 0.13, short_time(grid.wait[k, j]), ha="center", va="center", fontsize=7.5, color=colour)
-            axes.text(j, k - 0.26, f"{grid.jobs[k, j]:,}", ha="center", va="center", fontsize=5.8, color=colour)
-        axes.set_xticks(range(len(grid.columns)), [_two_lines(name) for name in grid.columns])
-        axes.tick_params(axis="x", labelsize=7.5)
-        axes.set_ylabel("processors")
-        axes.set_xlabel("requested time")
-        axes.set_title(title)
+        draw_size_map(axes, grid, title, scale)
     return figure
 
 
-def week_map(grid: Grid, title: str, scale: Scale) -> Figure:
+def draw_size_map(axes: Axes, grid: Grid, title: str, scale: Scale) -> None:
+    """Draw the mean wait by size (upwards) and requested time; each cell has its mean and its jobs."""
+    _cells(axes, grid, scale)
+    for k, j in np.argwhere(grid.jobs > 0):
+        colour = _ink(grid.wait[k, j], scale)
+        axes.text(j, k + 0.13, short_time(grid.wait[k, j]), ha="center", va="center", fontsize=7.5, color=colour)
+        axes.text(j, k - 0.26, f"{grid.jobs[k, j]:,}", ha="center", va="center", fontsize=5.8, color=colour)
+    axes.set_xticks(range(len(grid.columns)), [_two_lines(name) for name in grid.columns])
+    axes.tick_params(axis="x", labelsize=7.5)
+    axes.set_ylabel("processors")
+    axes.set_xlabel("requested time")
+    axes.set_title(title)
+
+
+def week_map(grid: Grid, title: str, scale: Scale, inches: float = 9.2) -> Figure:
     """Draw the mean wait by day of the week (downwards) and hour, in hours, with bars for the numbers of jobs."""
     with style():
-        figure = Figure(figsize=(9.2, 2.9), layout="constrained")
+        figure = Figure(figsize=(inches, 2.9), layout="constrained")
         (above, nothing), (axes, right) = figure.subplots(2, 2, height_ratios=(1, 5), width_ratios=(14, 1), sharex="col", sharey="row")
         nothing.set_axis_off()
         _cells(axes, grid, scale)

@@ -152,9 +152,9 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
     return figure
 
 
-def draw_queue_length(axes: Axes, schedules: Sequence[Schedule]) -> None:
+def draw_queue_length(axes: Axes, schedules: Sequence[Schedule], begin: int | None = None, end: int | None = None) -> None:
     """Draw the number of waiting jobs over time, averaged over equal intervals, logarithmic above 1; without a legend."""
-    edges, length = _intervals(schedules)
+    edges, length = _intervals(schedules, begin, end)
     waiting = [metrics.means_between(*metrics.queue_length(s.submit, s.start), edges) for s in schedules]
     _steps(axes, schedules, waiting, edges)
     most = max(2.0, max(float(values.max()) for values in waiting) * 1.3)
@@ -166,10 +166,10 @@ def draw_queue_length(axes: Axes, schedules: Sequence[Schedule]) -> None:
     axes.set_title(f"waiting jobs (average over {_round_time(length)}, logarithmic above 1)")
 
 
-def draw_utilization(axes: Axes, schedules: Sequence[Schedule]) -> None:
+def draw_utilization(axes: Axes, schedules: Sequence[Schedule], begin: int | None = None, end: int | None = None) -> None:
     """Draw the share of busy processors over time, averaged over equal intervals; without a legend."""
     workload = schedules[0].workload
-    edges, _ = _intervals(schedules)
+    edges, _ = _intervals(schedules, begin, end)
     used = [metrics.means_between(*metrics.busy_processors(s.start, s.end, workload.procs), edges) for s in schedules]
     _steps(axes, schedules, [100 * values / workload.machine_procs for values in used], edges)
     axes.set_title("busy processors")
@@ -178,11 +178,15 @@ def draw_utilization(axes: Axes, schedules: Sequence[Schedule]) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
 
 
-def _intervals(schedules: Sequence[Schedule]) -> tuple[Array, int]:
-    """Return the edges of equal intervals from the first submission to the last end, s, and their length."""
+def _intervals(schedules: Sequence[Schedule], begin: int | None, end: int | None) -> tuple[Array, int]:
+    """Return the edges of equal intervals from the begin to the end (the first submission and the last end), s, and their length."""
     workload = schedules[0].workload
-    begin = int(workload.submit[0]) if len(workload) else 0
-    end = max([begin + 1, *(int(s.end.max()) for s in schedules if len(s))])
+    if begin is None:
+        begin = int(workload.submit[0]) if len(workload) else 0
+    if end is None:
+        end = max([begin + 1, *(int(s.end.max()) for s in schedules if len(s))])
+    if end <= begin:
+        raise WorkloadError(f"the end of a figure must be after its begin, {begin} s, not {end} s", "empty_period")
     length = next((b for b in BIN_LENGTHS if (end - begin) / b <= BINS), BIN_LENGTHS[-1])
     return np.append(np.arange(begin, max(end - length // 4, begin + 1), length, dtype=np.int64), end), length
 
