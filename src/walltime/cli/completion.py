@@ -22,8 +22,11 @@ COMPLETED = {
     "--policy": "walltime.policy.registry:POLICIES",
     "--predictor": "walltime.predictors.registry:PREDICTORS",
     "MODEL": "walltime.workload.models:MODELS",
+    "NAME=FILE": "walltime.report.figure_files:complete_figure",
+    "PAPER": "walltime.papers.printed:complete_paper",
+    "fetch": "walltime.preparation.fetch_command:complete_name",
 }
-"""The registry of the names that an option or an argument takes; imported on first use."""
+"""The registry of the names that an option or an argument takes, or the function that completes them; imported on first use."""
 ENDS_WORD = re.compile(r"[:=]+")
 """Bash takes these for words of their own, and completes only what follows the last one."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from walltime.cli.completion import completion_of
 from walltime.cli.help import INPUT as INPUT
 from walltime.cli.help import JOBS as JOBS
 from walltime.cli.help import OUTPUT as OUTPUT
@@ -406,6 +407,7 @@ FigureOption = Annotated[
         "after the figure, as in wait.pdf.",
         metavar="NAME=FILE",
         callback=named_figures,
+        autocompletion=completion_of("NAME=FILE"),
     ),
 ]
 OneFigureOption = Annotated[

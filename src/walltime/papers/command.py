@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
+from walltime.cli.completion import completion_of
 from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
 from walltime.cli.output import Output, note, progress_row
@@ -32,7 +33,9 @@ app = CommandGroup("paper", "Reproduce published studies: their tables and figur
     ("List the items of one paper.", "paper list feitelson98"),
 )
 def list_items(
-    paper: Annotated[str | None, o.argument("The paper, such as mualem01; without it, list all papers.", "PAPER")] = None,
+    paper: Annotated[
+        str | None, o.argument("The paper, such as mualem01; without it, list all papers.", "PAPER", autocompletion=completion_of("PAPER"))
+    ] = None,
     *,
     output: Output,
 ) -> None:
@@ -71,7 +74,9 @@ class Inputs:
     ("Reproduce one table on generated workloads.", "paper run feitelson98 --item T2 --generated --quick"),
 )
 def run(
-    paper: Annotated[str, o.argument("The paper, such as mualem01; walltime paper list shows all.", "PAPER")],
+    paper: Annotated[
+        str, o.argument("The paper, such as mualem01; walltime paper list shows all.", "PAPER", autocompletion=completion_of("PAPER"))
+    ],
     *,
     item: Annotated[
         list[str] | None,

@@ -35,6 +35,11 @@ def paper_name(text: str) -> str:
     return name
 
 
+def complete_paper(incomplete: str) -> list[str]:
+    """Return the names of papers that begin like this."""
+    return [name for name in PAPERS if name.startswith(incomplete)]
+
+
 @dataclass(frozen=True)
 class PrintedTable:
     """A table of a paper: one mapping from column to value for each row."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.completion import completion_of
 from walltime.cli.help import manual
 from walltime.cli.output import Output, caveats
 from walltime.errors import PolicyError
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
     ("Download a log; all commands then accept its name.", "fetch KTH-SP2"),
 )
 def fetch(
-    name: Annotated[str | None, o.argument("The log or data set to download; without it, list all.", "NAME")] = None,
+    name: Annotated[
+        str | None, o.argument("The log or data set to download; without it, list all.", "NAME", autocompletion=completion_of("fetch"))
+    ] = None,
     files: Annotated[
         list[str] | None,
         o.argument("The files of a data set to download; * matches any text. Without this argument, list the files.", "FILE"),
@@ -111,6 +114,14 @@ def _data_sets() -> dict[str, About]:
     from walltime.logs.catalogue import shipped
 
     return {name: mapping.about for name, mapping in shipped().items() if mapping.about is not None}
+
+
+def complete_name(incomplete: str) -> list[str]:
+    """Return the names of logs and data sets that begin like this."""
+    from walltime.logs.catalogue import CATALOGUE
+
+    names = [*(one.name for one in CATALOGUE), *_data_sets()]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def _list(output: Output, verbose: bool) -> None:

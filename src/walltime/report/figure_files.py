@@ -222,6 +222,11 @@ def width_of(text: str) -> dict[str, float]:
     return {"width": width_in_inches(text)} if text else {}
 
 
+def complete_figure(incomplete: str) -> list[str]:
+    """Return the names of figures that begin like this, each with its equals sign."""
+    return [f"{name}=" for name in SCHEDULE_FIGURES if name.startswith(incomplete)]
+
+
 def named_file(text: str) -> tuple[str, Path]:
     """Parse `--figure`: `NAME=FILE`, or a file named after the figure, such as wait.pdf. Raises PolicyError.
 

@@ -49,6 +49,12 @@ def typed(monkeypatch, capsys):
         ("walltime what-if LOG --change po", ["policy=", "pool."]),
         ("walltime what-if LOG --change SchedulerParameters+=bf_max_job_t", ["bf_max_job_test="]),
         ("walltime what-if LOG --change policy=easy:backf", ["backfill-order="]),
+        ("walltime simulate LOG --figure g", ["gantt="]),
+        ("walltime explain LOG --job 3 --figure g", []),  # a file
+        ("walltime paper run m", ["mualem01"]),
+        ("walltime paper list feit", ["feitelson98"]),
+        ("walltime fetch KTH", ["KTH-SP2"]),
+        ("walltime fetch f-d", ["f-data"]),
         ("walltime simulate LOG --policy own.py:My", []),
         ("walltime simulate myl", []),  # the shell completes names of files
         ("walltime simulate LOG --mapping ", []),
@@ -62,5 +68,11 @@ def test_completion__names_options_and_words(typed, line, answers):
 
 def test_completion__every_option_with_names(typed):
     for option in COMPLETED:
-        command = {"--change": "what-if LOG --change", "MODEL": "generate"}.get(option, f"simulate LOG {option}")
+        command = {
+            "--change": "what-if LOG --change",
+            "MODEL": "generate",
+            "NAME=FILE": "simulate LOG --figure",
+            "PAPER": "paper run",
+            "fetch": "fetch",
+        }.get(option, f"simulate LOG {option}")
         assert typed(f"walltime {command} "), option
