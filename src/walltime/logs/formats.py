@@ -275,10 +275,11 @@ def format_of(file: LogFile) -> LogFormat:
     name = unpacked_name(file.path.lower())
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
     by_content = _by_content(file)
+    of_slurm = re.match(rb'\s*\{\s*"(?:meta|jobs|nodes|partitions|sinfo|qos|reservations|associations)"\s*:', file.head)
     for fitting in (
         [known for known in by_content if known in by_name],
         by_content,
-        [one for one in by_name if not one.needs_head and one is not SLURM_JSON],
+        [one for one in by_name if not one.needs_head and (one is not SLURM_JSON or of_slurm)],
     ):
         if fitting:
             return fitting[0]
