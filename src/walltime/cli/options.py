@@ -337,6 +337,7 @@ LevelOption = Annotated[
         max=99.999,
         metavar="PERCENT",
         callback=_level,
+        advanced=True,
     ),
 ]
 CopiesOption = Annotated[
