@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -47,7 +48,8 @@ def served(folder, ask):
             return await ask(client)
 
     try:
-        return anyio.run(session)
+        with ThreadPoolExecutor(1) as own:  # as the browser's tests leave a loop in the main one
+            return own.submit(anyio.run, session).result()
     finally:
         assert contents(folder) == before
 
