@@ -18,6 +18,7 @@ from walltime.toml_file import TomlFile
 
 PACKAGE = Path(walltime.__file__).parent
 READERS = {
+    "assistant/server.py": "records that commands of this program print",
     "benchmark/result.py": "results, whose policy is checked: see `SPECIFYING`",
     "campaign/executors.py": "tasks that the campaign's own process has packed",
     "campaign/store.py": "the manifest: names and checksums",
