@@ -63,6 +63,7 @@ def test_best_fit__is_a_backfill_order(metric, order, workload, depth):
     assert_same(workload, wt.Hybrid(depth=depth, fit="best", metric=metric), wt.Hybrid(depth=depth, backfill_order=Formula(order)))
 
 
+@pytest.mark.slow
 @ANY
 @given(workload=RUNS)
 def test_greedy__is_los_where_processors_count(workload):

@@ -44,6 +44,7 @@ def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, **opti
     return kernel
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @examples(20)
@@ -163,6 +164,7 @@ def test_kernel__equals_reference_with_soft_walltimes(kind, data):
     assert_engines_agree(workload, data.draw(policies(kind), label="policy"), prediction=prediction)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", ["easy", "conservative", "hybrid:few"])
 @examples(30)
@@ -206,6 +208,7 @@ def test_simulation__without_belief_is_the_one_without_predictions(data):
             assert np.array_equal(getattr(plain, name), getattr(same, name)), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
 @examples(100)
 @given(data=st.data())
@@ -227,6 +230,7 @@ def test_predictions__do_not_know_the_future(engine, data):
     assert np.array_equal(before.start[before.start <= moment], after.start[before.start <= moment])
 
 
+@pytest.mark.slow
 @examples(100)
 @given(data=st.data())
 def test_replay__equals_its_plain_python(data):

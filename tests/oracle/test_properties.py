@@ -42,6 +42,7 @@ def test_easy__head_never_starts_after_its_reservation(coincident, workload, bac
     assert (schedule.start[had] <= schedule.reserved_start[had]).all()
 
 
+@pytest.mark.slow
 @in_both_modes
 @MANY
 @given(workload=any_size(UPPER_BOUNDS), order=orders())

@@ -83,6 +83,7 @@ def test_jobs_submitted_on_the_way__are_scheduled_as_if_they_had_been_known(rule
     assert_equal(simulation.finish(), wt.simulate(simulation.workload, policy, dialect=rules))
 
 
+@pytest.mark.slow
 @examples(180)
 @given(data=st.data())
 def test_copies__go_on_in_any_turns_and_take_other_jobs(data):

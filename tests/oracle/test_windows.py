@@ -131,6 +131,7 @@ def test_windows__where_capacity_never_comes_back_jobs_wait_for_ever(engine):
         simulation.finish()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
 def test_windows__after_an_idle_year_a_job_still_waits_for_its_hours(engine):
     """An outage takes the machine for over a year: who waited for it starts when the windows open, not when it ends."""

@@ -121,6 +121,7 @@ def test_figure__of_a_workload(draw):
     assert draw(JOBS).get_figure().get_figwidth() == figures.WIDTHS["column"]
 
 
+@pytest.mark.slow
 def test_gantt_of_several_policies__has_a_panel_for_each(capsys, tmp_path):
     log = tmp_path / "log.swf"
     wt.logs.write_swf(log, JOBS)

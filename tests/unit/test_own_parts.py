@@ -96,6 +96,7 @@ def test_trims__leave_out_the_first_days_or_what_a_function_says(own):
             check_trim(trim)
 
 
+@pytest.mark.slow
 def test_campaign__runs_own_estimates_models_and_trims_again_only_if_edited(tmp_path, own):
     path = tmp_path / "plan.toml"
     path.write_text(

@@ -86,6 +86,7 @@ def test_command__of_a_missing_feature_is_refused(small_log):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_command__that_needs_a_missing_feature_is_refused(small_log):
     done = run_without("campaign", [["paper", "run", "feitelson98"]])
     assert "status 2 paper" in done.stdout

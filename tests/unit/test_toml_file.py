@@ -135,6 +135,7 @@ def test_schema__refuses_what_the_reader_refuses(kind, text, wrong):
         file.value(file.content(text, "file"), "file")
 
 
+@pytest.mark.slow
 def test_command__prints_the_schema(capsys):
     for kind in FILES:
         status, out, err = call(capsys, "schema", kind)

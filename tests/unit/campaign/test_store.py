@@ -157,6 +157,7 @@ def test_other_tools__read_the_files(finished):
     assert [row[2] for row in rows] == pytest.approx(lazy["mean_wait"].to_list())
 
 
+@pytest.mark.slow
 def test_changed_log__is_refused(golden, capsys, plan):
     run_campaign(read_plan(plan))
     log = plan.with_name("log.swf")
@@ -187,6 +188,7 @@ def test_strange_manifest__is_refused(capsys, finished, tmp_path, text):
     assert "manifest.toml" in one_line(*call(capsys, "campaign", "run", finished, "--store", tmp_path))
 
 
+@pytest.mark.slow
 def test_damaged_file__is_named(capsys, plan):
     run_campaign(read_plan(plan))
     file = next((plan.parent / "plan.results" / "cells").glob("*.parquet"))
@@ -195,6 +197,7 @@ def test_damaged_file__is_named(capsys, plan):
         assert file.name in one_line(*call(capsys, "campaign", command, plan))
 
 
+@pytest.mark.slow
 def test_second_run_into_a_store__is_refused_while_the_first_lasts(golden, capsys, plan):
     store = Store(plan.parent / "plan.results")
     store.open("plan", {})
@@ -286,6 +289,7 @@ def test_two_results_of_a_cell__are_an_error_if_they_differ(plan):
         store.table()
 
 
+@pytest.mark.slow
 def test_undeclared_file__makes_a_cell_run_in_every_run_and_is_reported(plan):
     own, model = plan.with_name("undeclared_own.py"), plan.with_name("model.json")
     text = (

@@ -42,6 +42,7 @@ def test_diff__names_the_state_at_the_first_difference(golden):
     assert (found.moved, found.ended, found.only) == (1, 0, (0, 0))
 
 
+@pytest.mark.slow
 def test_diff__tells_which_reading_differs(golden):
     jobs = wt.workloads.Lublin99().generate(400, 32, 0.9, seed=2)
     found = wt.diff(columns("easy", jobs), columns("easy", jobs, dialect="papers:shadow=kept"), jobs, policies=["easy"])

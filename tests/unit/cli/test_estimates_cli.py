@@ -204,6 +204,7 @@ def test_figure__is_written_with_the_same_bytes_every_time(capsys, log, tmp_path
     assert first.read_bytes() == second.read_bytes()
 
 
+@pytest.mark.slow
 def test_figure__leaves_the_users_settings_alone(log):
     before = dict(matplotlib.rcParams)
     report.estimates_figure(np.array([1, 20]), np.array([60, 60]))

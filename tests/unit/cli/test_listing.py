@@ -19,6 +19,7 @@ NAMES |= {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", NAMES)
 def test_list__has_all_names_of_the_registry_with_a_meaning(capsys, kind):
     status, out, _ = call(capsys, "list", kind, "--json")

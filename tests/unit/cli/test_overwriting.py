@@ -132,6 +132,7 @@ def _refused(capsys, *words: object) -> None:
     assert "input" in one_line(*call(capsys, *words))
 
 
+@pytest.mark.slow
 def test_output__that_is_an_input_which_another_file_names(log, capsys):
     Path("held.csv").write_text("job_id,held\n1,5\n")
     Path("m.toml").write_text(

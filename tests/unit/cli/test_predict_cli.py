@@ -23,6 +23,7 @@ def log(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_predict__shows_every_key_statistic_and_window(golden, capsys, log):
     status, out, err = call(capsys, "predict", log)
     assert status == 0, err

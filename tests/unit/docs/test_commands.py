@@ -80,6 +80,7 @@ def mentions() -> Iterator[tuple[str, str, str]]:
                 yield file.relative_to(ROOT).as_posix(), name, rest
 
 
+@pytest.mark.slow
 def test_mentions__name_commands_and_options_that_there_are():
     wrong = []
     for file, name, more in mentions():

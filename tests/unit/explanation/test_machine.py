@@ -88,6 +88,7 @@ def test_spans__add_up_to_the_wait(policy):
         assert told.sentences
 
 
+@pytest.mark.slow
 def test_command__says_it_and_draws(capsys, tmp_path):
     log, cluster = tmp_path / "log.swf", tmp_path / "machine.toml"
     rows = [f"{k} {k} -1 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 20)]

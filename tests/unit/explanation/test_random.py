@@ -142,6 +142,7 @@ def test_story__agrees_with_the_schedule(data, workload, policy, coincident, ove
         assert str(explanation)
 
 
+@pytest.mark.slow
 @given(st.data(), st.one_of(workloads(PERFECT, max_size=20), crowded(PERFECT, max_size=30)), st.sampled_from((1, 2, 3, 40)))
 @examples(80)
 def test_reservations__with_exact_estimates_are_kept(data, workload, depth):

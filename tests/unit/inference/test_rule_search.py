@@ -44,6 +44,7 @@ def test_infer__reports_both_shares_where_half_the_jobs_start_at_random(golden):
     assert "followed promptly" in str(dict(inference_page(found, log).numbers))
 
 
+@pytest.mark.slow
 def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     """A site that starts jobs in order of arrival, and an order that one-step agreement is made to prefer."""
     drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.9, seed=3)

@@ -143,6 +143,7 @@ def test_mapping__of_parquet_with_times_of_its_own(written, tmp_path):
     assert read_log(tmp_path / "t.parquet").reading
 
 
+@pytest.mark.slow
 def test_mapping__formats_patterns_and_times_without_a_beginning(written):
     table = "job;t;len;n\nx-12.y;02.03.2026 10h00;90:00;4\n"
     mapping = """
@@ -186,6 +187,7 @@ def test_mapping__of_another_table_names_the_column(golden, written):
     golden("info", message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new"), [("1.5", "1,5"), ("12:00:10", "25:00:10"), (",ok", ",what")])
 def test_mapping__bad_row_is_one_line(golden, written, old, new):
     mapping = written(MAPPING.replace('other = "failed"', 'failed = ["oops"]'), "map.toml")

@@ -49,6 +49,7 @@ def same_columns(a, b, names=True):
     assert not names or dict(a.names) == dict(b.names)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_parquet__gives_an_equal_workload(written, tmp_path, capsys, name):
     path = written(LOGS[name], "log.txt")
@@ -63,6 +64,7 @@ def test_parquet__gives_an_equal_workload(written, tmp_path, capsys, name):
         assert getattr(first.origin, field) == getattr(second.origin, field), field
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_swf__keeps_all_columns_as_numbers(written, tmp_path, capsys, name):
     path = written(LOGS[name], "log.txt")
@@ -75,6 +77,7 @@ def test_swf__keeps_all_columns_as_numbers(written, tmp_path, capsys, name):
     assert (tmp_path / "log.swf.gz").read_bytes() == (tmp_path / "again.swf.gz").read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOGS)
 def test_csv__keeps_columns_and_names(written, tmp_path, capsys, name):
     path = written(LOGS[name], "log.txt")
@@ -82,6 +85,7 @@ def test_csv__keeps_columns_and_names(written, tmp_path, capsys, name):
     same_columns(read_log(path), read_log(tmp_path / "log.csv.gz"))
 
 
+@pytest.mark.slow
 def test_convert__says_what_it_did(golden, written, tmp_path, capsys):
     path = written(TEXT, "log.txt")
     status, out, _ = call(capsys, "convert", path, "--out", tmp_path / "log.swf")
@@ -93,6 +97,7 @@ def test_convert__says_what_it_did(golden, written, tmp_path, capsys):
     golden("convert", one_line(*call(capsys, "convert", path, "--out", tmp_path / "log.xlsx")))
 
 
+@pytest.mark.slow
 def test_convert__size_of_the_machine_for_a_converted_log(written, tmp_path, capsys):
     call(capsys, "convert", written(TEXT, "log.txt"), "--out", tmp_path / "a.parquet", "--procs", 16)
     for name in ("b.parquet", "b.swf"):
@@ -102,6 +107,7 @@ def test_convert__size_of_the_machine_for_a_converted_log(written, tmp_path, cap
     assert (hidden.header.machine_procs, hidden.to_workload().origin.header[-1]) == (16, "; MaxProcs: 16")
 
 
+@pytest.mark.slow
 def test_damaged_parquet__is_one_line(written, tmp_path, capsys):
     call(capsys, "convert", written(TEXT, "log.txt"), "--out", tmp_path / "log.parquet")
     content = (tmp_path / "log.parquet").read_bytes()
@@ -110,6 +116,7 @@ def test_damaged_parquet__is_one_line(written, tmp_path, capsys):
         assert "bad.parquet" in one_line(*call(capsys, "info", tmp_path / "bad.parquet", "--procs", "9"))
 
 
+@pytest.mark.slow
 def test_parquet__without_the_metadata_is_a_table_that_is_recognised(written, tmp_path):
     log = read_log(written(TEXT, "log.txt"))
     wt.logs.write_log(tmp_path / "log.parquet", log)
@@ -120,6 +127,7 @@ def test_parquet__without_the_metadata_is_a_table_that_is_recognised(written, tm
     assert other.column("runtime").tolist() == log.column("runtime").tolist()
 
 
+@pytest.mark.slow
 def test_anonymise__same_person_same_number_in_every_file_of_a_key(written, tmp_path):
     whole = read_log(written(TEXT, "a.txt"), anonymise="a secret key")
     part = read_log(written("\n".join([HEADING, *ROWS[5:]]), "b.txt"), anonymise="a secret key")
@@ -139,6 +147,7 @@ def test_anonymise__same_person_same_number_in_every_file_of_a_key(written, tmp_
     assert np.array_equal(whole.column("submit"), plain.column("submit"))
 
 
+@pytest.mark.slow
 def test_anonymise__no_name_is_in_any_output(written, tmp_path, capsys):
     (tmp_path / "key").write_text("something long and random\n")
     path = written(TEXT, "log.txt")

@@ -108,6 +108,7 @@ def test_blocks__give_the_log_of_single_lines(odd, end, mapping, tmp_path, monke
     assert any(blocks), "some block was plain"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "jsonl"])
 def test_pieces__of_other_files_give_the_log_of_the_whole(kind, mapping, tmp_path, monkeypatch):
     path = tmp_path / f"t.{kind}"

@@ -205,6 +205,7 @@ def test_read__a_file_goes_before_the_catalogue(nothing_here):
     assert len(wt.read("KTH-SP2")) == 1
 
 
+@pytest.mark.slow
 def test_swf__is_read_without_what_only_other_formats_need(written):
     path = written(f"; MaxProcs: 4\n{SWF_LINE}", "a.swf")
     code = f"import sys, walltime; walltime.read({str(path)!r}); print('polars' in sys.modules)"

@@ -241,6 +241,7 @@ def test_times_that_titles_and_values_put_in_other_orders__are_no_question(golde
     golden("info", one_line(*call(capsys, "simulate", table, "--policy", "easy")))
 
 
+@pytest.mark.slow
 def test_markdown__is_read_alike_in_pieces_packed_and_with_the_titles_of_slurm(tmp_path, monkeypatch):
     whole = tmp_path / "table.md"
     whole.write_text(markdown())

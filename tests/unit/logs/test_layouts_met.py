@@ -44,6 +44,7 @@ SIX = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIX)
 def test_six_kinds__are_read_without_options_and_every_drop_is_counted(name, tmp_path, capsys):
     made, each, dropped, noticed = SIX[name]
@@ -148,6 +149,7 @@ def test_sacct__without_a_heading_gives_the_jobs_of_the_one_with_it(tmp_path, ca
     assert columns_of(again) == columns_of(untitled)
 
 
+@pytest.mark.slow
 def test_untitled__what_two_columns_may_be_is_asked(golden, tmp_path, capsys):
     ends = [(job, f"{job[2]},{job[2] + job[3]},{job[2] + job[3] + job[4]}") for job in jobs()]
     lines = [f"{k},{times},{nodes},{8 * nodes},{3 + k % 2}" for (k, *_, nodes), times in ends]
@@ -200,6 +202,7 @@ def lassen(tmp_path):
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapping", [None, "lassen"])
 def test_lassen__three_files_are_joined(mapping, lassen):
     log = read_log(lassen, mapping=mapping)

@@ -52,6 +52,7 @@ def test_jobstats__a_measure_that_one_node_lacks_is_unknown(tmp_path):
     assert values(log, "cpu_time", "used_mem_mb") == [810 / 8, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -111,6 +111,7 @@ def test_requeued_job__is_a_job_for_each_run(log):
     assert dict(log.to_workload(procs=16).origin.changed)["duplicate_id"] == 1
 
 
+@pytest.mark.slow
 def test_columns__in_any_order_with_others_between_and_any_separator(written, log):
     names = HEADING.split("|")
     order = sorted(range(len(names)), key=lambda k: names[k][::-1])
@@ -452,6 +453,7 @@ def test_json__that_is_none_is_one_line(written, text):
     assert "jobs.json" in error_of(written(text, "jobs.json"))
 
 
+@pytest.mark.slow
 def test_json__steps_of_srun_alone_are_no_jobs(written):
     log = read_log(written(document([one | {"steps": [{"step": {"id": {"step_id": "0"}}}]} for one in JOBS]), "jobs.json"))
     plain = read_log(written(document(JOBS), "jobs.json"))
@@ -459,6 +461,7 @@ def test_json__steps_of_srun_alone_are_no_jobs(written):
     assert log.dropped == plain.dropped
 
 
+@pytest.mark.slow
 def test_json__job_without_times_is_counted(written):
     log = read_log(written(document([JOBS[0], JOBS[4] | {"time": None}]), "jobs.json"))
     assert log.records + sum(log.dropped.values()) == 2

@@ -33,6 +33,7 @@ def read(tmp_path):
     return read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("limit", "title"),
     [
@@ -61,6 +62,7 @@ def test_limits__of_jobs_whose_processors_are_in_a_list_of_resources(read):
     assert (log.column("requested").tolist(), log.column("allocated_procs").tolist()) == ([most for _, most in RUNS], [4] * 4)
 
 
+@pytest.mark.slow
 def test_limits__without_a_bound_among_hours_and_minutes(read):
     log = read(table(lambda s: "UNLIMITED" if s > 100_000 else clock(s, with_seconds=False)))
     assert (log.column("requested").tolist(), log.changed["unlimited"]) == ([1800, 7200, 86_400, 365 * 86_400], 1)
@@ -101,6 +103,7 @@ def test_states__of_another_program_decide_which_jobs_ended(read):
     assert (log.column("status").tolist(), dict(log.dropped)) == ([1, 5, 0], {"still_pending": 1})
 
 
+@pytest.mark.slow
 def test_numbers__that_became_fractions_are_not_steps(read):
     log = read(
         "JobID,User,Submit,Start,End,Elapsed,Timelimit,NCPUS,State\n"

@@ -82,6 +82,7 @@ def test_noise_before_the_titles__is_counted(read):
     assert (log.records, dict(log.noticed)) == (2, {"other_line": 2})
 
 
+@pytest.mark.slow
 def test_info__counts_lines_that_it_cannot_read(read, tmp_path, capsys):
     lines = [HEADING, row(1), row(2, run=-1359980917), row(3), "[ann@login ~]$ exit"]
     with raises(wt.LogError, "bad_line", 5):
@@ -196,6 +197,7 @@ def test_fixed_width__uses_cut_values_as_far_as_they_go(read):
     assert log.column("requested").tolist()[0] == -1
 
 
+@pytest.mark.slow
 def test_json__is_recognised_at_any_length(read, tmp_path):
     long = [one | {"submit_line": "x" * 2000} for one in objects(records()) for _ in range(8)]
     log = read(json.dumps({"jobs": long, "meta": {"slurm": {}}}), name="log")
@@ -203,6 +205,7 @@ def test_json__is_recognised_at_any_length(read, tmp_path):
     assert dict(log.dropped)["repeated_record"] == 350
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("indent", [None, 1])
 def test_json__with_a_byte_order_mark(indent, read):
     plain, marked = (read(mark + json.dumps({"jobs": objects(records())}, indent=indent), name="log") for mark in ("", "\ufeff"))

@@ -37,6 +37,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("forms")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_form__gives_the_same_workload(form, folder, tmp_path):
     whole = expected(folder)

@@ -47,6 +47,7 @@ def test_commands__on_real_outputs(name, tmp_path, capsys):
         assert read_log(tmp_path / f"a.{ending}").records == read_log(path).records
 
 
+@pytest.mark.slow
 def test_real_outputs__of_three_versions():
     for version, jobs, dropped in (("", 25, {"step": 26}), ("24.11", 20, {"step": 24, "still_pending": 3, "still_running": 1})):
         log = read_log(samples() / version / "sacct-wide.txt")

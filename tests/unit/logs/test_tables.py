@@ -241,6 +241,7 @@ def test_guess__of_every_kind_of_table(tmp_path, kind):
     assert found.procs.tolist() == [job[6] for job in jobs()]
 
 
+@pytest.mark.slow
 def test_guess__takes_a_first_column_without_a_title_for_the_number_of_the_job(golden, tmp_path, capsys):
     """The layout of the ThetaGPU log in the lumos study."""
     path = tmp_path / "theta_gpu.csv"
@@ -268,6 +269,7 @@ def test_guess__asks_what_is_doubtful_with_both_readings_and_five_rows(tmp_path,
     assert read_log(path, mapping=tmp_path / "m.toml").records == 7
 
 
+@pytest.mark.slow
 def test_mapping_command__writes_what_was_recognised(tmp_path, capsys):
     path = tmp_path / "t.csv"
     path.write_text(table())
@@ -332,6 +334,7 @@ SHORT = ("capitals", "utf-16", "comments", "epoch ms", "us")
 """Of these, what is in `make quick`, too."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [pytest.param(how, marks=[] if how in SHORT else pytest.mark.slow) for how in HOW])
 def test_shipped__is_recognised_however_it_is_written(how, tmp_path):
     names = sorted(set(shipped()) - {"cerit-soft-walltimes", "philly", *UNTITLED})
@@ -476,6 +479,7 @@ def test_shipped__cerit_with_times_that_count_from_an_unknown_beginning(tmp_path
     assert log.to_workload(procs=8).origin.unix_start_time is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".csv.gz", ".jsonl"])
 def test_folder__is_read_as_its_parts_in_order(ending, tmp_path, capsys):
     table = pl.DataFrame([row_of("f-data", *job) for job in jobs()], infer_schema_length=None)
@@ -529,6 +533,7 @@ def epoch_ms(text):
     return 1000 * int(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=ZoneInfo("America/Los_Angeles")).timestamp())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", PHILLY)
 def test_philly__is_read_however_it_is_written(how, tmp_path):
     rows = PHILLY[how]([row_of("philly", *job) for job in jobs()])
@@ -548,6 +553,7 @@ def test_philly__is_read_however_it_is_written(how, tmp_path):
 ALIBABA = ("job_name", "task_name", "inst_num", "status", "start_time", "end_time", "plan_cpu", "plan_mem", "plan_gpu", "gpu_type")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["heading", "order", "more", "quoted", "gz", "blank cells", "ms"])
 def test_alibaba__is_read_however_it_is_written(how, tmp_path):
     rows = [list(map(str, row_of("alibaba-gpu-2020", *job).values())) for job in jobs()]
@@ -575,6 +581,7 @@ def test_alibaba__is_read_however_it_is_written(how, tmp_path):
         assert sum(found.origin.dropped.values()) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["tabs", "no comments", "header behind", "no arrays", "gz", "blank lines", "crlf"])
 def test_cerit__is_read_however_it_is_written(how, tmp_path):
     text = file_of("cerit-soft-walltimes", tmp_path).read_text()

@@ -174,6 +174,7 @@ def test_predictions__are_outlived_at_a_tick():
 CORRECTIONS = ["tsafrir07", "estimate", "double", "half", "soft", "none", "double:uncapped", "tsafrir07:elapsed"]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 10**6))
 @examples(100)
 def test_predictions__engines_and_auditor_agree_and_nothing_starts_between_ticks(seed):

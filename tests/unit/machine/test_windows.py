@@ -82,6 +82,7 @@ def test_window__the_sites_clock_is_ahead_of_utc():
     assert starts(jobs([6 * HOUR], [2 * HOUR], [1]), Window("08:00"), clock=HOUR) == [7]
 
 
+@pytest.mark.slow
 def test_windows__hold_for_ever():
     """120 jobs of twelve and a half hours, one after the other: the last starts months after the last submission."""
     count, length = 120, 12 * HOUR + 1800

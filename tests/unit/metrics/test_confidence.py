@@ -190,6 +190,7 @@ def test_bootstrap__is_the_same_for_the_same_seed_and_any_order_of_jobs_within_g
     assert one.what == "90 % bootstrap interval over 40 groups"
 
 
+@pytest.mark.slow
 def test_bootstrap__is_wider_where_jobs_of_a_user_resemble_each_other():
     random = np.random.default_rng(8)
     users = np.repeat(np.arange(50), 20)

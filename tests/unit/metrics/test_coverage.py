@@ -228,6 +228,7 @@ def test_stored__each_interval_holds_what_it_says():
                 assert case["measured"] + 2 * case["error"] >= case["nominal"] - 0.05, f"{name}, {case['case']}"
 
 
+@pytest.mark.slow
 def test_coverage_main__runs_what_is_named_and_not_what_begins_so(capsys, tmp_path):
     assert "learn.windows:streams" in EXPERIMENTS
     out = tmp_path / "coverage.json"

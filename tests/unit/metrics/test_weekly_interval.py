@@ -74,6 +74,7 @@ def test_interval__is_withheld_for_few_weeks_and_where_a_queue_lasts():
     assert no_interval_reason(full.submit, queued[2]).startswith("jobs queue for ")
 
 
+@pytest.mark.slow
 def test_what_if__says_of_what_each_interval_is():
     found = wt.what_if(weekly(24), MACHINE, ["nodes-=4"], replications=3, trim="none")
     one = found.effects[0].differences["mean_wait"]

@@ -199,6 +199,7 @@ def two_months() -> wt.Workload:
     )
 
 
+@pytest.mark.slow
 def test_table__has_one_default_for_each_question_and_all_defaults_agree(two_months):
     rows = readings_table(two_months, seeds=1)
     assert [(row.id, row.reading) for row in rows] == [(reading.id, reading.name) for reading in READINGS]

@@ -134,6 +134,7 @@ def test_limit__is_audited():
     assert wt.audit(jobs, columns, wt.Easy(order=parse_order("saf:limit=0.3"))).violations
 
 
+@pytest.mark.slow
 def test_own_orders__take_limits(tmp_path):
     file = tmp_path / "own.py"
     file.write_text("def shortest(believed):\n    return -believed\n")
@@ -144,6 +145,7 @@ def test_own_orders__take_limits(tmp_path):
     assert np.array_equal(wt.simulate(jobs, wt.Easy(order=order)).start, same.start)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["saf:limit=0.4", "sjf:limit=0.4", "expr:log(wait+60)-log(longest+60),limit=0.4"])
 def test_limit__is_kept_by_a_copy_of_a_simulation(text):
     jobs, policy = made(4), wt.Easy(order=parse_order(text))

@@ -26,6 +26,7 @@ def through_pickle(thing):
     return pickle.loads(pickle.dumps(thing))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [wide, wide.but(hours=4, starvation=3600), wt.order(narrow)])
 def test_order_and_schedule__are_pickled(order):
     assert through_pickle(order) == order

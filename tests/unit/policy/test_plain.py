@@ -298,6 +298,7 @@ def test_wake_up__at_the_time_of_an_event_is_no_event_of_its_own(coincident):
     assert asked.count(9) == 1
 
 
+@pytest.mark.slow
 def test_wake_up__of_a_function_that_yields():
     def choose(now, waiting, running, free):
         if now < 20:

@@ -70,6 +70,7 @@ def test_parse_order__lists_the_known_ones(golden, text):
     assert "fcfs, sjf, wfp" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_parse_order__takes_a_function_from_a_file(tmp_path):
     file = tmp_path / "orders.py"
     file.write_text("import walltime\n@walltime.order\ndef marked(procs):\n    return procs\ndef plain(wait):\n    return -wait\n")
@@ -354,6 +355,7 @@ def test_user_order__reads_the_hour_at_the_site(engine, begin, start):
     assert wt.simulate(jobs, wt.Easy(order=turned_round_at_three), engine=engine).start.tolist() == start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("zone", ["Europe/Stockholm", "7200", "Asia/Kolkata"])
 def test_user_order__reads_the_weekday_at_the_site(engine, zone):
@@ -370,6 +372,7 @@ def test_user_order__that_reads_the_clock_of_a_log_without_dates(golden, engine,
     golden("simulate", str(caught.value))
 
 
+@pytest.mark.slow
 def test_user_order__reads_columns_and_clock_in_a_batch():
     # Estimates that are the kill limit too change what is requested from case to case, in one and the same memory.
     columns = {"user": np.array([1, 3, 9, -1, 3])}

@@ -28,6 +28,7 @@ def longest(schedule):
     return int(schedule.workload.job_id[np.argmax(schedule.wait)])
 
 
+@pytest.mark.slow
 def test_explanation__says_why_and_what_would_have_helped(golden):
     w = Workload.from_arrays(submit=[0, 1, 2], runtime=[100, 10, 50], requested=[100, 10, 200], procs=[3, 4, 1], machine_procs=4)
     page = explanation_page(explain(simulate(w, Easy()), 3), ["walltime"])
@@ -38,6 +39,7 @@ def test_explanation__says_why_and_what_would_have_helped(golden):
     assert "Jobs that overtook it" not in html
 
 
+@pytest.mark.slow
 def test_explanation__of_a_job_that_started_at_once_or_was_not_varied(golden, easy):
     at_once = int(easy.workload.job_id[np.flatnonzero(easy.wait == 0)[0]])
     page = explanation_page(explain(easy, at_once), [])

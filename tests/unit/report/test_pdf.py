@@ -34,6 +34,7 @@ def test_mail__says_the_answer_and_names_what_is_attached():
     assert text.endswith("Attached: page.pdf\n")
 
 
+@pytest.mark.slow
 def test_write_page__pdf_by_its_ending(tmp_path):
     write_page(page(), tmp_path / "page.pdf")
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")

@@ -64,6 +64,7 @@ def test_from_table__of_other_jobs_or_times_is_an_error(table, code):
         wt.Schedule.from_table(table, JOBS)
 
 
+@pytest.mark.slow
 def test_compare__shows_a_schedule_of_batsim_beside_policies(tmp_path, capsys):
     log, theirs, page = tmp_path / "log.swf", tmp_path / "out_jobs.csv", tmp_path / "page.html"
     wt.logs.write_swf(log, JOBS)

@@ -230,6 +230,7 @@ def test_read_schedule__needs_the_numbers_of_the_jobs(tmp_path):
         read_schedule(table, mapping, JOBS)
 
 
+@pytest.mark.slow
 def test_commands__read_the_schedule_of_another_program(tmp_path, capsys):
     table, mapping = foreign(tmp_path)
     log = simulate(JOBS, Easy()).write(tmp_path / "log.swf")

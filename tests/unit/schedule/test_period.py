@@ -325,6 +325,7 @@ def month(tmp_path):
     return log
 
 
+@pytest.mark.slow
 def test_archive__has_a_page_for_each_week_and_an_index(capsys, tmp_path, month):
     folder = tmp_path / "site"
     for window in ("2026-03-02:2026-03-09", "2026-03-09:2026-03-16"):
@@ -335,6 +336,7 @@ def test_archive__has_a_page_for_each_week_and_an_index(capsys, tmp_path, month)
     assert len(list(folder.glob("period-*.json"))) == 2
 
 
+@pytest.mark.slow
 def test_mail_and_metrics__of_a_week(capsys, tmp_path, month):
     mail, metrics = tmp_path / "mail.txt", tmp_path / "week.prom"
     options = ("--report", tmp_path / "week.html", "--metrics", metrics, "--mail-command", f"tee {mail}")
@@ -348,6 +350,7 @@ def test_mail_and_metrics__of_a_week(capsys, tmp_path, month):
     assert all(one["expr"] in METRIC_NAMES for panel in json.loads(shown)["panels"] for one in panel["targets"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["false", "no-such-program", "sh -c 'echo no route >&2; exit 1'"])
 def test_mail__that_fails_is_one_line(golden, capsys, tmp_path, month, command):
     golden("report", one_line(*call(capsys, "report", month, "--report", tmp_path / "week.html", "--mail-command", command)))

@@ -183,6 +183,7 @@ except wt.WalltimeError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("policy", ["NoBackfilling()", "Easy()", "Conservative()", "Hybrid(depth=3)"])
 def test_simulate__refuses_jobs_that_together_outlast_an_int64(policy):
     # In another process, as this one might not survive it.

@@ -127,6 +127,7 @@ def run(capsys, files, *more):
     return call(capsys, *given, *more)
 
 
+@pytest.mark.slow
 def test_command__of_one_user_on_terminal_json_and_page(capsys, files):
     status, out, err = run(capsys, files, "--user", "alice", "--report", files / "p.html")
     assert (status, err) == (0, "")

@@ -22,6 +22,7 @@ def values_of(log, name):
     return [log.names[name][k - 1] if k > 0 else None for k in values] if name in log.names else values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_both_forms_of_the_job_log_agree(version):
     text, other = (wt.logs.read_log(OUTPUTS / version / name, time_zone="UTC") for name in ("jobs.txt", "jobs.json.gz"))

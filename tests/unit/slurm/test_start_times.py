@@ -525,6 +525,7 @@ def test_command__what_is_wrong_is_one_line(golden, capsys, files, tmp_path):
     assert "cannot be read" in one_line(*call(capsys, "slurm", "start-times", tmp_path / "x.json", "--history", files / "log.swf"))
 
 
+@pytest.mark.slow
 def test_metrics__of_a_job_that_never_starts():
     machine = replace(ONE_POOL, limits=(Limit(("user",), jobs=0),))
     found = start_times(taken(job(2), machine=machine), past([]), draws=Draws(2))

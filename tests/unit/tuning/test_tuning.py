@@ -50,6 +50,7 @@ def test_score__one_feature_is_the_simple_order():
     assert not parse_order("linear:believed=-2").reads_time
 
 
+@pytest.mark.slow
 def test_score__weights_compile_nothing_new():
     from walltime.engine.kernel.callbacks import compile_score
 

@@ -56,6 +56,7 @@ def by_hand(job):
     return watts * job["run"] / 3.6e6
 
 
+@pytest.mark.slow
 def test_energy__recorded_else_from_the_power_of_nodes(log, tmp_path):
     jobs = wt.read(log, procs=720)
     kwh, recorded = energy_of(jobs, read_machine(tmp_path / "m.toml"))
@@ -85,6 +86,7 @@ def test_carbon__follows_the_time_series():
     assert caught.value.code == "starts_unknown"
 
 
+@pytest.mark.slow
 def test_groups__have_their_energy(log, tmp_path):
     found = waste(wt.read(log, procs=720), power=Power(read_machine(tmp_path / "m.toml"), 0.5, Carbon.constant(400)))
     assert found.energy == pytest.approx(sum(map(by_hand, JOBS)))
@@ -113,6 +115,7 @@ def test_bad_series(tmp_path, text, code):
     assert caught.value.code == code
 
 
+@pytest.mark.slow
 def test_commands(golden, log, tmp_path, capsys):
     series = "".join(
         f"2026-{month:02d}-{day:02d}T{hour:02d}:00,{100 + hour}\n" for month in (3,) for day in range(1, 32) for hour in range(24)

@@ -35,6 +35,7 @@ def prometheus(path):
     return table(path, "jobid,cpu_seconds_total,max_memory_bytes,gpu_utilization_ratio,energy_joules_total", rows)
 
 
+@pytest.mark.slow
 def test_table__gives_the_numbers_of_steps(files, tmp_path):
     joined = with_use(wt.read(files["nothing"], procs=10_000), prometheus(tmp_path / "use.csv"))
     known = sum(job["cpu"] is not None for job in JOBS)
@@ -71,6 +72,7 @@ def test_table__tasks_of_arrays(tmp_path):
     assert by_number == {8: 10, 7: 20, 9: 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "row", "code"),
     [
@@ -100,6 +102,7 @@ def test_jobstats__shows_idle_gpus_next_to_busy_ones(tmp_path):
     assert advice["gpus"] == 2
 
 
+@pytest.mark.slow
 def test_command(golden, files, capsys, tmp_path):
     use = prometheus(tmp_path / "use.csv")
     status, out, _ = call(capsys, "waste", files["nothing"], "--use", use)

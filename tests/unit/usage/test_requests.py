@@ -98,6 +98,7 @@ def test_unknown_use__gives_nothing():
     assert suggest_requests(jobs_with(need), np.arange(50)) == []
 
 
+@pytest.mark.slow
 def test_command(golden, tmp_path, capsys, monkeypatch):
     path = write(tmp_path, month(300))["text"]
     golden("suggest", call(capsys, "suggest", path, "--procs", 200, "--user", "u1", "--risk", 5)[1])

@@ -32,6 +32,7 @@ def test_text__without_use(golden, files, capsys):
     golden("waste", call(capsys, "waste", files["nothing"], "--by", "user", "--by", "queue")[1])
 
 
+@pytest.mark.slow
 def test_json__has_the_numbers_of_python(files, capsys):
     record = json.loads(call(capsys, "waste", files["text"], "--json")[1])
     found = json.loads(json.dumps(wt.waste(wt.read(files["text"], procs=10_000)).as_dict()))
@@ -47,6 +48,7 @@ def test_csv__has_all_groups(files, capsys):
     assert {f"u{k}" for k in range(6)} <= {row[0] for row in rows if row}
 
 
+@pytest.mark.slow
 def test_page__begins_with_the_chart_and_has_sortable_tables(files, capsys, tmp_path):
     page = tmp_path / "waste.html"
     assert call(capsys, "waste", files["text"], "--report", page)[0] == 0
@@ -76,6 +78,7 @@ def test_unknown_grouping(golden, files, capsys):
     golden("waste", one_line(*call(capsys, "waste", files["text"], "--by", "month")))
 
 
+@pytest.mark.slow
 def test_report__has_the_waste_of_its_week(files, capsys, tmp_path):
     page = tmp_path / "week.html"
     status, out, err = call(capsys, "report", files["text"], "--procs", 200, "--window", "2026-03-05:2026-03-12", "--json")

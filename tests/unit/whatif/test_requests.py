@@ -126,6 +126,7 @@ def test_what_if__smaller_requests_shorten_waits_and_count_jobs_out_of_memory(tm
     assert "out of memory at first" in found.answer()
 
 
+@pytest.mark.slow
 def test_command__joins_a_table_of_use(tmp_path, capsys):
     (tmp_path / "m.toml").write_text(MACHINE)
     head = "JobIDRaw|User|Partition|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes|State|AllocTRES|ReqTRES"

@@ -112,6 +112,7 @@ def test_what_if__below_the_calibration_is_marked_and_above_is_not(golden, jobs)
     assert "†" in render(what_if_page(unsure))
 
 
+@pytest.mark.slow
 def test_what_if__without_recorded_waits_says_so(jobs):
     waits = {name: column for name, column in jobs.columns.items() if name != "wait"}
     found = what_if(replace(jobs, columns=waits), MACHINE, ["nodes+=50%"], replications=0)

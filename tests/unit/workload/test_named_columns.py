@@ -11,6 +11,7 @@ from tests.errors import raises
 JOBS = {"submit": [2, 0, 1], "runtime": [5, 5, 5], "procs": [1, 1, 1], "machine_procs": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("users", [["ann", "bob", "ann"], np.array(["ann", "bob", "ann"]), np.array(["ann", "bob", "ann"], object)])
 def test_texts__are_numbered_and_keep_their_names(users):
     jobs = wt.Workload.from_arrays(**JOBS, columns={"user": users})
