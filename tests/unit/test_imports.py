@@ -9,7 +9,7 @@ import pytest
 
 import walltime
 
-OF_EXTRAS = {"walltime.learn.env": "gymnasium"}
+OF_EXTRAS = {"walltime.learn.env": "gymnasium", "walltime.assistant.server": "mcp"}
 """Modules that are imported only where an extra is used, and what they need."""
 MODULES = sorted(module.name for module in pkgutil.walk_packages(walltime.__path__, "walltime."))
 
