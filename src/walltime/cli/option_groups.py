@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
     from walltime.logs import JobLog
     from walltime.machine import Machine
-    from walltime.metrics.energy import Carbon
     from walltime.schedule import Schedule
     from walltime.simulation.specification import Scheduler, Variation
     from walltime.workload import Workload
@@ -105,33 +104,6 @@ class LogOptions:
                 "AccountingStorageTRES contains gres/gpu"
             )
         return workload, time.perf_counter() - begin
-
-
-@dataclass(frozen=True)
-class EnergyOptions:
-    """The cost and the carbon of energy, which the log records or the machine file has as watts of its pools."""
-
-    kwh_price: float | None = o.field(None, "Show the cost of energy at this price per kWh.", min=0, metavar="PRICE", advanced=True)
-    carbon: float | None = o.field(None, "Show the CO2 of energy at these grams per kWh.", min=0, metavar="GRAMS", advanced=True)
-    carbon_file: Path | None = o.field(
-        None,
-        "Show the CO2 of energy by a CSV file with the columns time and grams (per kWh), each from its time on.",
-        group=o.INPUT,
-        metavar="FILE",
-        advanced=True,
-    )
-
-    def carbon_of(self, workload: Workload) -> Carbon | None:
-        """Return the carbon intensity; None if none is given. Raises PolicyError for both a number and a file."""
-        from walltime.metrics.energy import Carbon
-
-        if self.carbon is not None and self.carbon_file is not None:
-            raise PolicyError("--carbon and --carbon-file cannot be combined; leave one out", "conflicting_options")
-        if self.carbon_file is None:
-            return None if self.carbon is None else Carbon.constant(self.carbon)
-        from walltime.logs.carbon_file import read_carbon
-
-        return Carbon(*read_carbon(self.carbon_file, workload.origin.tzinfo()))
 
 
 def read_shown(trace: Path, **how: Any) -> JobLog:

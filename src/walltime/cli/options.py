@@ -331,7 +331,7 @@ def _level(percent: float | None) -> float | None:
 LevelOption = Annotated[
     float | None,
     _runs(
-        "Set the level of the intervals, in percent. Default: 90, or the plan's.",
+        "Set the confidence level of the intervals, in percent. Default: 90, or the plan's.",
         "--level",
         min=50,
         max=99.999,
@@ -357,7 +357,7 @@ TrimOption = Annotated[
     str,
     _runs(
         "Measure all jobs (none), or all but the first 1 % of jobs to end and the jobs that end after the last arrival (tsafrir06). "
-        "Other values are after:7, without the jobs submitted in the first 7 days, and FILE.py:NAME, your own choice.",
+        "Other values are after:7, without the jobs submitted in the first 7 days, and FILE.py:NAME, a function of your own.",
         advanced=True,
         callback=known_trim,
     ),

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.energy_options import EnergyOptions
 from walltime.cli.help import manual
-from walltime.cli.option_groups import EnergyOptions, LogOptions, machine_in
+from walltime.cli.option_groups import LogOptions, machine_in
 from walltime.cli.output import Output, caveats, command_line, lasting_words, note, print_json, program, report_on
 from walltime.errors import PolicyError
 from walltime.files import whole_file
@@ -107,7 +108,7 @@ def report(
     if part is not None:
         power = part.Power(machine_in(machine_file), energy.kwh_price, energy.carbon_of(workload))
         waste = part.waste_of_period(numbers.workload, numbers.numbers.begin, numbers.numbers.end, power)
-    more_sections = [] if waste is None else [part.waste_section(waste)]
+    more_sections = [part.waste_section(waste)] if waste is not None and waste.has_use else []
     made = period_page(numbers, {"command": command_line()}, more_sections)
     if page is not None:
         write_page(made, page)

@@ -23,7 +23,7 @@ from walltime.engine.kernel import callbacks, decisions, dynamics, number
 from walltime.engine.kernel import memory as common
 from walltime.engine.kernel import replay as prediction_replay
 from walltime.engine.kernel.memory import BY_LENGTH, HEAD, KEEP, Loop, Memory, Pass, record, records
-from walltime.engine.kernel.nodes import easy, oar, planned
+from walltime.engine.kernel.nodes import easy, oar, planned, planned_memory
 from walltime.engine.kernel.nodes import loop as slurm
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 from walltime.engine.kernel.number import loop
@@ -88,7 +88,7 @@ def _example_easy() -> Arguments:
 
 def _example_planned() -> Arguments:
     *memory, budget = _example_easy()
-    return *planned.new_planned_memory(easy.EasyMemory(*memory), of_pools.as_lists([])), budget
+    return *planned_memory.new_planned_memory(easy.EasyMemory(*memory), of_pools.as_lists([])), budget
 
 
 def _example_oar() -> Arguments:

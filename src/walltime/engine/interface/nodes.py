@@ -14,7 +14,7 @@ from walltime.engine.kernel.memory import NEVER, record
 from walltime.engine.kernel.nodes.easy import EASY_JOB, EASY_RULES, new_easy_memory
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, as_set, new_slurm_memory, with_room
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
-from walltime.engine.kernel.nodes.planned import new_planned_memory, with_room_for_plan
+from walltime.engine.kernel.nodes.planned_memory import new_planned_memory, with_room_for_plan
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
 from walltime.engine.problem import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
 from walltime.errors import WorkloadError

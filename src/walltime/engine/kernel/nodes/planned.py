@@ -15,8 +15,6 @@ long as nothing becomes free. While places are only made, the earliest time foun
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
@@ -24,83 +22,18 @@ from walltime.engine.kernel.bits import add_in_planes, count_between, ones, take
 from walltime.engine.kernel.heap import pop
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of
-from walltime.engine.kernel.nodes.easy import EasyMemory, arrange, end_next, has_failed, length_of, note_failed, place_first, start
+from walltime.engine.kernel.nodes.easy import arrange, end_next, has_failed, length_of, note_failed, place_first, start
 from walltime.engine.kernel.nodes.events import change_outages, next_event
-from walltime.engine.kernel.nodes.memory import CAPACITY, RANGE
+from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import FIRST, least_needed
 from walltime.engine.kernel.nodes.use import is_any_overdue, move_overdue
 from walltime.engine.kernel.pools.limits import full_limit
-from walltime.engine.kernel.pools.memory import Lists, list_of
+from walltime.engine.kernel.pools.memory import list_of
 from walltime.engine.kernel.pools.passes import share_a_pool
 from walltime.engine.kernel.search import first_from
 
-Array = np.ndarray
-Records = Any
 TAKE, RELEASE = np.int64(1), np.int64(-1)
 """Signs of amounts that a place takes out of the plan, or releases."""
-
-
-class Plan(NamedTuple):
-    """The levels: their `times`, int64 s, and the `rows` of their amounts, `free` and `totals`, as in memory.Use; `least`: scratch.
-
-    `sources`: the row of `Use.free` that has the free amounts of a row instead, -1 for none: they are copied when a place takes of them.
-    `drops`: whether less may be free from a row's level on than before, as a place begins there.
-
-    `held`: ranges of nodes of the places that are kept, in one half or the other, shape (2, entries). `pools_of`: the pools of each
-    partition, `pools`: for each, whether a job waits for it, and how many places on it there are in this pass, shape (pools, 2).
-    """
-
-    times: Array
-    rows: Array
-    sources: Array
-    drops: Array
-    free: Array
-    totals: Array
-    least: Array
-    held: Records
-    pools_of: Lists
-    pools: Array
-
-
-class PlannedMemory(NamedTuple):
-    """All data of one simulation."""
-
-    state: Records
-    rules: Records
-    jobs: Records
-    site: Any
-    use: Any
-    plan: Any
-    traffic: Any
-    line: Any
-    levels: Plan
-
-
-def new_planned_memory(memory: EasyMemory, pools_of: Lists) -> PlannedMemory:
-    """Return memory before the first event, from that of easy.py."""
-    planes, words = memory.use.free.shape[1:]
-    columns = memory.use.totals.shape[1]
-    pools = np.zeros((int(pools_of.items.max(initial=-1)) + 1, 2), np.int64)
-    none = np.zeros(0, np.int64)
-    held = np.empty((2, 0), RANGE).view(np.recarray)
-    tables = np.empty((0, planes, words), np.int64), np.empty((0, columns), np.int64)
-    return PlannedMemory(*memory, Plan(none, none, none, none, *tables, np.zeros((planes, words), np.int64), held, pools_of, pools))
-
-
-def with_room_for_plan(memory: PlannedMemory) -> PlannedMemory:
-    """Return the same memory with room for the levels of the next pass and the places of its jobs."""
-    levels, most, ranges = memory.levels, int(memory.state.levels_needed), int(memory.state.held_needed)
-    if len(levels.times) < most:
-        count, old = 2 * most, len(levels.times)
-        columns = [np.empty((count, *one.shape[1:]), np.int64) for one in levels[:6]]
-        for new, one in zip(columns, levels[:6], strict=True):
-            new[:old] = one
-        levels = Plan(*columns, *levels[6:])  # type: ignore[call-arg, arg-type]  # mypy does not count the list
-    if levels.held.shape[1] < ranges:
-        held = np.empty((2, 2 * ranges), RANGE).view(np.recarray)
-        held[:, : levels.held.shape[1]] = levels.held
-        levels = levels._replace(held=held)
-    return memory._replace(levels=levels)
 
 
 def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budget):
