@@ -38,7 +38,7 @@ class ParticularWalk:
         self.length = recorded.estimate[order]
         self.kind, self.reserved_start = (None if one is None else one[order] for one in (recorded.kind, recorded.reserved_start))
         self.ids, self.procs, self.policy, self.decided = workload.job_id[self.place], workload.procs[self.place], policy, 1.0
-        self.anew, self.only_head = policy.passes.compression == "anew", policy.passes.depth == 1
+        self.from_scratch, self.only_head = policy.passes.compression == "scratch", policy.passes.depth == 1
         times = self.submit, self.start, self.end, self.length
         self.scores = None if policy.order == FCFS else Scores(workload, [policy.order], times, self.place)
         count, machine = len(self.ids), workload.machine_procs
@@ -121,7 +121,7 @@ class ParticularWalk:
         """Make the policy's pass; return the jobs that it starts."""
         ended, self.ended, started = self.ended, False, list[int]()
         overdue = any(self.start[job] + self.length[job] <= self.now for job in self.running)
-        if ended and (self.anew or overdue or any(0 <= self.reserved[job] < self.now for job in line)):
+        if ended and (self.from_scratch or overdue or any(0 <= self.reserved[job] < self.now for job in line)):
             self.reserved[line] = -1
         if self.only_head:
             self.reserved[line[1:]] = -1

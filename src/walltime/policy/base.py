@@ -71,7 +71,7 @@ class PassSpec(NamedTuple):
     head_runtime_factor: int = 1
     """expected over planned runtime of a job that starts at the head of the queue"""
     compression: str = "once"
-    """when kept reservations move forward, as in the option of conservative backfilling; `anew`: all are recomputed at each end"""
+    """when kept reservations move forward, as in the option of conservative backfilling; `scratch`: all are recomputed at each end"""
     ahead: int = 0
     """number of jobs considered together in backfilling; 0 for one after the other"""
     objective: str = "procs"

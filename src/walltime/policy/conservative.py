@@ -73,5 +73,5 @@ class Conservative(Policy):
         """A reservation for every job."""
         kept = self.variant == "compress"
         if self.processors == "particular":
-            return PassSpec("particular", compression="once" if kept else "anew")
+            return PassSpec("particular", compression="once" if kept else "scratch")
         return PassSpec("kept" if kept else "fresh", compiled=self.compression == "once", compression=self.compression)

@@ -107,7 +107,7 @@ DIALECTS = Family(
             shadow="once",
         ),
         "sc17": _form("the program of carastan17, whose policies order the first 32 waiting jobs by arrival", window=32),
-        "batsched": _form("Batsim's scheduler batsched, whose reservations are of particular processors", processors="particular"),
+        "batsched": _form("Batsim's scheduler batsched, which reserves particular processors", processors="particular"),
         "mualem01-measured": _form("the monthly rows of Table 1 of mualem01", coincident="one-by-one", extra="literal", shadow="kept"),
     },
 )

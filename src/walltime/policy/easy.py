@@ -124,7 +124,7 @@ class Easy(HeadPolicy, Backfilling):
     def passes(self) -> PassSpec:
         """One reservation, for the head."""
         if self.processors == "particular":
-            return PassSpec("particular", 1, compression="anew")
+            return PassSpec("particular", 1, compression="scratch")
         every_arrival = self.arrivals == "all" or not self._in_queue_order
         default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
         readings: dict[str, Any] = {

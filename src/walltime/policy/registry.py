@@ -87,7 +87,7 @@ POLICIES = Family(
         "conservative-scratch": Variant(
             "walltime.policy.conservative:Conservative",
             {"variant": "scratch"},
-            ("order",),
+            ("order", "processors"),
             meaning="Conservative backfilling with all reservations recomputed at every event.",
         ),
         "double": Variant("walltime.policy.easy:Double"),

@@ -186,7 +186,7 @@ def on_particular_processors(engine: Any) -> None:
             job.note_reservation(begin)
 
     overdue = any(job.expected_end <= now for job in engine.running) or any(0 <= job.reservation < now for job in line)
-    if ended and (engine.passes.compression == "anew" or overdue):
+    if ended and (engine.passes.compression == "scratch" or overdue):
         for job in line:
             job.reservation = -1
     if only_head:

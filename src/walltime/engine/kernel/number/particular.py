@@ -3,9 +3,9 @@
 The rules, which `on_particular_processors` of reference/later.py states in plain Python:
 
 * A job is placed at the earliest time from which on enough of the same processors stay free for its length; it takes the first of them.
-* If a job has ended since the last pass, all waiting jobs are placed in queue order: after all reservations were dropped (`anew`), or each
-  after its own alone was. All are dropped, too, if a running job is overdue or was, which batsched does not allow. If no job has ended,
-  only the new jobs are placed, in order of arrival.
+* If a job has ended since the last pass, all waiting jobs are placed again in queue order: `scratch` drops all reservations first, else
+  each job's own is dropped just before. All are dropped, too, if a running job is overdue or was, which batsched does not allow. If no job
+  has ended, only the new jobs are placed, in order of arrival.
 * With `depth` 1 (EASY), only the head keeps a reservation. A new head is placed before all other jobs.
 """
 
@@ -22,7 +22,7 @@ from walltime.engine.kernel.queue import drop_started, sort_queue
 from walltime.engine.kernel.running import overdue
 from walltime.engine.kernel.slots import SLOT, copy_set, divide, first_slot, fits_from, keep_first, take_from
 
-COUNTS = record_dtype("slots anew")
+COUNTS = record_dtype("slots scratch")
 ALL, FOUND = 0, 1
 
 
@@ -55,7 +55,7 @@ def new_particular(rules: Records, compression: str, count: int) -> Particular:
     bits = np.zeros(words * WORD, np.uint8)
     bits[: int(rules.procs)] = 1
     sets[ALL] = np.packbits(bits, bitorder="little").view(np.int64)
-    counts, slots, free = record(COUNTS, anew=int(compression == "anew")), records(SLOT, most), np.zeros((most, words), np.int64)
+    counts, slots, free = record(COUNTS, scratch=int(compression == "scratch")), records(SLOT, most), np.zeros((most, words), np.int64)
     return Particular(counts, slots, free, sets, np.full(count, -1), np.zeros((count, words), np.int64), np.zeros(count, np.int64))
 
 
@@ -77,7 +77,7 @@ def pass_on_particular_processors(state, rules, jobs, machine, queue, ordered, o
         for k in range(count):
             line[k] = queue[first + k].job
             stale |= 0 <= own.reserved[line[k]] < state.now
-        if own.counts.anew or stale:
+        if own.counts.scratch or stale:
             for k in range(count):
                 own.reserved[line[k]] = -1
     if rules.depth == 1 and state.head >= 0 and first < last and queue[first].job != state.head:
