@@ -40,11 +40,19 @@ USES = (
 """Classes of jobs by use: the first by runtime, the others up to a share of the request."""
 
 
+EXACT = 100
+"""The fewest jobs of a log whose requests, all equal to the runtimes, do not count as limits."""
+
+
 def has_limit(jobs: Workload) -> Array:
-    """Return which jobs have a limit, bool; not those that the log gives none, so that a year or their runtime stands for it."""
+    """Return which jobs have a limit, bool; not those that the log gives none, so that a year or their runtime stands for it.
+
+    Nor do requests count that equal the runtimes of all jobs, `EXACT` or more: models without estimates generate such logs.
+    """
     guessed = jobs.origin.changed.get("runtime_as_estimate", 0)
     equal = jobs.requested == np.maximum(jobs.runtime, 1)
-    by_runtime = equal if guessed and int(equal.sum()) <= guessed else np.zeros(len(jobs), bool)
+    are_guessed = (guessed and int(equal.sum()) <= guessed) or (len(jobs) >= EXACT and bool(equal.all()))
+    by_runtime = equal if are_guessed else np.zeros(len(jobs), bool)
     return (jobs.requested < YEAR) & ~by_runtime
 
 

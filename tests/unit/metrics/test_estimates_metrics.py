@@ -1,10 +1,13 @@
 """Measures of estimates on small arrays, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import walltime as wt
 from tests.errors import raises
 from tests.strategies import examples
 from walltime.errors import WorkloadError
@@ -87,3 +90,13 @@ def test_measures__agree_with_each_other(rows):
     assert (np.diff(means) >= 0).all()
     assert ((ratio >= 0) & (ratio <= 1)).all()
     assert ratio.mean() <= e.accuracy(np.minimum(runtime, requested), requested).max() + 1e-12
+
+
+@pytest.mark.parametrize(("jobs", "limited"), [(99, True), (100, False)])
+def test_has_limit__requests_that_equal_all_runtimes_are_none(jobs, limited):
+    runtime = np.arange(1, jobs + 1)
+    exact = wt.Workload.from_arrays(
+        submit=np.zeros(jobs, int), runtime=runtime, requested=runtime, procs=np.ones(jobs, int), machine_procs=4
+    )
+    assert e.has_limit(exact).tolist() == [limited] * jobs
+    assert e.has_limit(replace(exact, requested=np.where(runtime == 7, 8, runtime))).all()
