@@ -40,10 +40,8 @@ def answer(waste: Waste) -> str:
     if cores is not None and waste.total.lost >= LEAST * cores.allocated:
         worst = max(waste.lost, key=lambda one: one.hours.get("cores", 0.0))
         share = human_percent(100 * worst.hours["cores"] / cores.allocated)
-        sentences.append(
-            f"{human_percent(100 * waste.total.lost / cores.allocated)} of the core-hours were lost; the largest part has the cause "
-            f"'{CAUSES[worst.cause]}' ({share})."
-        )
+        lost = human_percent(100 * waste.total.lost / cores.allocated)
+        sentences.append(f"{lost} of the core-hours were lost; main cause: {CAUSES[worst.cause]} ({share}).")
     idle = next((one for one in waste.patterns if one.name == "idle_gpus" and one.jobs), None)
     if idle is not None:
         sentences.append(f"{counted(idle.jobs, 'job')} left their GPUs idle ({idle.unused:,.0f} GPU-hours).")
@@ -54,9 +52,9 @@ def notes(waste: Waste) -> list[str]:
     """Return notes on what is unknown."""
     jobs = waste.total.jobs
     unknown = [
-        f"{USED[name]} {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
+        f"{USED[name]} in {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
     ]
-    sentences = [f"Jobs of {jobs:,} whose use is not recorded: {', '.join(unknown)}."] if unknown else []
+    sentences = [f"Use that is not recorded: {', '.join(unknown)} of {counted(jobs, 'job')}."] if unknown else []
     if not math.isnan(waste.energy):
         sentences.append(energy_sentence(waste))
     return sentences
@@ -92,8 +90,8 @@ def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -
         sections,
         facts=workload_facts(waste.workload, waste.workload.origin.name),
         caveats=[*more_notes, *notes(waste)],
-        numbers=three[:3],
-        picture=chart(waste),
+        numbers=three[:3] if waste.has_use else (),
+        picture=chart(waste) if waste.has_use else None,
         workload=waste.workload,
         record=record,
         data=record | waste.as_dict(),

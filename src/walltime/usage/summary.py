@@ -87,12 +87,17 @@ class Waste:
             )
         return tables.groups_table(by, self.groups[by])
 
+    @property
+    def has_use(self) -> bool:
+        """Whether the use of any resource, or the energy, is known of any job."""
+        return not math.isnan(self.energy) or any(one.measured > 0 for one in self.total.hours.values())
+
     def tables(self, groups: Sequence[str] | None = None) -> Iterator[Table]:
         """Yield the tables: resources, lost hours, patterns, and the groupings, by default all."""
         yield tables.resources_table(self.total)
         if self.lost:
             yield tables.lost_table(self.lost, self.total)
-        if self.patterns:
+        if any(one.judged for one in self.patterns):
             yield tables.patterns_table(self.patterns)
         for by in self.groups if groups is None else groups:
             yield tables.groups_table(by, self.groups[by])

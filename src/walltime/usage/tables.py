@@ -58,11 +58,14 @@ def patterns_table(patterns: Sequence[Pattern]) -> Table:
         words, _ = PATTERNS[one.name]
         jobs = Cell(f"{one.jobs:,}", value=one.jobs) if one.judged else Cell(UNDEFINED)
         rows.append([words, jobs, Cell(f"{one.judged:,}", value=one.judged), hours_cell(one.unused), RESOURCES[one.resource]])
-    remark = (
-        f"Idle GPUs: mean use below {IDLE_GPU:g} %. One busy processor: at most {ONE_CORE:g} processors busy on average. Tenfold memory: "
-        f"at least {TENFOLD} times the peak. Idle sessions: below {100 * IDLE_SESSION:g} % of the processors. Judged: jobs for which the "
-        "log records enough."
-    )
+    meanings = {
+        "idle_gpus": f"Idle GPUs: mean use below {IDLE_GPU:g} %.",
+        "one_core": f"One busy processor: at most {ONE_CORE:g} processors busy on average.",
+        "memory_tenfold": f"Tenfold memory: at least {TENFOLD} times the peak.",
+        "idle_sessions": f"Idle sessions: below {100 * IDLE_SESSION:g} % of the processors.",
+    }
+    shown = [text for name, text in meanings.items() if any(one.name == name for one in patterns)]
+    remark = " ".join([*shown, "Judged: jobs for which the log records enough."])
     return Table(["pattern", "jobs", "jobs judged", "unused hours", "unit"], rows, "Patterns of waste", remark)
 
 
@@ -79,7 +82,8 @@ def groups_table(by: str, groups: Sequence[GroupHours]) -> Table:
     head = [GROUPINGS[by], "jobs"]
     for name in names:
         head += [f"{RESOURCES[name]} allocated", "efficiency", "unused"]
-    return Table([*head, "core-hours lost"], rows, f"By {GROUPINGS[by]}", "Those with the most unused core-hours first.")
+    note = "Sorted by unused core-hours, or by allocated ones where use is not recorded."
+    return Table([*head, "core-hours lost"], rows, f"By {GROUPINGS[by]}", note)
 
 
 MOST_JOBS = 10
