@@ -70,7 +70,7 @@ class AdviceOptions:
 def suggest(
     trace: o.TraceArgument,
     user: Annotated[
-        str, o.option("Suggest walltimes for this user, by name if the log has names, else by number; me is you.", group=o.JOBS)
+        str, o.option("Select the user, by name if the log has names, else by number; me stands for the current user.", group=o.JOBS)
     ],
     *,
     asked: JobKind,
@@ -79,7 +79,7 @@ def suggest(
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Suggest a walltime, memory, processors and GPUs for the next job of a user, with the risk that they do not suffice."""
+    """Suggest a walltime, memory, processors and GPUs for the next job of a user, with the risk that they are not enough."""
     from walltime.accuracy.letters import clock
     from walltime.cli.table import PARTS, module_of
     from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
@@ -179,7 +179,7 @@ def _request_table(requests: Sequence[Any]) -> Table:
     note = (
         "Risk at most: 95 % upper bound on the risk that the job needs more. Backtest: share of jobs that needed more than their "
         "predecessors suggest. Over-allocated: by these suggestions, and by the requests. Jobs out of memory count as "
-        "needing more than they had. Short at double: jobs that twice the memory would not have sufficed. Saved: hours of the "
+        "needing more than they had. Short at double: jobs that needed more than twice the memory. Saved: hours of the "
         "resource, after failed runs, one retry with twice the memory, then one with the request. Lost: core-hours of the failed runs."
     )
     head = [

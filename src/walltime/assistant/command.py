@@ -18,7 +18,7 @@ from walltime.errors import PolicyError
 def mcp(
     folder: Annotated[Path, o.argument("The folder with the job logs, machine files and snapshots.", "FOLDER")],
 ) -> None:
-    """Answer an assistant by the Model Context Protocol, on standard input and output.
+    """Serve an assistant over the Model Context Protocol, on standard input and output.
 
     The tools are start_times, why_pending, explain, suggest, what_if, waste, simulate and list. They read files in the folder only, write
     no files, and run no Python files.

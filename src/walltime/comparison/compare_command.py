@@ -12,6 +12,7 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
+from walltime.comparison.measures import measure
 from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import LEVEL, shown_level
@@ -142,8 +143,8 @@ def compare(
         for record, name, schedule in zip(records, names, schedules, strict=True):
             values = {metric: schedule.metric(metric, trim) for metric in shown.metric}
             record["metrics"] = {metric: value if math.isfinite(value) else None for metric, value in values.items()}
-            rows.append([name, *(Cell(f"{value:.6g}", value=value) for value in values.values())])
-        more.append(Table(["policy", *shown.metric], rows, "Further metrics"))
+            rows.append([name, *(Cell(measure(metric).show(value), value=value) for metric, value in values.items())])
+        more.append(Table(["policy", *(measure(metric).label for metric in shown.metric)], rows, "Further metrics"))
     if shown.gains:
         for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
             change = schedules[0].gains(schedule, trim)

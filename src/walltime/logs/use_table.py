@@ -60,7 +60,7 @@ class Joined:
     def notes(self) -> list[str]:
         """Sentences on the join."""
         of = counted(self.rows, "row")
-        sentences = [f"The table of use has {of} and gives {counted(self.jobs, 'job')} of {len(self.workload):,} their use."]
+        sentences = [f"The table of use has {of}, for {self.jobs:,} of {counted(len(self.workload), 'job')}."]
         if self.unknown:
             sentences.append(f"Not used: {counted(self.unknown, 'row')} whose job is not in the log.")
         if self.repeated:

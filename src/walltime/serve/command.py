@@ -37,7 +37,7 @@ def serve(
     reading: LogOptions,
     output: Output,
 ) -> None:
-    """Simulate a machine whose scheduler is another program, such as one of pybatsim, by Batsim's protocol.
+    """Simulate a machine whose scheduler is another program, such as one of pybatsim, over Batsim's protocol.
 
     The scheduler may start, reject and kill jobs, and be called later. Network, storage and energy are not simulated.
     """
