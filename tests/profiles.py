@@ -10,7 +10,7 @@ import os
 
 from hypothesis import settings
 
-SCALES = {"quick": 0.04, "default": 0.05, "nightly": 1}
+SCALES = {"quick": 0.03, "default": 0.03, "nightly": 1}
 PROFILE = os.environ.get("WALLTIME_PROFILE") or "default"
 if PROFILE not in SCALES:
     raise ValueError(f"WALLTIME_PROFILE is {PROFILE!r}; known are {', '.join(SCALES)}")
@@ -23,8 +23,8 @@ def scaled(count: int) -> int:
 
 # The same examples in every run, but for those of a night. A failure prints what reproduces it.
 def _examples(count: int) -> int:
-    """Twice the part, as examples choose among forms, and far fewer would miss some; all of them at night."""
-    return min(count, 2 * scaled(count))
+    """Three times the part, as examples choose among forms, and far fewer would miss some; all of them at night."""
+    return min(count, 3 * scaled(count))
 
 
 settings.register_profile(PROFILE, max_examples=_examples(100), deadline=None, derandomize=PROFILE != "nightly", print_blob=True)

@@ -19,9 +19,9 @@ TRIALS = 50
 USUAL = 10
 SLOW = {
     **dict.fromkeys((*FORMS, "sacct-other-titles", "sacct-archive", "sacct-fixed"), 1),
-    "sacct": 5,
-    "sacct-csv": 4,
-    "sacct-quoted": 4,
+    "sacct": 3,
+    "sacct-csv": 3,
+    "sacct-quoted": 3,
     "gpu-table": 2,
     "alcf": 4,
     "torque": 2,
@@ -33,15 +33,15 @@ SLOW = {
     "untitled": 1,
     "class-ads": 4,
     "grid-engine": 4,
-    "joined": 4,
-    "unknown-table": 4,
+    "joined": 2,
+    "unknown-table": 3,
     "agent": 4,
     "result": 4,
     "qstat-json": 2,
     "bjobs-json": 2,
     "scontrol": 2,
     "markdown": 2,
-    "jobcomp": 4,
+    "jobcomp": 2,
     "oar-json": 4,
     "flux": 4,
     "batsim": 4,
@@ -62,7 +62,7 @@ NO_TEXT = ("parquet", "predictions-parquet", "schedule-parquet", "agent")
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [kind for kind in INPUTS if kind not in NO_TEXT])
 def test_odd_digits__are_read_or_counted(kind):
-    count = USUAL if profiles.PROFILE == "nightly" else (SLOW.get(kind, USUAL) + 1) // 2
+    count = USUAL if profiles.PROFILE == "nightly" else (SLOW.get(kind, USUAL) + 3) // 4
     assert hostile.trials(kind, count, seed=2, damage=odd_digits) == []
 
 

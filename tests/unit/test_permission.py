@@ -5,6 +5,7 @@ import importlib
 import json
 import pkgutil
 import threading
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,9 +70,10 @@ def evil(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def _calls(tree: ast.AST) -> set[str]:
+@cache
+def _calls(file: Path) -> set[str]:
     names = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.parse(file.read_bytes())):
         if isinstance(node, ast.Call):
             names.add(ast.unparse(node.func))
     return names
@@ -80,7 +82,7 @@ def _calls(tree: ast.AST) -> set[str]:
 def _modules_that_call(*names: str) -> set[str]:
     found = set()
     for file in PACKAGE.rglob("*.py"):
-        if _calls(ast.parse(file.read_bytes())) & set(names):
+        if _calls(file) & set(names):
             found.add(file.relative_to(PACKAGE).as_posix())
     return found
 

@@ -16,7 +16,15 @@ DAY = 86_400
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["two hours", "half an hour", "ten minutes", "by number"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("two hours", marks=pytest.mark.nightly),
+        "half an hour",
+        "ten minutes",
+        pytest.param("by number", marks=pytest.mark.nightly),
+    ],
+)
 @pytest.mark.parametrize("procs", [16, pytest.param(64, marks=pytest.mark.nightly)])
 def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
     found = infer(at_random(kind, 2_000, procs, seed=1))

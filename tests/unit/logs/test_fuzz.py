@@ -132,7 +132,7 @@ def options(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 def test_damaged_lines(tmp_path, name, options):
-    assert check(tmp_path, name, 1, 30, options(name)) > 40
+    assert check(tmp_path, name, 1, 10, options(name)) > 12
 
 
 @pytest.mark.nightly

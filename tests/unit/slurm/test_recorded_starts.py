@@ -62,7 +62,7 @@ def test_recorded__nothing_of_the_future_is_used(log):
 
 @pytest.mark.slow
 def test_recorded__where_the_simulation_is_the_truth_its_intervals_hold(log):
-    found = calibrate_starts(log, moments=24, draws=Draws(10))
+    found = calibrate_starts(log, moments=12, draws=Draws(10))
     jobs, scores = found.classes["all"]
     assert jobs == len(found.real) > 100
     assert scores["prediction"].inside > 0.75
