@@ -11,6 +11,7 @@ from walltime.engine.problem import CHARGE, NodeDemands, Nodes, OarSettings, Pre
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies
+from walltime.machine.counted_limits import resource_amounts
 from walltime.machine.placing import NEVER, qos_factors, qos_values
 from walltime.machine.tables import LOSSES, Pool, Share, numbers_of
 from walltime.policy import Policy
@@ -371,22 +372,17 @@ def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemand
     A type of GPUs counts for the jobs that requested it, and the nodes that have it.
     """
     machine, total = placement.machine, np.zeros(len(placed))
-    zero = np.zeros(len(placed), np.int64)
-    memory = placement.second if machine.second == "mem_mb" else np.maximum(placed.columns.get("mem_mb", zero), 0)
-    gpus = placement.second if machine.second == "gpus" else zero
+    of_nodes: dict[str, Callable[[Pool], int]] = {
+        "cpu": lambda one: one.procs,
+        "node": lambda _: 1,
+        "mem": lambda one: one.second if machine.second == "mem_mb" else one.memory,
+        "gres/gpu": lambda one: one.second if machine.second == "gpus" else 0,
+    }
     for name, weight in weights.items():
+        if not RESOURCES.fullmatch(name):
+            continue
         gpu_type = name.removeprefix("gres/gpu:")
-        counts: dict[str, tuple[Array, Callable[[Pool], int]]] = {
-            "cpu": (placed.procs, lambda one: one.procs),
-            "node": (demands.nodes, lambda _: 1),
-            "mem": (memory, lambda one: one.second if machine.second == "mem_mb" else one.memory),
-            "gres/gpu": (gpus, lambda one: one.second if machine.second == "gpus" else 0),
-        }
-        own, of_node = counts["gres/gpu" if gpu_type != name else name] if RESOURCES.fullmatch(name) else (zero, lambda _: 0)
-        if gpu_type != name:
-            numbers = placed.columns.get("requested_gpu_type", zero)
-            typed = [k for k in np.unique(numbers[numbers > 0]) if placed.origin.name_of("requested_gpu_type", k).lower() == gpu_type]
-            own = np.where(np.isin(numbers, typed), own, 0)
+        own, of_node = resource_amounts(placed, placement, name, demands.nodes), of_nodes[name.partition(":")[0]]
         pools = [one for one in machine.pools if gpu_type in (name, one.gpu_type.lower())]
         has = [sum(one.nodes * of_node(one) for one in pools if one.name in part.pools) for part in machine.partitions]
         total += weight * own / np.maximum(np.array(has)[placement.partition], 1) * (np.array(has)[placement.partition] > 0)

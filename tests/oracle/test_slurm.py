@@ -113,7 +113,7 @@ def shaped(draw: random.Random, machine: Machine, workload: Workload) -> tuple[M
 
 
 def reserved(draw: random.Random, machine: Machine, workload: Workload) -> tuple[Machine, Workload]:
-    """The same with reservations, licences, and jobs that request these, nodes for their users alone, or nodes in order of weight."""
+    """The same with reservations, licences, limits on resources, and jobs that request these, nodes for their users alone, or spread."""
     tables = []
     for _ in range(draw.randint(1, 4)):
         pool, begin = draw.choice(machine.pools), draw.randint(0, 80)
@@ -123,6 +123,8 @@ def reserved(draw: random.Random, machine: Machine, workload: Workload) -> tuple
         announced, users = draw.choice((0, None, begin // 2)), draw.choice(((), (), ("1", "2")))
         tables.append(Reservation(draw.choice("12"), pool.name, begin, begin + draw.randint(1, 60), nodes, announced, users, (), flags))
     machine = replace(machine, reservations=tuple(tables), licences=draw.choice(({}, {"fast": 3, "big": 5})))
+    resources = draw.choice(({}, {"node": 3}, {"mem": 9000}, {"gres/gpu:a100": 2, "license/fast": 2}))
+    machine = replace(machine, limits=(*machine.limits, *([Limit(draw.choice(((), ("user",))), resources=resources)] if resources else [])))
     choices = {"reservation": (-1, -1, -1, 1, 1, 2, 3), "exclusive": (-1, -1, -1, 1, 2, 2), "spread": (-1, -1, 1)}
     choices["licences"] = (-1, -1, -1, 1, 2, 3, 4)
     origin = replace(workload.origin, names=dict(workload.origin.names) | {"licences": ("fast:2", "fast", "big:3,fast", "big:9")})
@@ -171,9 +173,9 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
         seen["shortened"] += kernel.limit is not None
         seen["backfilled"] += bool((kernel.kind == 2).any())
         seen["reserved"] += bool((kernel.reserved_start >= 0).any())
-    assert errors < scaled(300) / 2
+    assert errors < 0.7 * scaled(300)
     assert scaled(300) < 100 or min(seen["backfilled"], seen["reserved"]) > 0, seen
-    assert kind != "time-min" or seen["shortened"] > 0
+    assert kind != "time-min" or scaled(300) < 100 or seen["shortened"] > 0
 
 
 @pytest.mark.parametrize("seed", [1226, 2687, 2870])

@@ -314,9 +314,8 @@ def _limits(why: MachineExplanation) -> str:
 
 def limit_words(placement: Placement, limit: int, used: Sequence[int] = ()) -> str:
     """Describe a limit by its number, such as "64 processors", and what the running jobs use of it, if given."""
-    if limit >= len(placement.limits) - len(placement.licences):
-        name = placement.licences[limit - len(placement.limits)]
-        return f"{counted(placement.machine.licences[name], 'licence')} of {sanitize(name)}"
+    if limit >= len(placement.limits) - len(placement.counted):
+        return placement.counted[limit - len(placement.limits)]
     jobs, procs, second = placement.limits[limit]
     texts = counted(jobs, "job"), counted(procs, "processor"), amount_of(second, placement.machine.second)
     limited = [k for k, most in enumerate(placement.limits[limit]) if most < NEVER]

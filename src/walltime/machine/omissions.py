@@ -25,11 +25,14 @@ SHOWN = {"site factor": "site_factor"}
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 """Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
 RUN_MINUTES = "limits on minutes of running jobs"
-BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences", RUN_MINUTES)
+OTHER_LIMITS = "limits on other resources"
+BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences", RUN_MINUTES, OTHER_LIMITS)
 """Features that only the scheduling of single nodes has, where pools have them."""
 LOST_JOBS = "jobs that end with their nodes"
 LONGEST = 500
 """The most characters that list features with unknown shares."""
+LIMITED = {"mem": "mem_mb", "gpu:": "requested_gpu_type", "license/": "licences"}
+"""Parts of Slurm's names of resources, and the columns that show them."""
 COUNTED = ("user", "group", "queue")
 """Columns by which limits count jobs, and which a log may lack."""
 
@@ -58,10 +61,20 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
             found |= {name: share} if share else {}
     found |= {"preemption": None} if machine.preempts else {}
     found |= {LOST_JOBS: None} if machine.loses_jobs else {}
-    if any(limit.run_minutes is not None for limit in machine.limits):
-        found[RUN_MINUTES] = None
+    found |= slurm_limits(machine)
     counted = {name for limit in machine.limits for name in (*limit.by, *limit.among)}
-    return found | {f"limits by {name}, which the log lacks": None for name in COUNTED if name in counted - workload.columns.keys()}
+    kinds = dict.fromkeys(name for limit in machine.limits for name in limit.resources)
+    columns = {name: next((column for part, column in LIMITED.items() if part in name), "procs") for name in kinds}
+    lacking = [f"limits by {name}, which the log lacks" for name in COUNTED if name in counted - workload.columns.keys()]
+    lacking += [f"limits on {name}, which the log lacks" for name, column in columns.items() if column not in {"procs", *workload.columns}]
+    return found | dict.fromkeys(lacking)
+
+
+def slurm_limits(machine: Machine) -> dict[str, float | None]:
+    """Return the kinds of limits of a machine that only Slurm's scheduling has, with unknown shares."""
+    minutes = any(one.run_minutes is not None for one in machine.limits)
+    resources = any(one.resources for one in machine.limits)
+    return dict.fromkeys([*([RUN_MINUTES] if minutes else []), *([OTHER_LIMITS] if resources else [])])
 
 
 def with_settings(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -68,7 +67,7 @@ class Placement:
     Fields of the machine:
 
     * `limits`: of each, the maximum number of jobs, of processors, and of units of the second resource
-    * `licences`: names of the licences that the last of these limits represent
+    * `counted`: descriptions of the last of these limits, towards which a job counts several times
     * `run_seconds`: of each limit, the maximum of processor-seconds that its running jobs have left; empty without such limits
     * `outages`: of each, its pool, processors, second resource, begin, end, and the time from which it is known (s)
     * `windows`: hours in which jobs do not start
@@ -87,7 +86,7 @@ class Placement:
     windows_of: Ragged
     reservation: Array
     reservations: Sequence[tuple[int, int, int, int]] = ()
-    licences: Sequence[str] = ()
+    counted: Sequence[str] = ()
     run_seconds: Sequence[int] = ()
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
@@ -133,7 +132,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     if not kept.any():
         raise no_job_fits(workload, machine, {rule: int(dropped.sum()) for rule, dropped in drops.items()})
     chosen = workload.without(drops, PLACING_REASONS)
-    origin = replace(chosen.origin, changed=_added(workload.origin.changed, changed, kept))
+    origin = replace(chosen.origin, changed=added(workload.origin.changed, changed, kept))
     same, most = chosen.believed is chosen.requested, longest[kept]
     requested = np.minimum(chosen.requested, most)
     placed = replace(
@@ -153,7 +152,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     limits_of, over = possible(placed, limits_of, limits, placed.procs, second[kept], run_seconds)
     reservation, unknown = _reservation_of(placed, machine, partition[kept])
     changed = {"over_limit": over, "got_whole_nodes": whole_nodes, "unknown_reservation": unknown}
-    changes = _added(origin.changed, changed, over | whole_nodes | unknown)
+    changes = added(origin.changed, changed, over | whole_nodes | unknown)
     placed = replace(placed, origin=replace(origin, changed=changes, omissions=omissions(placed, machine, partition[kept])))
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since = np.where(running_since != MISSING, running_since, NEVER)
@@ -191,38 +190,6 @@ def no_job_fits(workload: Workload, machine: Machine, drops: Mapping[str, int]) 
     why = " ".join(f"{rule} ({count:,}): {PLACING_REASONS[rule]}" for rule, count in drops.items() if count)
     none = f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}"
     return WorkloadError(f"{none}; compare their partitions and sizes. {why}", "no_job_fits")
-
-
-def with_licences(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
-    """Return the jobs, and their placement with a limit on each of the machine's licences, which a job has once for each that it needs.
-
-    Jobs that need more of one than there are do not count towards it (`over_limit`).
-    """
-    machine, numbers = placement.machine, workload.columns.get("licences")
-    if numbers is None or not machine.licences:
-        return workload, placement
-    places = list(dict.fromkeys(machine.licences))
-    needed = np.zeros((len(workload), len(places)), np.int64)
-    for number in np.unique(numbers[numbers > 0]).tolist():
-        for one in re.split("[,;]", workload.origin.name_of("licences", number)):
-            name, _, count = one.strip().partition(":")
-            if name in places:
-                needed[numbers == number, places.index(name)] += int(count) if count.isdecimal() and len(count) < 7 else 1
-    total = np.array([machine.licences[name] for name in places], np.int64)
-    over = np.asarray((needed > total).any(axis=1))
-    needed = np.where(needed > total, 0, needed)
-    unit = np.maximum(np.gcd.reduce(needed, axis=0, initial=0), 1)
-    jobs, kinds = np.nonzero(needed)
-    times = needed[jobs, kinds] // unit[kinds]
-    every = [Ragged.of_pairs(len(workload), np.repeat(jobs, times), np.repeat(len(placement.limits) + kinds, times)), placement.limits_of]
-    limits_of = Ragged.of_pairs(
-        len(workload), *(np.concatenate(parts) for parts in zip(*((one.places, one.items) for one in every), strict=True))
-    )
-    limits = [*placement.limits, *((most, NEVER, NEVER) for most in (total // unit).tolist())]
-    origin = replace(workload.origin, changed=_added(workload.origin.changed, {"over_limit": over}, over))
-    run_seconds = [*placement.run_seconds, *(NEVER for _ in places)] if placement.run_seconds else ()
-    placement = replace(placement, limits=limits, limits_of=limits_of, licences=places, run_seconds=run_seconds)
-    return replace(workload, origin=origin), placement
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
@@ -309,7 +276,7 @@ _LASTING = frozenset({"first_partition", "not_limited", "over_limit"})
 """Changes that show nothing in the jobs, so that jobs which are placed a second time have them again."""
 
 
-def _added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
+def added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
     """Add the numbers of jobs in these masks to the counts, once where jobs that are placed again would count again."""
     more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
     together = {name: max if name in _LASTING else operator.add for name in more}
@@ -355,25 +322,36 @@ def _after(workload: Workload, waits: Array) -> Ragged:
     return Ragged.of([others if waiting else [] for others, waiting in zip(after, waits.tolist(), strict=True)])
 
 
+def limit_groups(workload: Workload, machine: Machine, partition: Array, limit: Limit) -> tuple[Array, Array]:
+    """Return the indices of the jobs of a limit, and the number of each one's group, from 0 on: of one value of the columns `by`; int64.
+
+    `partition`: the number of each job's partition. A limit by columns that the log does not have applies to no jobs.
+    """
+    columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
+    if any(name not in columns for name in (*limit.by, *limit.among)):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    chosen = _submitted_while(workload, limit, "a limit")
+    for name, named in limit.selected:
+        chosen &= np.isin(columns[name], _numbers_of(workload, machine, name, named))
+    for name in limit.by:
+        chosen &= columns[name] >= 0
+    group = np.zeros(np.count_nonzero(chosen), np.int64)
+    for name in limit.by:  # by their values, in order of the first column, then of the next
+        values = np.unique(columns[name][chosen], return_inverse=True)[1].ravel()
+        group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
+    return np.flatnonzero(chosen), group
+
+
 def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]], list[int]]:
     """Return the limits of each job, and their values: one for each group of jobs that is counted separately; and `run_seconds`."""
     limits: list[tuple[int, int, int]] = []
     run_seconds: list[int] = []
     jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
     for limit in machine.limits:
-        if any(name not in columns for name in (*limit.by, *limit.among)):
-            continue  # the log does not have them
-        chosen = _submitted_while(workload, limit, "a limit")
-        for name, named in limit.selected:
-            chosen &= np.isin(columns[name], _numbers_of(workload, machine, name, named))
-        for name in limit.by:
-            chosen &= columns[name] >= 0
-        group = np.zeros(np.count_nonzero(chosen), np.int64)
-        for name in limit.by:  # by their values, in order of the first column, then of the next
-            values = np.unique(columns[name][chosen], return_inverse=True)[1].ravel()
-            group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
-        jobs.append(np.flatnonzero(chosen))
+        if (limit.jobs, limit.procs, limit.second, limit.run_minutes) == (None,) * 4:
+            continue  # only `resources`: machine/counted_limits.py
+        chosen, group = limit_groups(workload, machine, partition, limit)
+        jobs.append(chosen)
         own_limits.append(len(limits) + group)
         most_jobs, most_procs, most_second = (NEVER if value is None else value for value in (limit.jobs, limit.procs, limit.second))
         limits += [(most_jobs, most_procs, most_second)] * (int(group.max()) + 1 if len(group) else 0)

@@ -12,6 +12,10 @@ from walltime.declared import Field, wrong_field
 from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
 
+COUNTED_RESOURCE = re.compile("cpu|mem|node|gres/gpu(:.+)?|license/.+")
+"""Slurm's names of resources that a limit may have."""
+NUMBERS = 2**53
+"""The bound of numbers of resources."""
 LIMIT_COLUMNS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
 """The columns by which a limit may be counted."""
 Name = Annotated[str, Field(least=1)]
@@ -287,13 +291,21 @@ class Limit:
     """only jobs that are submitted before"""
     run_minutes: Count | None = None
     """maximum of processor-minutes that running jobs have until their limits, for Slurm's scheduling (GrpTRESRunMins)"""
+    resources: Annotated[Mapping[str, int], Field(accepts=Mapping[str, int])] = field(default_factory=dict, hash=False)
+    """maximum of other resources of running jobs by Slurm's names, for its scheduling: `{ node = 4, mem = 64000, "gres/gpu:a100" = 2 }`"""
 
     def __post_init__(self) -> None:
         for name in (*self.by, *self.among):
             if name not in LIMIT_COLUMNS:
                 raise WorkloadError(f"a limit cannot be counted by {name!r}. Valid columns: {', '.join(LIMIT_COLUMNS)}")
-        if self.jobs is None and self.procs is None and self.second is None and self.run_minutes is None:
-            raise WorkloadError("a limit needs at least one of jobs, procs, the second resource and run_minutes")
+        for name, most in self.resources.items():
+            if not COUNTED_RESOURCE.fullmatch(name) or not 0 <= most < NUMBERS:
+                raise WorkloadError(
+                    f"a limit cannot have {most} of {name!r}. Valid resources: node, mem (MB), gres/gpu, gres/gpu:TYPE, license/NAME",
+                    "wrong_limit",
+                )
+        if (self.jobs, self.procs, self.second, self.run_minutes) == (None,) * 4 and not self.resources:
+            raise WorkloadError("a limit needs at least one of jobs, procs, the second resource, run_minutes and resources")
         if self.only and not self.by:
             raise WorkloadError("a limit with `only` also needs `by`, the column of these values")
 

@@ -10,9 +10,10 @@ import numpy as np
 from walltime.engine.interface.choice import check_features
 from walltime.engine.problem import NodeDemands, Nodes
 from walltime.machine import Machine, Placement, place
-from walltime.machine.omissions import with_settings
+from walltime.machine.counted_limits import with_counted_limits
+from walltime.machine.omissions import slurm_limits, with_settings
 from walltime.machine.overheads import scheduler_view
-from walltime.machine.placing import PLACING_REASONS, TOO_MUCH, no_job_fits, possible, with_licences
+from walltime.machine.placing import PLACING_REASONS, TOO_MUCH, no_job_fits, possible
 from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features
 from walltime.policy import Policy
 from walltime.workload import Array, Workload
@@ -40,10 +41,12 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
     `origin.omissions` has Slurm's settings that are not modelled, and no requests that only pools do not model.
     """
     settings = policy.settings(machine.slurm)
+    lost = slurm_limits(machine) if settings is None else {}
     linear = policy.plans_nodes and (settings is None or settings["select_type"] == "linear")
     if settings is None:  # only Slurm's scheduling has these
-        without = [replace(one, run_minutes=None) for one in machine.limits if (one.jobs, one.procs, one.second) != (None, None, None)]
-        machine = replace(machine, reservations=(), licences={}, limits=tuple(without))
+        plain = [one for one in machine.limits if (one.jobs, one.procs, one.second) != (None, None, None)]
+        limits = tuple(replace(one, run_minutes=None, resources={}) for one in plain)
+        machine = replace(machine, reservations=(), licences={}, limits=limits)
     placed, placement, demands = place_on_nodes(workload, machine, linear)
     used = {
         "tiers": len({one.tier for one in machine.partitions}) > 1,
@@ -52,9 +55,10 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
         "second": bool(placement.second.any()),
     }
     check_features(policy, "nodes", [name for name, is_used in used.items() if is_used])
+    omissions = placed.origin.omissions
     if settings is not None or not policy.plans_nodes:
-        omissions = with_settings(placed.origin.omissions, machine, () if settings is None else settings.notes, settings is not None)
-        placed = replace(placed, origin=replace(placed.origin, omissions=omissions))
+        omissions = with_settings(omissions, machine, () if settings is None else settings.notes, settings is not None)
+    placed = replace(placed, origin=replace(placed.origin, omissions={**omissions, **lost}))
     return placed, placement, demands
 
 
@@ -67,7 +71,7 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
     if linear:
         machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
     while True:
-        placed, placement = with_licences(*place(workload, machine))
+        placed, placement = with_counted_limits(*place(workload, machine))
         nodes = nodes_of(machine, placement, placed)
         demands = demands_on(nodes, placed, placement)
         fits = _fit_when_empty(nodes, demands)

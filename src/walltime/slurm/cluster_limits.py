@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from walltime.machine.tables import Limit
+from walltime.machine.tables import COUNTED_RESOURCE, NUMBERS, Limit
 from walltime.slurm.features import NOTHING
 from walltime.slurm.json_records import Record
 from walltime.slurm.records import ClusterRecords, with_parents
@@ -30,7 +30,7 @@ LIMIT_FIELDS = ("MaxJobs", *(field for pair in QOS_LIMITS.values() for field in 
 
 
 class Kind(NamedTuple):
-    """The quantity that a limit counts, `jobs`, `procs`, `second` or `run_minutes`, separately for each value of these columns."""
+    """The quantity that a limit counts, separately for each value of these columns: a field of `Limit` or Slurm's name of a resource."""
 
     by: tuple[str, ...]
     key: str
@@ -86,6 +86,8 @@ class LimitReader:
                 by, only = (kind.by, ()) if alone else (("queue", *kind.by), (qos,))
                 self.add(kind.key, value, Selection(by, only, rest))
         self.add_associations()
+        if any("node" in most for most in self.found.values()):
+            self.note("Limits on nodes count a shared node once for each of its jobs; Slurm counts it once.")
         return [_limit(selection, most) for selection, most in self.found.items()]
 
     def over(self, qos: str) -> bool:
@@ -115,9 +117,14 @@ class LimitReader:
                     values[Kind(by, key)] = most
             if (most := resource_of(row.get(minutes, ""), "cpu")) is not None:
                 values[Kind(by, "run_minutes")] = most
-            for field, known in ((resources, list(dict(self.resources).values())), (minutes, ["cpu"])):
-                if others := [one for one in row.get(field, "").split(",") if one and one.partition("=")[0] not in known]:
-                    self.note(f"{field} {sanitize(','.join(others))} of {whose}", "limits on other resources")
+            names = [one.partition("=")[0] for one in row.get(resources, "").split(",")]
+            known = [name for _, name in self.resources]
+            others = [one for one in names if COUNTED_RESOURCE.fullmatch(one) and one not in known]
+            counts = {one: resource_of(row[resources], one) for one in others}
+            values |= {Kind(by, one): most for one, most in counts.items() if most is not None and most < NUMBERS}
+            for field, names in ((resources, [*known, *counts]), (minutes, ["cpu"])):
+                if unknown := [one for one in row.get(field, "").split(",") if one and one.partition("=")[0] not in names]:
+                    self.note(f"{field} {sanitize(','.join(unknown))} of {whose}", "limits on other resources")
         return values
 
     def add_associations(self) -> None:
@@ -180,4 +187,6 @@ def _compact(values: Mapping[tuple[str, str], int], everyone: set[tuple[str, str
 def _limit(selection: Selection, most: Mapping[str, int]) -> Limit:
     among = {name: values for name, values in selection._asdict().items() if name not in ("by", "only") and values}
     single = among.pop("partition")[0] if len(among.get("partition", ())) == 1 else None
-    return Limit(selection.by, single, only=selection.only, among=among, **most)
+    resources = {key: value for key, value in most.items() if COUNTED_RESOURCE.fullmatch(key)}
+    plain: dict[str, Any] = {key: value for key, value in most.items() if key not in resources}
+    return Limit(selection.by, single, only=selection.only, among=among, **plain, resources=resources)

@@ -101,7 +101,7 @@ FEATURES = (
         MODELLED,
         "`run_minutes` of `[[limit]]`, for processors",
     ),
-    Feature("limits on other resources", "qos", "GrpTRES MaxTRESPU MaxTRESPA", NOTED, "nodes, memory, licences, GPU types", word="(?!)"),
+    Feature("limits on other resources", "qos", "GrpTRES MaxTRESPU MaxTRESPA", NOTED, "such as `bb` and `billing`", word="(?!)"),
     Feature("use factors of QOS", "qos", "UsageFactor", MODELLED, "`usage_factor` of `[[qos]]`"),
     Feature("QOS without reservations", "qos", "Flags", MODELLED, "`no_reserve` of `[[qos]]`", word="NoReserve"),
     Feature("QOS without decay of use", "qos", "Flags", NOTED, "past use decays", word="NoDecay"),

@@ -108,7 +108,7 @@ def test_everything_in_one_file_or_each_in_its_own(tmp_path):
     assert machine.limits == (
         Limit(("user",), "debug", second=2),
         Limit(("group",), "debug", jobs=3),
-        Limit((), "debug", jobs=7, procs=12),
+        Limit((), "debug", jobs=7, procs=12, resources={"node": 3}),
         Limit(("group", "user"), "main", jobs=5),  # normal has none, and few goes before it in debug
     )
     assert machine.shares == (Share("root"), Share("physics", parent="root", shares=3), Share("physics", "ann"))
@@ -371,12 +371,20 @@ def test_limits_of_associations_hold_where_no_qos_has_them(tmp_path):
 
 
 def test_limits_on_what_a_machine_does_not_have_are_noted(golden, tmp_path):
-    rare = {"Name": "rare", "GrpTRES": "node=2,gres/gpu:a100=1", "GrpWall": "600", "MaxTRESRunMinsPU": "mem=9", "UsageFactor": "2.000000"}
+    rare = {
+        "Name": "rare",
+        "GrpTRES": "node=2,gres/gpu:a100=1,mem=2G,license/cad=3,bb/x=4,billing=9",
+        "GrpWall": "600",
+        "MaxTRESRunMinsPU": "mem=9",
+        "UsageFactor": "2.000000",
+    }
     found = read(tmp_path, CONFIG, NODES, qos(rare | {"Flags": "NoReserve,DenyOnLimit"}), associations({"Account": "a", "MaxWall": "60"}))
-    assert found.machine.limits == ()
+    resources = {"node": 2, "mem": 2048, "license/cad": 3}
+    assert found.machine.limits == (Limit((), resources={**resources, "gres/gpu:a100": 1}),)
+    assert parse_machine(write_machine(found.machine), "here").limits == found.machine.limits
     golden("slurm-cluster", found.notes)
     one_type = read(tmp_path, CONFIG, NODES.replace(",gpu:t4:1", ""), qos(rare))
-    assert one_type.machine.limits == (Limit((), second=1),)
+    assert one_type.machine.limits == (Limit((), second=1, resources=resources),)
 
 
 def test_minutes_of_running_jobs(tmp_path):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from tests.oracle.test_slurm import KINDS, policy_of, ran, shaped, site_of
 from tests.unit.policy.test_slurm_policy import ENGINES, nodes_of
-from walltime.machine import Machine, Partition, Pool
+from walltime.machine import Limit, Machine, Partition, Pool
 from walltime.workload import Origin, Workload
 
 NAMES = {"constraints": ("intel", "amd|big", "none"), "requested_gpu_type": ("a100", "v100"), "licences": ("fast:2", "fast", "fast:4")}
@@ -150,6 +151,45 @@ def test_licences__are_counted_over_the_machine():
     assert found.workload.origin.changed == {"over_limit": 1}
     assert not found.workload.origin.omissions
     assert run(machine_of(Pool("a", 4, 4)), [(0, 50, 1)], licences=[1]).workload.origin.omissions == {"licences": 1.0}
+
+
+def test_limits_on_resources__are_counted_for_each_user():
+    """Two nodes for each user: jobs 0 and 1 have those of user 1, so job 2 waits; job 3 is of user 2; job 4 needs 3, but ran."""
+    limit = Limit(("user",), resources={"node": 2})
+    jobs, users = [(0, 50, 4), (1, 20, 1), (2, 9, 1), (3, 9, 8), (4, 9, 12)], [1, 1, 1, 2, 2]
+    found = run(machine_of(Pool("a", 8, 4), limits=(limit,)), jobs, user=users, nodes=[1, 1, 1, 2, 3])
+    assert found.start.tolist() == [0, 1, 21, 3, 4]
+    assert found.workload.origin.changed == {"over_limit": 1}
+    assert not found.workload.origin.omissions
+
+
+@pytest.mark.parametrize(
+    ("resources", "columns", "starts"),
+    [
+        ({"mem": 6000}, {"mem_mb": [4000, 3000, 2000]}, [0, 50, 2]),
+        ({"gres/gpu:a100": 3}, {"gpus": [2, 2, 1], "requested_gpu_type": [1, 1, 1], "gpus_per_node": [2, 2, 1]}, [0, 50, 2]),
+        ({"gres/gpu:v100": 3}, {"gpus": [2, 2, 1], "requested_gpu_type": [1, 1, 1], "gpus_per_node": [2, 2, 1]}, [0, 1, 2]),
+        ({"gres/gpu": 3, "license/fast": 9}, {"gpus": [2, 2, 1], "licences": [3, -1, 2]}, [0, 50, 2]),
+        ({"license/fast": 5}, {"licences": [3, 1, 2]}, [0, 50, 2]),
+    ],
+)
+def test_limits_on_resources__memory_gpus_and_licences(resources, columns, starts):
+    machine = machine_of(Pool("a", 3, 4, 4, memory=9000, gpu_type="a100"), limits=(Limit((), resources=resources),))
+    assert run(machine, [(0, 50, 1), (1, 20, 1), (2, 9, 1)], **columns).start.tolist() == starts
+
+
+def test_limits_on_resources__are_named_where_they_are_not_modelled():
+    machine = machine_of(Pool("a", 3, 4, memory=2000), limits=(Limit((), resources={"mem": 6000, "license/fast": 1}),))
+    lacking = {"limits on mem, which the log lacks": None, "limits on license/fast, which the log lacks": None}
+    assert run(machine, [(0, 50, 1)]).workload.origin.omissions == lacking
+    jobs = Workload.from_arrays(submit=[0], runtime=[9], procs=[1], machine_procs=12)
+    assert wt.simulate(jobs, "easy", machine=machine).workload.origin.omissions["limits on other resources"] is None
+
+
+@pytest.mark.parametrize("resources", [{"bb/x": 3}, {"node": -1}, {"node": 2**60}])
+def test_limits_on_resources__wrong_ones(resources):
+    with raises(wt.WorkloadError, "wrong_limit"):
+        Limit((), resources=resources)
 
 
 def test_nice__lowers_the_priority():

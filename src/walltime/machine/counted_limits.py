@@ -1,0 +1,124 @@
+"""Limits on licences of the machine, and on Slurm's nodes, memory, GPUs and types of GPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from walltime.machine.machine import Machine
+from walltime.machine.placing import NEVER, Placement, added, limit_groups
+from walltime.ragged import Ragged
+from walltime.wording import counted, sanitize
+from walltime.workload import Array, Workload
+
+FINEST = 1000
+"""The most parts of a limit; amounts are rounded up to whole parts."""
+
+
+class CountedLimit(NamedTuple):
+    """A maximum that running jobs may have together: its description, the jobs' indices and amounts (int64), and the maximum."""
+
+    words: str
+    jobs: Array
+    amounts: Array
+    most: int
+
+
+def with_counted_limits(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
+    """Return the jobs, and their placement with limits on licences and on Slurm's resources.
+
+    A job has such a limit as often as the limit's part, the greatest common divisor of the amounts, is in its amount. A job that needs more
+    than the limit by itself does not count towards it (`over_limit`).
+    """
+    found = [*_licences(workload, placement.machine), *_resources(workload, placement)]
+    if not found:
+        return workload, placement
+    over, limits = np.zeros(len(workload), bool), list(placement.limits)
+    jobs, items = [], []
+    for one in found:
+        over[one.jobs[one.amounts > one.most]] = True
+        counts = (one.amounts <= one.most) & (one.amounts > 0)
+        amounts = one.amounts[counts]
+        part = max(int(np.gcd.reduce(amounts, initial=0)), -(-one.most // FINEST), 1)
+        times = -(-amounts // part)
+        jobs.append(np.repeat(one.jobs[counts], times))
+        items.append(np.full(int(times.sum()), len(limits)))
+        limits.append((one.most // part, NEVER, NEVER))
+    own = placement.limits_of
+    limits_of = Ragged.of_pairs(len(workload), np.concatenate([*jobs, own.places]), np.concatenate([*items, own.items]))
+    run_seconds = [*placement.run_seconds, *(NEVER for _ in found)] if placement.run_seconds else ()
+    placement = replace(placement, limits=limits, limits_of=limits_of, counted=[one.words for one in found], run_seconds=run_seconds)
+    origin = replace(workload.origin, changed=added(workload.origin.changed, {"over_limit": over}, over))
+    return replace(workload, origin=origin), placement
+
+
+def resource_amounts(workload: Workload, placement: Placement, name: str, nodes: Array) -> Array:
+    """Return each job's amount of a resource by Slurm's name: cpu, node, mem (MB), gres/gpu, gres/gpu:TYPE or license/NAME; int64.
+
+    `nodes`: of each job. A type of GPUs counts for the jobs that requested it.
+    """
+    zero, second = np.zeros(len(workload), np.int64), placement.machine.second
+    kind, _, gpu_type = name.partition(":")
+    if kind.startswith("license/"):
+        return licences_of(workload, kind.removeprefix("license/"))
+    if kind == "mem" and second != "mem_mb":
+        return np.asarray(np.maximum(workload.columns.get("mem_mb", zero), 0))
+    amounts = {"cpu": workload.procs, "node": nodes, "mem": placement.second}.get(kind, placement.second if second == "gpus" else zero)
+    if gpu_type:
+        numbers = workload.columns.get("requested_gpu_type", zero)
+        typed = [k for k in np.unique(numbers[numbers > 0]) if workload.origin.name_of("requested_gpu_type", k).lower() == gpu_type.lower()]
+        amounts = np.where(np.isin(numbers, typed), amounts, 0)
+    return np.asarray(amounts)
+
+
+def licences_of(workload: Workload, name: str) -> Array:
+    """Return how many licences of a name each job requests, int64."""
+    numbers = workload.columns.get("licences", np.zeros(len(workload), np.int64))
+    needed = np.zeros(len(workload), np.int64)
+    for number in np.unique(numbers[numbers > 0]).tolist():
+        for one in re.split("[,;]", workload.origin.name_of("licences", number)):
+            own, _, count = one.strip().partition(":")
+            if own == name:
+                needed[numbers == number] += int(count) if count.isdecimal() and len(count) < 7 else 1
+    return needed
+
+
+def _licences(workload: Workload, machine: Machine) -> Iterator[CountedLimit]:
+    """Yield the limits on the machine's licences, if the log shows which jobs request them."""
+    if "licences" in workload.columns:
+        for name, most in machine.licences.items():
+            yield CountedLimit(_words(f"license/{name}", most), np.arange(len(workload)), licences_of(workload, name), most)
+
+
+def _resources(workload: Workload, placement: Placement) -> Iterator[CountedLimit]:
+    """Yield the limits on Slurm's resources, one for each group of jobs."""
+    machine, partition = placement.machine, placement.partition
+    if not any(limit.resources for limit in machine.limits):
+        return
+    sizes = np.array([max(machine.pools[machine.place_of(name)].procs for name in one.pools) for one in machine.partitions])
+    one = np.ones(len(workload), np.int64)
+    requested, allocated = (workload.columns.get(column, one) for column in ("requested_nodes", "nodes"))
+    nodes = np.maximum(np.where(requested > 0, requested, allocated), -(-workload.procs // sizes[partition]))
+    for limit in machine.limits:
+        for name, most in limit.resources.items():
+            jobs, group = limit_groups(workload, machine, partition, limit)
+            amounts = resource_amounts(workload, placement, name, nodes)
+            for number in np.unique(group[amounts[jobs] > 0]).tolist():
+                mine = jobs[group == number]
+                yield CountedLimit(_words(name, most), mine, amounts[mine], most)
+
+
+def _words(name: str, most: int) -> str:
+    """Describe an amount of a resource by Slurm's name."""
+    kind, _, gpu_type = name.partition(":")
+    what, _, of = kind.partition("/")
+    if what == "license":
+        return f"{counted(most, 'licence')} of {sanitize(of)}"
+    if kind == "mem":
+        return f"{most:,} MB of memory"
+    words = {"node": counted(most, "node"), "cpu": counted(most, "processor")}.get(kind, counted(most, "GPU"))
+    return f"{words} of the type {sanitize(gpu_type)}" if gpu_type else words
