@@ -47,6 +47,8 @@ OPTIONS = (
     "easy:shadow=once",
     "easy:ends=before",
     "easy:window=4",
+    "easy:overtakes=1",
+    "hybrid:0,overtakes=2,backfill-order=sjf",
     "hybrid:0",
     "hybrid:1",
     "hybrid:2",

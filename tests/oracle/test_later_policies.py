@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.strategies import COINCIDENT, PERFECT, UPPER_BOUNDS, crowded, examples, orders, shrunk, workloads
+from walltime.errors import PolicyError
 from walltime.policy import Formula, Lookahead, MultiQueue, Relaxed, Selective, Slack
 
 ANY = examples(60)
@@ -54,6 +55,56 @@ def test_hybrid_of_depth_1__is_one_queue_for_all(workload, order):
     # Where jobs are late the two differ: one reserves at the expected end, the other a second later.
     columns = ("start",) if (workload.runtime <= workload.believed).all() else ()
     assert_same(workload, MultiQueue(order=order, bounds=(1_000_000_000,)), wt.Hybrid(order=order, depth=1), columns=columns)
+
+
+def overtaken(schedule: wt.Schedule) -> np.ndarray:
+    """Return for each job how many later arrivals started strictly before it."""
+    arrival = np.lexsort((np.arange(len(schedule.submit)), schedule.submit))
+    start = schedule.start[arrival]
+    return np.array([np.count_nonzero(start[i + 1 :] < start[i]) for i in range(len(start))])
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@pytest.mark.parametrize("depth", [0, 1])
+@ANY
+@given(workload=RUNS, most=st.integers(0, 4), backfill_order=orders())
+def test_bound_on_overtaking_jobs__is_kept_by_both_engines_and_the_auditor(coincident, depth, workload, most, backfill_order):
+    policy = wt.Hybrid(depth=depth, overtakes=most, backfill_order=backfill_order)
+    note(f"{shrunk(workload)}\n{policy!r}")
+    kernel, reference = (wt.simulate(workload, policy, coincident=coincident, engine=engine) for engine in ("kernel", "reference"))
+    for name in COLUMNS:
+        assert np.array_equal(getattr(kernel, name), getattr(reference, name)), name
+    assert overtaken(kernel).max(initial=0) <= most
+    report = kernel.audit()
+    assert report.ok, str(report)
+    assert "overtaken_too_often" in report.checked
+
+
+@pytest.mark.parametrize("coincident", COINCIDENT)
+@ANY
+@given(workload=RUNS)
+def test_bound_on_overtaking_jobs__of_0_is_fcfs_and_a_large_one_is_easy(coincident, workload):
+    assert_same(workload, wt.Easy(overtakes=0), wt.NoBackfilling(), coincident, columns=("start",))
+    assert_same(workload, wt.Easy(overtakes=len(workload)), wt.Easy(), coincident)
+
+
+@pytest.mark.parametrize(
+    ("most", "start"), [(0, [0, 10, 20, 20, 20]), (1, [0, 10, 2, 20, 20]), (2, [0, 10, 2, 4, 20]), (3, [0, 10, 2, 4, 6])]
+)
+@pytest.mark.parametrize("engine", ["kernel", "reference"])
+def test_bound_on_overtaking_jobs__by_hand(engine, most, start):
+    # Job 1 leaves one processor free until 10, when job 2, which needs all four, starts. Jobs 3, 4 and 5 take turns on that processor.
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 2, 3, 4], runtime=[10, 10, 2, 2, 2], procs=[3, 4, 1, 1, 1], machine_procs=4)
+    schedule = wt.simulate(jobs, f"easy:overtakes={most}", engine=engine)
+    assert schedule.start.tolist() == start
+    assert wt.explain(schedule, 5, sooner=False).submission.held_back == ("overtakes" if most < 2 else "too few")
+
+
+@pytest.mark.parametrize("policy", ["easy:overtakes=1,order=sjf", "hybrid:depth=2,overtakes=1", "hybrid:depth=1,fit=greedy,overtakes=1"])
+def test_bound_on_overtaking_jobs__conflicts_with_other_options(policy):
+    with pytest.raises(PolicyError) as caught:
+        wt.policy.parse_policy(policy)
+    assert caught.value.code == "conflicting_options"
 
 
 @pytest.mark.parametrize(("metric", "order"), [("procs", "lqf"), ("seconds", "ljf"), ("procseconds", "laf")])

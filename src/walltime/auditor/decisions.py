@@ -211,6 +211,9 @@ class Decisions:
         if ahead == job:
             return self._violation("out_of_turn", f"{what}: no event at this time causes a pass", job)
         what += f": job {self.ids[ahead]} is ahead of it"
+        if jobs.overtaken[ahead] >= self.memory.rules.overtakes:
+            what += f", and {counted(int(jobs.overtaken[ahead]), 'later job')} started before that job"
+            return self._violation("overtaken_too_often", what, job, ahead)
         if "reservation_delayed" not in self.policy.promises:
             return self._violation("out_of_turn", what, job, ahead)
         if state.head == ahead:
@@ -277,6 +280,7 @@ def encode_policy(
         "extra": EXTRA[passes.extra],
         "shadow": SHADOW[passes.shadow],
         "before": passes.ends == "before",
+        "overtakes": s.NEVER if passes.overtakes is None else min(passes.overtakes, s.NEVER),
         "compression": COMPRESSION[passes.compression],
         "objective": OBJECTIVES[passes.objective],
         "threshold_of_all": passes.adapts,

@@ -38,7 +38,9 @@ POLICY_RULES = {
     "kind_wrong": "each start has the right label",
 }
 """The rules that policies promise. `Policy.promises` names those that hold for a policy, with its wording."""
-CHECKS = ALWAYS | POLICY_RULES
+BOUNDS = {"overtaken_too_often": "no more jobs start before a job that arrived earlier than the policy allows"}
+"""The rules of policies with a bound."""
+CHECKS = ALWAYS | POLICY_RULES | BOUNDS
 """All rules for a machine with a single pool, and what they require."""
 
 

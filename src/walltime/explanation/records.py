@@ -18,6 +18,7 @@ HELD_BACK = {
     "too few": "{missing:,} too few",
     "order": "enough, but without backfilling no job overtakes a waiting job",
     "head": "enough, but it might have delayed the head of the queue",
+    "overtakes": "enough, but as many later jobs as the policy allows had started before the head of the queue",
     "reservations": "enough, but other jobs' reservations left too little time for its expected runtime",
     "score": "enough, but its score was too far below the score of the head of the queue",
     "policy": "enough; the reason is unknown, because the policy is plain Python",

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from walltime.errors import EngineError
 from walltime.estimates import effective_times
 from walltime.explanation.alternatives import alternatives
@@ -202,6 +204,9 @@ class _Observer:
             return "too few"
         if not self.policy.passes.backfills:
             return "order"
+        most = self.policy.passes.overtakes
+        if most is not None and self._overtaken(snapshot) >= most:
+            return "overtakes"
         match self.policy.reservations.of:
             case "unknown":
                 return "policy"
@@ -211,6 +216,12 @@ class _Observer:
                 return "reservations"
         delays = snapshot.now + snapshot.length > snapshot.reserved[snapshot.head] and self.procs > (snapshot.extra or 0)
         return "head" if delays else "score"
+
+    def _overtaken(self, snapshot: Snapshot) -> int:
+        """Return the number of jobs that arrived after the head of the queue and have started."""
+        submit, start, head = self.schedule.submit, self.schedule.start, snapshot.head
+        later = (submit > submit[head]) | ((submit == submit[head]) & (np.arange(len(submit)) > head))
+        return int(np.count_nonzero(later & (start <= snapshot.now)))
 
     # -------------------------------------------------------------- its reservation
 

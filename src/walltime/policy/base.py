@@ -86,6 +86,8 @@ class PassSpec(NamedTuple):
     """bounds of the runtime classes, s"""
     recent: int = 0
     """number of latest starts that determine the slack"""
+    overtakes: int | None = None
+    """number of jobs that may start before a waiting job that arrived earlier; None for any number"""
 
 
 class Reservations(NamedTuple):
@@ -253,3 +255,36 @@ class Backfilling(Policy):
     def is_written(self, option: DeclaredField) -> bool:
         """Leave out a backfill order that equals the queue order."""
         return super().is_written(option) and not (option.field == "backfill_order" and self.backfill_order == self.order)
+
+
+@dataclass(frozen=True)
+class BoundedBackfilling(Backfilling):
+    """A policy that backfills a bounded number of jobs ahead of each waiting job.
+
+    Source: feitelson98, section 1, "allow only a limited number of jobs to leapfrog a job that cannot be serviced".
+    """
+
+    overtakes: Annotated[int | None, Field(least=0)] = field(default=None, kw_only=True)
+    """number of jobs that may start before a waiting job that arrived earlier; then the processors stay free for that job. Needs the queue
+    order fcfs"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.overtakes is not None and self.order != FCFS:
+            message = f"overtakes={self.overtakes} counts later arrivals, so it needs the queue order fcfs, not {self.order.label}"
+            raise PolicyError(f"{message}; leave one of the two options out", "conflicting_options")
+
+    @property
+    def on_pools(self) -> Support:
+        """None with a bound, as each pool has a head of its own."""
+        return super().on_pools if self.overtakes is None else Support("", "leave out the option overtakes, or use a single-pool machine")
+
+    def bounded(self, promises: Mapping[str, str]) -> dict[str, str]:
+        """Return the promises of the policy with the bound."""
+        if self.overtakes is None:
+            return dict(promises)
+        bound = f"no job starts while {self.overtakes:,} jobs that arrived later than a job ahead of it have started before that job"
+        if not self.overtakes:
+            bound = "no job starts while a job that arrived earlier waits"
+        left = f"{promises['left_waiting']}; this ends where the bound on overtaking jobs is reached"
+        return {**promises, "left_waiting": left, "overtaken_too_often": bound}

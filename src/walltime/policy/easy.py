@@ -16,6 +16,7 @@ from walltime.policy.base import (
     NOT_COMPILED,
     PARTICULAR,
     Backfilling,
+    BoundedBackfilling,
     HeadPolicy,
     PassSpec,
     Reservations,
@@ -57,7 +58,7 @@ class NoBackfilling(HeadPolicy):
 
 
 @dataclass(frozen=True)
-class Easy(HeadPolicy, Backfilling):
+class Easy(HeadPolicy, BoundedBackfilling):
     """EASY backfilling: a job may be backfilled if it does not delay the job at the head of the queue.
 
     Values of `extra`, `shadow`, `ends` and `decisions` other than the default run on the reference engine.
@@ -87,8 +88,8 @@ class Easy(HeadPolicy, Backfilling):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        readings = (self.extra, self.shadow, self.ends, self.decisions, self.window)
-        if self.processors == "particular" and not (self._in_queue_order and readings == ("all", "afresh", "by", "revised", 0)):
+        readings = (self.extra, self.shadow, self.ends, self.decisions, self.window, self.overtakes)
+        if self.processors == "particular" and not (self._in_queue_order and readings == ("all", "afresh", "by", "revised", 0, None)):
             message = "easy with particular processors has only the options order and arrivals; leave out the others"
             raise PolicyError(message, "conflicting_options")
 
@@ -118,7 +119,9 @@ class Easy(HeadPolicy, Backfilling):
         when = {"afresh": "for each backfilled job", "kept": "when a job has ended or the head has changed", "once": "once for each head"}
         counted = ", counted at the first running job that suffices" if self.extra == "literal" else ""
         fits = f"procs <= free, and now + believed {by} shadow time{room}{counted}"
-        return pass_promises(f"in backfill order, every job behind the head starts that has {fits}; computed {when[self.shadow]}")
+        return self.bounded(
+            pass_promises(f"in backfill order, every job behind the head starts that has {fits}; computed {when[self.shadow]}")
+        )
 
     @property
     def passes(self) -> PassSpec:
@@ -132,6 +135,7 @@ class Easy(HeadPolicy, Backfilling):
             "shadow": self.shadow,
             "ends": self.ends,
             "committed": self.decisions == "committed",
+            "overtakes": self.overtakes,
         }
         return PassSpec("head", 1, compiled=default, window=self.window, every_arrival=every_arrival, **readings)
 

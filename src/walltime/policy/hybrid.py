@@ -15,7 +15,7 @@ from walltime.policy.base import (
     HEAD_STARTS,
     KINDS,
     NO_RESERVATIONS,
-    Backfilling,
+    BoundedBackfilling,
     PassSpec,
     Reservations,
     Support,
@@ -32,7 +32,7 @@ GREEDY_AHEAD = 50
 
 
 @dataclass(frozen=True)
-class Hybrid(Backfilling):
+class Hybrid(BoundedBackfilling):
     """Backfilling with reservations for the first `depth` blocked jobs, recomputed at every event.
 
     Depth 0 makes no reservations, 1 is EASY, and more than the queue length is conservative backfilling from scratch.
@@ -64,6 +64,8 @@ class Hybrid(Backfilling):
             object.__setattr__(self, "backfill_order", BEST_FIT[self.metric])
         if self.fit == "greedy" and self.depth > 1:
             raise PolicyError(f"fit=greedy needs a depth of at most 1, not {self.depth}")
+        if self.overtakes is not None and (self.fit == "greedy" or self.depth > 1):
+            raise PolicyError("overtakes of a hybrid needs a depth of at most 1, and not fit=greedy", "conflicting_options")
 
     def is_written(self, option: DeclaredField) -> bool:
         """Leave out the backfill order that the best fit implies."""
@@ -94,17 +96,18 @@ class Hybrid(Backfilling):
         if self.depth == 0:
             rest = {"out_of_turn": "no other job starts", "reserved_start_differs": "no job has a reservation"}
             left = "in backfill order, every job behind the head starts that has procs <= free"
-            return {"head_waits": HEAD_STARTS, "left_waiting": left, **rest, **KINDS}
+            return self.bounded({"head_waits": HEAD_STARTS, "left_waiting": left, **rest, **KINDS})
         reserved = "the head" if self.depth == 1 else f"the first {self.depth:,} blocked jobs"
-        return pass_promises(
+        promises = pass_promises(
             f"in backfill order, every job starts that fits now next to the reservations of {reserved}",
             others=f"no other job starts: every pass makes reservations for {reserved}, in queue order",
             first=FIRST_OF_HEAD if self.depth == 1 else FIRST_OF_ALL,
         )
+        return self.bounded(promises)
 
     @property
     def passes(self) -> PassSpec:
         """Up to one reservation as in EASY; more are recomputed in every pass."""
         if self.fit == "greedy":
             return PassSpec("lookahead", self.depth, ahead=GREEDY_AHEAD, objective=self.metric)
-        return PassSpec("head" if self.depth <= 1 else "fresh", self.depth)
+        return PassSpec("head" if self.depth <= 1 else "fresh", self.depth, overtakes=self.overtakes)

@@ -65,6 +65,12 @@ PLANTED = {
     "two wide jobs at once": ("capacity", Easy(), lambda t: shift(t, 2, 5), (2, 3, 1)),
     "too many processors for one second": ("capacity", Easy(), lambda t: shift(t, 2, 9), (2, 1)),
     "a later job first under FCFS": ("out_of_turn", NoBackfilling(), lambda t: shift(t, 3, 2), (3, 2)),
+    "more overtaking jobs than allowed": (
+        "overtaken_too_often",
+        Easy(overtakes=0),
+        lambda t: (shift(t, 3, 2), shift(t, 4, 20)),
+        (3, 2),
+    ),
     "a head that waits for nothing under FCFS": ("head_waits", NoBackfilling(), lambda t: shift(t, 2, 11), (2,)),
     "a head that waits for nothing under EASY": ("head_waits", Easy(), lambda t: (shift(t, 2, 12), shift(t, 4, 22)), (2,)),
     "a backfilled job that delays the head": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, RESERVED, RUNNING, STARTED, WAITING
+from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, NEVER, RESERVED, RUNNING, STARTED, WAITING
 from walltime.compiled.jit import called_kernel, kernel
 
 
@@ -95,6 +95,10 @@ def mark_running(state, rules, jobs, lists, job):
         remove(waiting, state.waiting, job)
     state.waiting -= 1
     jobs[job].phase = RUNNING
+    if rules.overtakes < NEVER:
+        for k in range(state.waiting):
+            if jobs[lists.queue[k]].arrival < jobs[job].arrival:
+                jobs[lists.queue[k]].overtaken += 1
     jobs[job].ticket = state.started
     if rules.recent > 0:
         lists.recent[state.started % rules.recent] = jobs[job].start - jobs[job].submit

@@ -94,6 +94,8 @@ def note_head(state, jobs, head, shadow):
 @called_kernel
 def find_candidate(state, rules, jobs, lists, head, last, latest, extra):
     """Return the first job in backfill order that may start: it ends by `latest` or fits in the extra processors; -1 for none."""
+    if jobs[head].overtaken >= rules.overtakes:
+        return -1
     for k in range(state.waiting):
         job = lists.back[k]
         if job == head or jobs[job].arrival > last or jobs[job].procs > state.free:
@@ -141,7 +143,9 @@ def greedy(state, rules, jobs, lists):
             count += 1
     for k in range(count):
         job = lists.scratch[k]
-        if jobs[job].procs <= state.free and not start(state, rules, jobs, lists, job, BACKFILLED):
+        if jobs[job].procs > state.free or jobs[head].overtaken >= rules.overtakes:
+            continue
+        if not start(state, rules, jobs, lists, job, BACKFILLED):
             return False
     return True
 

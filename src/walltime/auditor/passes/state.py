@@ -40,28 +40,29 @@ QUIET, PASS = 1, 2
 
 JOB = record_dtype(
     "submit start end procs runtime after own run estimate predicted corrections reservation reserved kind phase arrival ticket "
-    "first_wait latest decided score back_score",
+    "first_wait latest decided overtaken score back_score",
     "score back_score",
 )
 """A job. `submit, start, end`: as in the schedule; `after`: the job whose end it waits for before its submission, -1 for none. `own`: its
 planned length while it waits, `run`: its expected runtime once it runs, `estimate`: the same without predictions. `reservation`,
 `reserved`: its current and its first reservation, -1 for none. `first_wait`: the expected wait at its first reservation as the head.
 `latest`: the latest start that slack allows; in other passes, 1 once the job has had its turn. `decided`: 1 if the policy
-starts it when the schedule does. `score`, `back_score`: its scores in the queue and among the candidates, the highest first."""
+starts it when the schedule does. `overtaken`: jobs that arrived later and started while it waited. `score`, `back_score`: its scores in
+the queue and among the candidates, the highest first."""
 
 RULES = record_dtype(
     "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
-    "recent coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor "
+    "recent overtakes coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor "
     "power back_power near omega factor",
     "near omega factor",
 )
 """The policy and the dialect in numbers. `kind`: the pass, an index into `PASSES` (events.py); `plans`: it uses a profile, `keeps`: it
 keeps and compresses reservations. `depth`: blocked jobs with reservations. `fitting`: arrivals that do not fit cause no pass. `near`: the
-fraction of the head's score that other jobs need. `threshold_of_all`: 1 if the threshold of selective reservations is the mean slowdown.
-`dynamic`: scores change while jobs wait. `asks`: the run needs predictions or scores from Python. `all_reserved`: the first reservation of
-every job is checked, even if it decides no start. `head_runtime_factor`: factor on the expected runtime of a job that starts at the
-head. `power`, `back_power`: the exponent of an order by (wait / length) ** exponent * procs, which compiled code scores, in the queue and
-among the candidates; 0 for other orders."""
+fraction of the head's score that other jobs need. `overtakes`: jobs that may overtake one, NEVER for any number. `threshold_of_all`: 1 if
+the threshold of selective reservations is the mean slowdown. `dynamic`: scores change while jobs wait. `asks`: the run needs predictions or
+scores from Python. `all_reserved`: the first reservation of every job is checked, even if it decides no start. `head_runtime_factor`:
+factor on the expected runtime of a job that starts at the head. `power`, `back_power`: the exponent of an order by (wait / length) **
+exponent * procs, which compiled code scores, in the queue and among the candidates; 0 for other orders."""
 
 STATE = record_dtype(
     "now culprit free waiting running gone arrived started next_arrival next_start unsorted logged resume settled "

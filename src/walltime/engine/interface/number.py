@@ -171,6 +171,7 @@ class NumberEngine(CompiledEngine):
             short_queue=index.SHORT,
             order_threshold=float(policy.order.threshold if isinstance(policy.order, Wfp) else 0),
             objective=OBJECTIVES[passes.objective],
+            overtakes=NEVER if passes.overtakes is None else min(passes.overtakes, NEVER),
             **{name: getattr(passes, name) for name in ("window", "ahead", "omega", "factor", "adapts", "head_runtime_factor")},
         )
         self._kept = lower_orders(problem)

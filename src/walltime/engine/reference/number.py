@@ -146,11 +146,18 @@ class Reference(Engine):
         if self.dynamics:
             job.shortest = all(job.runtime <= other.runtime for other in self.waiting)
             job.alone = len(self.waiting) == 1
+        for other in self._ahead(job):
+            other.overtaken += 1
         self._begin(job, any(other.start < 0 for other in ahead))
 
     def _ahead(self, job: Job) -> list[Job]:
         """Return the jobs that arrived before this one and wait."""
         return self.waiting[: self.waiting.index(job)]
+
+    def _may_overtake(self, job: Job) -> bool:
+        """Return whether the bound on overtaking jobs lets a job start (feitelson98, section 1)."""
+        most = self.passes.overtakes
+        return most is None or all(other.overtaken < most for other in self._ahead(job))
 
     def _near_enough(self, jobs: Sequence[Job], head: Job) -> list[Job]:
         """Return the jobs that may start in place of the blocked head: with a threshold, those with a high enough score."""
@@ -234,7 +241,7 @@ class Reference(Engine):
                 ends = self.now + job.believed
                 ends_by_shadow = job.procs <= free and (ends < shadow or (ends == shadow and self.passes.ends == "by"))
                 uses_extra_nodes = job.procs <= min(free, extra)
-                if ends_by_shadow or uses_extra_nodes:
+                if (ends_by_shadow or uses_extra_nodes) and self._may_overtake(job):
                     self._backfill(job, head)
                     break
             else:
@@ -290,7 +297,7 @@ class Reference(Engine):
         queue = self._start_heads()
         head = queue[:1]
         for job in self._in_order(self._near_enough(queue, *head) if head else [], self._backfill_order()):
-            if job.procs <= self.free:
+            if job.procs <= self.free and self._may_overtake(job):
                 self._start(job, head)
 
     def _profile_of_running(self) -> Profile:

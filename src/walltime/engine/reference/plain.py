@@ -32,6 +32,8 @@ class Job:
     """How many jobs had arrived before this one."""
     ticket: int = -1
     """How many jobs had started before this one."""
+    overtaken: int = 0
+    """How many jobs that arrived later have started while this one waited."""
     wild: bool = field(default=False, init=False)
     """It was backfilled, and that moved the real shadow of the job at the head back (tsafrir06, section V)."""
     suffered: int = 0

@@ -212,16 +212,25 @@ def _backfill(state, rules, jobs, machine, line, ordered, window, first):
             _backfill_in_order(state, rules, jobs, machine, line, ordered, first)
             return
     place = next_candidate(state, line, first)
-    while place < state.queue_last:
+    while place < state.queue_last and _may_overtake(state, rules, jobs):
         _start(state, rules, jobs, machine, line, ordered, place)
         place = next_candidate(state, line, place + 1)
+
+
+@kernel
+def _may_overtake(state, rules, jobs):
+    """Return whether one more job may start before the blocked head, which no waiting job has been overtaken by more jobs than.
+
+    A bound requires the order of arrival. All earlier jobs than the head have then started, so the others that have started overtook it.
+    """
+    return state.started - jobs[state.blocked].arrival < rules.overtakes
 
 
 @kernel
 def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
     """Backfill by rank: start each of the candidates in turn that still may start."""
     collect_candidates(state, rules, jobs, line, ordered.candidates, first)
-    while state.candidates > 0:
+    while state.candidates > 0 and _may_overtake(state, rules, jobs):
         place = pop_candidate(state, ordered.candidates)
         if may_backfill(state, line.queue[place]):
             _start(state, rules, jobs, machine, line, ordered, place)
