@@ -144,6 +144,6 @@ def test_command__joins_a_table_of_use(tmp_path, capsys):
     (tmp_path / "use.csv").write_text("job_id,max_memory_gb,cpu_seconds\n" + "".join(f"{k + 1},2,300\n" for k in range(COUNT)))
     status, out, err = call(capsys, *arguments, "--use", tmp_path / "use.csv", "--json")
     assert status == 0, err
-    assert "60 jobs of 60" in err
+    assert "60 of 60 jobs" in err
     (effect,) = json.loads(out)["effects"]
     assert effect["percent"] < 0
