@@ -33,7 +33,7 @@ VERSION = 1
 KIND = "walltime snapshot"
 TIMEOUT = 120.0
 """Seconds that a command may take."""
-SINFO = ("sinfo", "--json")
+SINFO = ("sinfo", "--all", "--json")
 """The command for clusters whose scontrol does not show the nodes."""
 OPTIONAL = ("reservations", "associations", "qos")
 """Kinds of records that a snapshot can do without: sacctmgr may reject some users."""
