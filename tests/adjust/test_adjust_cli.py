@@ -6,7 +6,9 @@ from dataclasses import fields
 import pytest
 
 from tests.cli import HEADER, call, one_line
-from walltime.slurm.commands.adjust import Options
+from walltime.predictors.registry import parse_predictor
+from walltime.slurm.commands.adjust import PREDICTOR, Options
+from walltime.slurm.sidecar.advice import LogAdvice
 from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.toml_file import key_tables
 
@@ -70,6 +72,24 @@ def test_without_a_cluster(capsys, log, monkeypatch, tmp_path):
     status, out, err = call(capsys, "slurm", "adjust", "--history", log, "--once", "--json")
     assert (status, out) == (1, "")
     assert "scontrol show config" in err.splitlines()[-1]
+
+
+def test_jobs_left_out_of_the_log_are_printed_with_their_shares(capsys, log, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    log.write_text(
+        log.read_text() + "30 3000 -1 600 1 -1 -1 1 600 -1 1 1 1 -1 -1 -1 -1 -1\n31 3100 5 0 1 -1 -1 1 600 -1 1 1 1 -1 -1 -1 -1 -1\n"
+    )
+    out = call(capsys, "slurm", "adjust", "--history", log, "--once")[1].splitlines()
+    assert out[0].startswith("3.2 % of the jobs with 26 % of the work are left out"), "it is over 5 % of the work"
+    assert [line for line in out if line.startswith("Left out: ")] == [
+        "Left out: 1 of 31 jobs (3.2 %, 26 % of the work): unknown wait",
+        "Left out: 1 of 31 jobs (3.2 %, 0 % of the work): nothing to learn",
+    ]
+    history = LogAdvice(parse_predictor(PREDICTOR), log)
+    history.read()
+    assert len(history.left_out()) == 3
+    history.read()
+    assert history.left_out() == [], "the same rules are not printed again when the log changes"
 
 
 def test_a_ledger_that_cannot_be(golden, capsys, log, tmp_path):

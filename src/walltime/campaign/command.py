@@ -60,9 +60,10 @@ def run(
 
     A cell that ends with an error does not stop the others; the exit status is then 1.
     """
-    from walltime.campaign import Dask, Threads, run_campaign
+    from walltime.campaign import Dask, Threads, plan_keys, run_campaign
     from walltime.campaign import status as find_status
     from walltime.campaign.kept import kept_bytes
+    from walltime.comparison.cell_caveats import left_out_cells, left_out_rules, rule_sentences
 
     if workers is not None and dask is not None:
         raise PolicyError("--workers (threads on this machine) and --dask cannot be combined; leave one out")
@@ -92,7 +93,11 @@ def run(
     record |= {"jobs_simulated": done.jobs, "failed": list(map(asdict, failures)), "seconds": {"processor": done.seconds}}
     before = f"{found:,} already done; {counted(done.jobs, 'job')} simulated"
     where = f"results in {folder.folder}; show them with: walltime campaign report {plan}"
-    output.show(record, [f"{chosen.name}: {counted(done.run, 'cell')} run, {before}", *map(str, failures), *unkept, where])
+    cells = folder.table(plan_keys(chosen))
+    rules = left_out_rules(cells)
+    record["left_out"] = {name: [drop.as_dict() for drop in drops] for name, drops in rules.items()}
+    told = f"{chosen.name}: {counted(done.run, 'cell')} run, {before}"
+    output.show(record, [*left_out_cells(cells), told, *map(str, failures), *unkept, *rule_sentences(rules), where])
     if failures:
         note(f"{counted(done.failed, 'cell')} failed; to run them again, correct the cause and add --retry-failed")
         raise typer.Exit(1)

@@ -38,7 +38,7 @@ from walltime.workload import Array
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the columns; stores with another version are rejected."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
 """Measures of each group of jobs."""
@@ -290,7 +290,7 @@ def cell_schema() -> dict[str, Any]:
     columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in Summary.__dataclass_fields__.items()}
     for record in (DynamicsSummary, PredictionSummary):
         columns |= {name: getattr(pl, _TYPES[str(field.type)]) for name, field in record.__dataclass_fields__.items() if name != "jobs"}
-    columns |= dict.fromkeys(("left_out_jobs", "left_out_work"), pl.Float64)
+    columns |= {"left_out_jobs": pl.Float64, "left_out_work": pl.Float64, "left_out_rules": pl.String}
     return columns | {"walltime": pl.String, "engine": pl.String, "schema": pl.Int64}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from walltime.schedule.groups import breakdown, group_jobs
 from walltime.simulation.batch import Case
 from walltime.simulation.specification import Variation
 from walltime.workload import Workload
-from walltime.workload.drops import shares_of
+from walltime.workload.drops import jobs_only, shares_of
 from walltime.workload.models import parse_model
 
 MODEL_PROCS = 128
@@ -131,7 +132,9 @@ def _run_cell(cell: Cell, task: Task, check: Callable[[int], None]) -> tuple[dic
     row |= schedule.dynamics_summary(cell.trim).as_dict() if cell.dynamics else {}
     predictions = None if schedule.predictions is None else schedule.prediction_summary(cell.trim)
     row |= {name: value for name, value in predictions.as_dict().items() if name != "jobs"} if predictions is not None else {}
-    row |= dict(zip(("left_out_jobs", "left_out_work"), shares_of(schedule.workload.origin.drops), strict=True))
+    drops = jobs_only(schedule.workload.origin.drops)
+    row |= dict(zip(("left_out_jobs", "left_out_work"), shares_of(drops), strict=True))
+    row["left_out_rules"] = json.dumps(list(map(asdict, drops)))
     row |= {"procs": schedule.workload.machine_procs, "schema": SCHEMA}
     row |= {"walltime": version(), "engine": engine_version(machine is not None)}
     return row, [{"cell": key, **group} for by in cell.groups for group in group_rows(schedule, by, cell.trim)]

@@ -20,7 +20,7 @@ from walltime.cli.output import forget_logs, hidden_key, note, progress_bar, rep
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.intervals import LEVEL
-from walltime.wording import counted, printable
+from walltime.wording import counted, printable, sanitize
 
 if TYPE_CHECKING:
     from walltime.estimates import EstimateModel
@@ -117,7 +117,12 @@ def read_shown(trace: Path, **how: Any) -> JobLog:
                 done, total, counted = done // 10**6, None if total is None else -(-total // 10**6), "MB"
             progress(done, total=total, unit=counted)
 
-        return read_log(trace, **how, progress=told)
+        log = read_log(trace, **how, progress=told)
+    for key, values in log.header.contradictions.items():
+        note(
+            f"{printable(trace.name)}: the header has several values of {key} ({sanitize(', '.join(values))}); the first valid one is used"
+        )
+    return log
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from walltime.estimates import FModel, parse_estimates
-from walltime.wording import counted, human_percent
-from walltime.workload.drops import MUCH
+from walltime.wording import counted, human_percent, sanitize
+from walltime.workload.drops import MUCH, Drop
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +30,7 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
     """
     import polars as pl
 
-    caveats = left_out_cells(cells, 0)
+    caveats = [*left_out_cells(cells, 0), *rule_sentences(left_out_rules(cells))]
     arrivals = pl.col("makespan") * pl.col("utilization") / pl.col("offered_load")  # both are the same work over another time
     drain = pl.col("makespan") - arrivals
     behind = (drain > DRAIN * pl.col("makespan")) & (pl.col("mean_wait") > WAIT * drain)
@@ -85,6 +86,25 @@ def left_out_cells(cells: pl.DataFrame, least: float = MUCH) -> list[str]:
         return []
     jobs, most = (human_percent(100 * float(work[name].max() or 0)) for name in ("left_out_jobs", "left_out_work"))  # type: ignore[arg-type]
     return [
-        f"In {len(work):,} of {len(cells):,} runs, up to {jobs} of the jobs with up to {most} of the work are left out, so the results are "
-        "of the others; walltime info and simulate give the reasons."
+        f"In {len(work):,} of {len(cells):,} runs, up to {jobs} of the jobs with up to {most} of the work are left out, so the results "
+        "cover only the others."
     ]
+
+
+def left_out_rules(cells: pl.DataFrame) -> dict[str, list[Drop]]:
+    """Return the drops by log or model; for each rule, those of the run in which it leaves most out. `cells`: as in `Store.table`."""
+    found: dict[str, dict[str, Drop]] = {}
+    if "left_out_rules" not in cells.columns:
+        return {}
+    for trace, model, rules in cells.select("trace", "model", "left_out_rules").unique(maintain_order=True).iter_rows():
+        mine = found.setdefault(trace or model, {})
+        for drop in (Drop(**one) for one in json.loads(rules)):
+            before = mine.setdefault(drop.rule, drop)
+            if (drop.share_of_jobs, drop.jobs) > (before.share_of_jobs, before.jobs):
+                mine[drop.rule] = drop
+    return {name: list(mine.values()) for name, mine in found.items() if mine}
+
+
+def rule_sentences(rules: Mapping[str, Sequence[Drop]]) -> list[str]:
+    """Return a line for each rule of `left_out_rules`."""
+    return [f"{sanitize(name)}: {drop}" for name, drops in rules.items() for drop in drops]

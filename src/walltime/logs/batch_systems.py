@@ -92,6 +92,7 @@ def make_log(
         path=state.file.path,
         sha256=state.file.sha256,
         dropped=state.dropped,
+        dropped_work=state.dropped_work,
         changed=state.changed,
         noticed=state.noticed,
     )

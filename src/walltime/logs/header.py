@@ -12,6 +12,8 @@ _KEYS = (
 STANDARD_KEYS = tuple(_KEYS.split())
 """The header keys of the Standard Workload Format 2.2, in their usual order."""
 
+_SEVERAL = frozenset({"Acknowledge", "Information", "Installation", "Conversion", "Queue", "Partition", "Note"})
+"""Keys that a header may repeat."""
 _SPELLING = {key.casefold(): key for key in STANDARD_KEYS}
 _KEY = re.compile(r"([A-Za-z]\w*)\s*:(?!//)(.*)", re.DOTALL)
 _WHOLE = re.compile(
@@ -75,6 +77,12 @@ class Header(Mapping[str, tuple[str, ...]]):
         """Return the first whole number at the start of a value of this key; None if there is none."""
         firsts = (_WHOLE.match(value.lstrip()) for value in self.get(key, ()))
         return next((int(one[1] + re.sub("[^0-9]", "", one[2])) * 10 ** int(one[3] or 0) for one in firsts if one), None)
+
+    @property
+    def contradictions(self) -> dict[str, tuple[str, ...]]:
+        """The different values of each key that may have only one; the first valid value counts."""
+        different = {key: tuple(dict.fromkeys(values)) for key, values in self.items() if key not in _SEVERAL}
+        return {key: values for key, values in different.items() if len(values) > 1}
 
     @property
     def machine_procs(self) -> int | None:

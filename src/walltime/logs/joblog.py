@@ -19,7 +19,7 @@ from walltime.logs.input import unpacked_name
 from walltime.logs.rules import IDLE, MEANINGS
 from walltime.wording import counted, printable
 from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Array, Column, Origin, Workload
-from walltime.workload.drops import STEP, Drop, counts_of, drop_jobs
+from walltime.workload.drops import NOT_JOBS, Drop, counts_of, drop_jobs
 
 Partial = Literal["summary", "parts"]
 TooWide = Literal["drop", "clip", "error"]
@@ -57,7 +57,8 @@ class JobLog:
     and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
     value is fractional; columns that are -1 everywhere are not stored. `format`: its name. `header_lines`: the log's description of
     itself, as lines of the Standard Workload Format. `names`: the texts for which the numbers 1, 2, ... of a column stand, if the log has
-    names. `dropped, changed, noticed`: the reader's counts, by rule. `reading`: notes on how the columns of a table were recognised.
+    names. `dropped, changed, noticed`: the reader's counts, by rule; `dropped_work`: processor-seconds, by rule,
+    where known. `reading`: notes on how the columns of a table were recognised.
     `endings`: file extensions to remove from the name of the log, after the extension of a packed file.
 
     Raises LogError if the columns differ in length or contain invalid values.
@@ -76,6 +77,7 @@ class JobLog:
     path: str = field(default="log", kw_only=True)
     sha256: str = field(default="", kw_only=True)
     dropped: Mapping[str, int] = field(default_factory=dict, kw_only=True)
+    dropped_work: Mapping[str, float] = field(default_factory=dict, kw_only=True)
     changed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     noticed: Mapping[str, int] = field(default_factory=dict, kw_only=True)
     reading: tuple[str, ...] = field(default=(), kw_only=True)
@@ -413,12 +415,13 @@ def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array
     for name in IDLE & masks.keys():
         work[masks[name]] = 0.0
     of_reader = log.all_dropped()
-    count = log.records + sum(jobs for name, jobs in of_reader.items() if name != STEP)
-    kept, drops = drop_jobs(masks, MEANINGS, work, count)
-    total = float(np.nansum(work))
+    known = {**dict.fromkeys(IDLE, 0.0), **log.dropped_work}
+    count = log.records + sum(jobs for name, jobs in of_reader.items() if name not in NOT_JOBS)
+    total = float(np.nansum(work)) + sum(known.values())
+    kept, drops = drop_jobs(masks, MEANINGS, work, (count, total))
     return kept, [
         *(
-            Drop(name, MEANINGS.get(name, "The reader leaves the record out."), jobs, 0.0 if name in IDLE else np.nan, count, total)
+            Drop(name, MEANINGS.get(name, "The reader leaves the record out."), jobs, known.get(name, np.nan), count, total)
             for name, jobs in of_reader.items()
         ),
         *drops,

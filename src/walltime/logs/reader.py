@@ -45,6 +45,7 @@ class ReaderState:
     dropped: dict[str, int] = field(default_factory=dict)
     changed: dict[str, int] = field(default_factory=dict)
     noticed: dict[str, int] = field(default_factory=dict)
+    dropped_work: dict[str, float] = field(default_factory=dict)
 
     def add_bad(self, line: int, reason: str, text: str) -> None:
         """Add a bad line; raises LogError that names it, unless bad lines are skipped."""
@@ -59,9 +60,14 @@ class ReaderState:
         if number := int(np.count_nonzero(what)) if isinstance(what, np.ndarray) else what:
             counts[rule.name] = counts.get(rule.name, 0) + number
 
-    def drop(self, kept: np.ndarray, rule: Rule, mask: np.ndarray) -> None:
-        """Count the jobs of a mask that are still in `kept` under a rule, and remove them from `kept`."""
+    def drop(self, kept: np.ndarray, rule: Rule, mask: np.ndarray, work: np.ndarray | None = None) -> None:
+        """Count the jobs of a mask that are still in `kept` under a rule, and remove them from `kept`.
+
+        `work`: the processor-seconds of each job, float64; None if unknown.
+        """
         self.count(rule, mask & kept)
+        if work is not None:
+            self.dropped_work[rule.name] = self.dropped_work.get(rule.name, 0.0) + float(work[mask & kept].sum())
         np.logical_and(kept, ~mask, out=kept)
 
     def lines(self) -> Iterator[tuple[int, str]]:

@@ -25,21 +25,19 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     left out. Raises PolicyError for a period without jobs.
     """
     submit = workload.submit
-    inside = (submit >= begin) & (submit < end)
+    inside, span = (submit >= begin) & (submit < end), workload.origin.span(begin, end)
     if not inside.any():
-        raise PolicyError(
-            f"no job of {workload.origin.name} is submitted from {begin} to {end} s of the log; use another window", "empty_window"
-        )
+        raise PolicyError(f"no job of {workload.origin.name} is submitted from {span}; use another window", "empty_window")
     recorded = workload.recorded_wait
     if recorded is None or begin <= int(submit.min()):
-        return workload.take(inside, f"submitted from {begin} until {end}")
+        return workload.take(inside, f"submitted from {span}")
     start = np.where(recorded >= 0, submit + recorded, MISSING)
     before = (submit < begin) & (start >= 0)
     running = before & (start < begin) & (start + workload.runtime > begin)
     waiting = before & (start >= begin)
     lost = running & ~_fits(workload, machine, running, start)
     running &= ~lost
-    step = f"submitted from {begin} until {end}, with the jobs running ({running.sum()}) and waiting ({waiting.sum()}) at its begin"
+    step = f"submitted from {span}, with the jobs running ({running.sum()}) and waiting ({waiting.sum()}) at its begin"
     concerned, chosen = inside | running | waiting | lost, inside | running | waiting
     jobs = workload.take(concerned, step).without(
         {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran when the window began, but its partition has no room for it."}

@@ -165,7 +165,7 @@ def _further(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, i
 
 def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iterator[Facts | Table | str]:
     from walltime.tables import Cell, Facts, Table, time_cell
-    from walltime.wording import human_percent, percent
+    from walltime.wording import UNDEFINED, human_percent, percent
 
     days = f"{(facts['last_submit'] - facts['first_submit']) / 86400:,.1f} days"
     first, last = (w.origin.moment(facts[f"{which}_submit"]) for which in ("first", "last"))
@@ -187,7 +187,7 @@ def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iter
             "jobs",
             f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
         ),
-        ("offered load", f"{percent(w.offered_load)} of the machine's processor time"),
+        ("offered load", UNDEFINED if facts["offered_load"] is None else f"{percent(w.offered_load)} of the machine's processor time"),
         ("requests", requests),
         ("log", f"{facts['format']}{layout}; {counted(facts['records'], 'record')}; SHA-256 {facts['sha256'][:16]}..."),
     ]
@@ -212,7 +212,7 @@ def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iter
     yield _quality(facts, "Data quality, in records")
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
-        yield Table(["line", "reason"], bad, f"{len(facts['bad_lines']):,} bad lines skipped")
+        yield Table(["line", "reason"], bad, f"{counted(len(facts['bad_lines']), 'bad line')} skipped")
 
 
 def _quality(facts: dict[str, Any], title: str) -> Facts | str:

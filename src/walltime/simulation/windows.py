@@ -82,7 +82,7 @@ def windows(
         inside = slice(*np.searchsorted(workload.submit, [begin, end]))
         around = slice(*np.searchsorted(workload.submit, [begin - warm, min(end + (warm if after is None else after), limit)]))
         if inside.stop - inside.start >= MIN_JOBS:
-            step = f"submitted from {begin - warm} to {end} s"
+            step = f"submitted from {workload.origin.span(begin - warm, end)}"
             jobs = workload.take(np.arange(around.start, around.stop), step)
             cuts.append(LogWindow(begin, end, jobs, workload.job_id[inside]))
     return cuts

@@ -33,6 +33,7 @@ _SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 UNCLEAR_FLAGS = {"WEEKDAY", "WEEKEND", "MAGNETIC", "ANY_NODES", "TIME_FLOAT"}
 """Flags of reservations that are left out, and noted."""
+IN_NO_PARTITION, HIDDEN = "in no partition", "scontrol shows hidden partitions only with --all"
 MOST_KINDS = 32
 """Nodes may differ in their features in this many ways, or in a quarter as many as there are nodes; else features are left out."""
 
@@ -191,14 +192,15 @@ class _ClusterBuilder:
             partitions = tuple(sorted(partitions_of.get(name, ())))
             procs = _procs(node)
             if "FUTURE" in states or not partitions or procs < 1:
-                left_out["FUTURE" if states[0] == "FUTURE" else "in no partition" if not partitions else "without processors"] += 1
+                left_out["FUTURE" if states[0] == "FUTURE" else IN_NO_PARTITION if not partitions else "without processors"] += 1
                 continue
             memory = max(_whole(node, "RealMemory") - _whole(node, "MemSpecLimit"), 0)
             amounts = (gpus_of(node.get("Gres", "")), memory if self.has_memory else 0) if second == "gpus" else (memory, 0)
             kind = Pool("one", 1, procs, *amounts, _whole(node, "Weight", 1), self.features.get(name, ()), self.types.get(name, ""))
             groups.setdefault((kind, partitions), []).append(name)
         for reason, count in left_out.items():
-            self.note(f"{_count(count, 'node', 'is', 'are')} {reason}, and left out.")
+            hint = f"; {HIDDEN}" if reason == IN_NO_PARTITION else ""
+            self.note(f"{_count(count, 'node', 'is', 'are')} {reason}, and left out{hint}.")
         pools: list[Pool] = []
         members: dict[str, list[str]] = {}
         for (kind, partitions), names in sorted(groups.items(), key=lambda item: item[0][0].weight):
@@ -213,6 +215,9 @@ class _ClusterBuilder:
 
     def _partitions(self, pools: list[Pool], members: dict[str, list[str]]) -> list[Partition]:
         records = dict(self.records.partitions)
+        unknown = [sanitize(name) for name in members if name not in records]
+        if records and unknown:
+            self.note(f"Not among the partitions, so limits and tiers are unknown: {', '.join(unknown)}; {HIDDEN}.")
         for name in members:
             records.setdefault(name, {"PartitionName": name})
         size = {pool.name: pool.procs for pool in pools}

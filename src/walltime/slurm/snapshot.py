@@ -33,7 +33,7 @@ VERSION = 1
 KIND = "walltime snapshot"
 TIMEOUT = 120.0
 """Seconds that a command may take."""
-SINFO = ("sinfo", "--json")
+SINFO = ("sinfo", "--all", "--json")
 """The command for clusters whose scontrol does not show the nodes."""
 OPTIONAL = ("reservations", "associations", "qos")
 """Kinds of records that a snapshot can do without: sacctmgr may reject some users."""
@@ -296,7 +296,8 @@ def _placed(jobs: Sequence[SnapshotJob], cluster: Cluster, notes: list[str]) -> 
     for job in jobs:
         mine = [replace(job, partition=name) for name in job.partition.split(",") if name in known]
         if cluster.node_memory and job.state == WAITING:
-            rules = ["over_node_memory" * (one.node_memory_mb > cluster.node_memory.get(one.partition, LARGEST_COUNT)) for one in mine]
+            least = max(job.node_memory_mb, job.cpu_memory_mb)
+            rules = ["over_node_memory" * (least > cluster.node_memory.get(one.partition, LARGEST_COUNT)) for one in mine]
             mine = [replace(one, left_out=one.left_out or rule) for one, rule in zip(mine, rules, strict=True)]
         can_start = (one for one in mine if not (one.left_out or never_rule(one, cluster.machine)))
         placed.append(next(can_start, mine[0] if mine else replace(job, left_out=job.left_out or "other_partition")))

@@ -139,12 +139,14 @@ def never_rule(job: SnapshotJob, machine: Machine) -> str:
     if job.state != WAITING or partition is None:
         return ""
     pools = [machine.pools[machine.place_of(name)] for name in partition.pools]
-    needs = {"gpus": ("over_node_gpus", job.gpus, job.node_gpus), "mem_mb": ("over_node_memory", job.memory_mb, job.node_memory_mb)}
-    over_node, wanted, each = needs.get(machine.second if machine.second_total else "", ("over_node_gpus", 0, 0))
-    sizes = [(job.cpus, [pool.procs for pool in pools]), (job.nodes, [1] * len(pools)), (wanted, [pool.second for pool in pools])]
+    second = {machine.second: [pool.second for pool in pools]} if machine.second_total else {}
+    gpus = second.get("gpus", [LARGEST_COUNT] * len(pools))
+    memory = second.get("mem_mb", [pool.memory or LARGEST_COUNT for pool in pools])
+    sizes = [(job.cpus, [pool.procs for pool in pools]), (job.nodes, [1] * len(pools)), (job.gpus, gpus), (job.memory_mb, memory)]
     holds = {
         "over_time_limit": partition.max_time is not None and job.limit is not None and job.limit > partition.max_time,
-        over_node: each > max(pool.second for pool in pools),
+        "over_node_gpus": job.node_gpus > max(gpus),
+        "over_node_memory": max(job.node_memory_mb, job.cpu_memory_mb) > max(memory),
         "over_partition": any(size > sum(pool.nodes * unit for pool, unit in zip(pools, units, strict=True)) for size, units in sizes),
     }
     by_slurm = (rule for rule, pattern in _REASONS.items() if pattern.fullmatch(job.reason))

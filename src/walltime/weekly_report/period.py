@@ -121,7 +121,8 @@ def period(workload: Workload, begin: int, end: int, machine: Machine | None = N
     numbers = record.numbers(begin, end)
     if not numbers.submitted and not numbers.started and not numbers.ended:
         raise WorkloadError(
-            f"{name} has no job from {begin:,} s to {end:,} s; use another window (walltime info shows the log's period)", "empty_window"
+            f"{name} has no job from {jobs.origin.span(begin, end)}; use another window (walltime info shows the log's period)",
+            "empty_window",
         )
     length, first = end - begin, int(jobs.submit[0])
     starts = range(begin - length, first - 1, -length) if length > 0 else range(0)

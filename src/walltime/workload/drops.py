@@ -16,7 +16,8 @@ MUCH = 0.05
 """A larger share of the work left out, or of the jobs where their work is unknown, is part of every answer."""
 UNKNOWN_WORK = "unknown share"
 STEP = "step"
-"""The rule for records of steps: each job has a record of its own, so its steps do not count as jobs that are left out."""
+NOT_JOBS = (STEP, "other_event")
+"""The rules for records of steps, and of events other than ends: neither are jobs, so they do not count as jobs that are left out."""
 TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 """The rule for jobs wider than their machine, and its meaning."""
 
@@ -62,13 +63,16 @@ class Drop:
         return {"rule": self.rule, "reason": self.reason, **counts, "core_seconds": work, "share_of_work": share}
 
 
-def drop_jobs(masks: Mapping[str, Array], reasons: Mapping[str, str], work: Array, count: int | None = None) -> tuple[Array, list[Drop]]:
+def drop_jobs(
+    masks: Mapping[str, Array], reasons: Mapping[str, str], work: Array, total: tuple[int, float] | None = None
+) -> tuple[Array, list[Drop]]:
     """Return which jobs stay (bool), and the drops; a job counts under the first rule whose mask has it.
 
-    `work`: processor-seconds of each job, float64, nan if unknown. `count`: all jobs or records at this stage, by default those of `work`.
+    `work`: processor-seconds of each job, float64, nan if unknown. `total`: number and work of all jobs or records at this stage, by
+    default of these.
     """
     kept, drops = np.ones(len(work), bool), []
-    total = len(work) if count is None else count, float(np.nansum(work))
+    total = total or (len(work), float(np.nansum(work)))
     for rule, mask in masks.items():
         mine = mask & kept
         if jobs := int(np.count_nonzero(mine)):
@@ -86,8 +90,8 @@ def counts_of(drops: Iterable[Drop]) -> dict[str, int]:
 
 
 def jobs_only(drops: Iterable[Drop]) -> list[Drop]:
-    """Return the drops of jobs, without those of steps."""
-    return [drop for drop in drops if drop.rule != STEP]
+    """Return the drops of jobs, without those of `NOT_JOBS`."""
+    return [drop for drop in drops if drop.rule not in NOT_JOBS]
 
 
 def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
@@ -113,7 +117,7 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
     >>> warning_of([Drop("too_wide", "The job needs more processors than the machine has.", 1, 50.0, 10, 100.0)])
     ['10 % of the jobs with 50 % of the work are left out, so the results cover only the others. Left out: too wide.']
     """
-    listed = [drop for drop in drops if drop.share_of_work != 0]
+    listed = [drop for drop in jobs_only(drops) if drop.share_of_work != 0]
     jobs, work = shares_of(listed)
     unknown = shares_of(drop for drop in listed if math.isnan(drop.share_of_work))[0]
     if max(work, unknown) <= MUCH + 1e-9:  # sums of shares are rounded

@@ -113,13 +113,13 @@ def tail(workload: Workload, jobs: int) -> Workload:
 
 def window(workload: Workload, begin: int, end: int) -> Workload:
     """Return the jobs submitted in [begin, end), seconds from the start of the log; raises WorkloadError if there are none."""
-    inside = (workload.submit >= begin) & (workload.submit < end)
+    inside, span = (workload.submit >= begin) & (workload.submit < end), workload.origin.span(begin, end)
     if not inside.any():
         first, last = (workload.origin.when(time) for time in workload.submit[[0, -1]].tolist())
         raise WorkloadError(
-            f"{workload.origin.name} has no job submitted from {begin} to {end} s; give a window between {first} and {last}", "empty_window"
+            f"{workload.origin.name} has no job submitted from {span}; give a window between {first} and {last}", "empty_window"
         )
-    return workload.take(inside, f"submitted from {begin} to {end} s")
+    return workload.take(inside, f"submitted from {span}")
 
 
 def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Workload:

@@ -108,6 +108,14 @@ class Origin:
         except (OverflowError, ValueError, OSError):
             return None
 
+    def span(self, begin: float, end: float) -> str:
+        """Return a span of the log as people read it.
+
+        >>> Origin(unix_start_time=0).span(-86400, 60), Origin().span(0, 1234)
+        ('1969-12-31 00:00 to 1970-01-01 00:01', '0 s to 1,234 s')
+        """
+        return f"{self.when(begin)} to {self.when(end)}"
+
     def when(self, seconds: float) -> str:
         """Return a time of the log as people read it: its local date and time, or seconds if the log has no dates.
 

@@ -1,5 +1,7 @@
 """Campaigns on machines of several pools: each cell equals the simulation, and keys follow the machine, not the name of its file."""
 
+import json
+
 import polars as pl
 import pytest
 
@@ -113,3 +115,20 @@ def test_left_out__of_the_runs_begins_the_caveats():
     assert left_out_cells(cells.tail(1)) == []
     assert "1 of 1 runs, up to 10 %" in left_out_cells(cells.tail(1), 0)[0]
     assert left_out_cells(cells.head(1), 0) == left_out_cells(cells.head(1)) == left_out_cells(cells.drop("left_out_work")) == []
+
+
+def test_run__prints_what_is_left_out(capsys, plan):
+    plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 300\nprocs = 64\nmachine = "small.toml"\n[grid]\npolicy = ["fcfs", "easy"]\n')
+    status, out, err = call(capsys, "campaign", "run", plan)
+    lines = out.splitlines()
+    assert (status, err) == (0, "")
+    assert lines[0].startswith("In 2 of 2 runs, up to "), "over 5 % of the work"
+    (rule,) = [line for line in lines if "Left out: " in line]
+    assert rule.startswith("lublin99: Left out: ")
+    assert rule.endswith("of the work): too wide for partition")
+    assert call(capsys, "campaign", "run", plan)[1].splitlines()[0] == lines[0], "so does a run that finds all cells done"
+    record = json.loads(call(capsys, "campaign", "run", plan, "--json")[1])
+    (drop,) = record["left_out"]["lublin99"]
+    assert (drop["rule"], drop["of_jobs"]) == ("too_wide_for_partition", 300)
+    assert drop["share_of_work"] > 0.05
+    assert rule in call(capsys, "campaign", "report", plan)[1]

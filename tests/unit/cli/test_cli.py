@@ -182,6 +182,11 @@ def test_info__says_what_is_odd(capsys, log):
     assert "1996-09-23" in out
 
 
+def test_one_bad_line__is_no_plural(capsys, log):
+    log.write_text(GOOD + "1 2 3\n")
+    assert "1 bad line skipped" in call(capsys, "info", log)[1]
+
+
 def test_skipped_lines__are_counted_and_listed(capsys, log):
     log.write_text(GOOD + "oops\n" + record(9, "x", 1, 1, 1))
     status, out, _ = call(capsys, "simulate", log, "--skip-bad-lines", "--json")
@@ -191,6 +196,23 @@ def test_skipped_lines__are_counted_and_listed(capsys, log):
     status, out, _ = call(capsys, "info", log, "--skip-bad-lines")
     assert "2 bad lines skipped" in out
     assert [bad["line"] for bad in json.loads(call(capsys, "info", log, "--skip-bad-lines", "--json")[1])["bad_lines"]] == [9, 10]
+
+
+def test_header_with_two_sizes__is_named(capsys, log):
+    log.write_text("; MaxProcs: 4\n; MaxProcs: 128\n; Note: a\n; Note: b\n" + record(1, 0, 10, 1, 10))
+    for command in (("info",), ("simulate", "--policy", "easy")):
+        err = call(capsys, command[0], log, *command[1:])[2]
+        assert "MaxProcs (4, 128)" in err
+        assert "Note" not in err
+    log.write_text("; MaxProcs: 4\n; MaxProcs: 4\n" + record(1, 0, 10, 1, 10))
+    assert call(capsys, "info", log)[2] == ""
+
+
+def test_window_before_the_log__is_named_by_dates(capsys, log):
+    log.write_text("; MaxProcs: 4\n; UnixStartTime: 1767225600\n1 0 5 10 1 -1 -1 1 10 -1 1 1 1 1 -1 -1 -1 -1\n")
+    for command in ("info", "report", "calibrate"):
+        err = call(capsys, command, log, "--window", "2025-12-01:2025-12-08", *(["--policy", "easy"] * (command == "calibrate")))[2]
+        assert "2025-12-01 00:00 to 2025-12-08 00:00" in err, command
 
 
 def test_audit__names_the_first_violation_and_exits_with_1(golden, capsys, log, tmp_path):

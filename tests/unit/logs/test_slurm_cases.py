@@ -126,6 +126,13 @@ def test_runs_of_a_job__are_jobs_by_default(read, tmp_path, capsys):
     assert read(HEADING, *RUNS).column("job_id").tolist() == [1, 1, 1, 2, 3, 3]
     facts = json.loads(call(capsys, "info", tmp_path / "log.txt", "--procs", "8", "--json", "--join-runs")[1])
     assert (facts["dropped"], facts["changed"]["joined_runs"]) == ({"earlier_run": 3, "still_running": 1}, 1)
+    lost = next(rule for rule in facts["left_out"]["rules"] if rule["rule"] == "earlier_run")
+    runs = [line.split("|") for line in RUNS]
+    procs = [int(one[HEADING.split("|").index("AllocCPUS")]) for one in runs]
+    seconds = [100, 50, 600, 70, 0, 30, 30]
+    work = [one * two for one, two in zip(procs, seconds, strict=True)]
+    assert lost["core_seconds"] == work[0] + work[1] + work[3]
+    assert lost["share_of_work"] == pytest.approx(lost["core_seconds"] / sum(work))
 
 
 def test_clusters__are_named(read, tmp_path, capsys):

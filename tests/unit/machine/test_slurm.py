@@ -267,6 +267,16 @@ def test_partitions_that_are_not_up_or_have_no_nodes(golden, tmp_path):
     golden("slurm-cluster", fewer.notes)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_hidden_partitions__are_named_as_unknown(tmp_path, known):
+    secret = "PartitionName=secret Hidden=YES MaxTime=1-00:00:00 Nodes=n1 State=UP TotalNodes=1\n" if known else ""
+    found = read(tmp_path, PARTITIONS + secret, node("n1", partitions="main,secret") + node("n2"))
+    (limit,) = [one.max_time for one in found.machine.partitions if one.name == "secret"]
+    told = [note for note in found.notes if "secret" in note]
+    assert (limit, told == []) == ((86_400, True) if known else (None, False))
+    assert all("--all" in note for note in told)
+
+
 def test_limits_that_are_not_enforced_are_none(golden, tmp_path):
     found = read(tmp_path, CONFIG.replace("associations,limits,qos", "none"), PARTITIONS, NODES, ASSOCIATIONS, QOS)
     assert found.machine.limits == ()

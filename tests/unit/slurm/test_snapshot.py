@@ -308,6 +308,7 @@ def test_take__runs_only_what_reads():
     assert found.totals()["waiting"] == 8
     assert set(fake.called) <= {SQUEUE_JSON, *CLUSTER.values()}
     assert all(words[0] in ("squeue", "scontrol", "sacctmgr", "sinfo") for words in fake.called)
+    assert all("--all" in words for words in fake.called if words[0] in ("squeue", "sinfo")), "hidden partitions are part of the machine"
     assert all("show" in words for words in fake.called if words[0] in ("scontrol", "sacctmgr"))
 
 

@@ -578,6 +578,24 @@ def test_never__jobs_that_cannot_start_as_they_are(more, rule):
     assert found.as_dict()["totals"].get(rule, 0) == (1 if rule else 0)
 
 
+@pytest.mark.parametrize("second", ["gpus", "mem_mb"])
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ({"memory_mb": 501, "node_memory_mb": 501}, "over_node_memory"),
+        ({"memory_mb": 501, "cpu_memory_mb": 501}, "over_node_memory"),
+        ({"memory_mb": 1001, "node_memory_mb": 334}, "over_partition"),
+        ({"memory_mb": 500, "node_memory_mb": 500}, ""),
+        ({"memory_mb": 1000, "node_memory_mb": 500, "nodes": 2}, ""),
+    ],
+)
+def test_never__memory(second, more, rule):
+    pool = Pool("all", 2, 4, 500) if second == "mem_mb" else Pool("all", 2, 4, 2, 500)
+    machine = Machine((pool,), (Partition("all", ("all",)),), name="two", policy="easy", second=second)
+    found = start_times(taken(job(1), job(2, **more), machine=machine), past([]), draws=Draws(2, arrivals=False))
+    assert [(one.label, one.left_out) for one in found.snapshot.never] == ([("2", rule)] if rule else [])
+
+
 def test_never__a_resource_that_the_machine_does_not_describe_is_not_limited():
     found = start_times(taken(job(1, gpus=9, node_gpus=9, memory_mb=10**6, node_memory_mb=10**6)), past([]), draws=Draws(2))
     assert (found.snapshot.never, ahead(found)["1"][1]) == ([], 0)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import walltime as wt
 from tests.profiles import examples
+from walltime.workload.cleaning import clean
 from walltime.workload.drops import Drop, drop_jobs, left_out, shares_of, warning_of
 
 RULES = {"a": "A.", "b": "B."}
@@ -16,7 +17,7 @@ RULES = {"a": "A.", "b": "B."}
 
 def test_drop_jobs__counts_a_job_under_the_first_rule():
     masks = {"a": np.array([True, True, False, False]), "b": np.array([False, True, True, False])}
-    kept, drops = drop_jobs(masks, RULES, np.array([1.0, 2.0, np.nan, 4.0]), count=6)
+    kept, drops = drop_jobs(masks, RULES, np.array([1.0, 2.0, np.nan, 4.0]), (6, 7.0))
     assert kept.tolist() == [False, False, False, True]
     assert [(one.rule, one.reason, one.jobs, one.of_jobs, one.of_work) for one in drops] == [("a", "A.", 2, 6, 7.0), ("b", "B.", 1, 6, 7.0)]
     assert drops[0].work == 3
@@ -46,6 +47,11 @@ def test_warning__only_of_much_work():
     assert warning_of([Drop("a", "A.", 5, math.nan, 100, 100.0)]) == []
 
 
+def test_records_of_steps_and_events__are_no_jobs_left_out():
+    assert left_out([Drop("other_event", "A.", 3, math.nan, 4, 8.0), Drop("step", "B.", 9, 0.0, 4, 8.0)])["rules"] == []
+    assert warning_of([Drop("other_event", "A.", 3, math.nan, 4, 8.0)]) == []
+
+
 def test_left_out__is_ready_for_json():
     found = left_out([Drop("a", "A.", 1, math.nan, 4, 8.0), Drop("b", "B.", 1, 2.0, 4, 8.0)])
     assert (found["share_of_jobs"], found["share_of_work"]) == (0.5, 0.25)
@@ -54,7 +60,7 @@ def test_left_out__is_ready_for_json():
 
 def test_results__carry_what_was_left_out():
     jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 80], procs=[1, 1, 1], machine_procs=2)
-    jobs = wt.workload.cleaning.clean(jobs, ["runtime>50"]).after
+    jobs = clean(jobs, ["runtime>50"]).after
     assert wt.simulate(jobs, "easy").workload.warnings == warning_of(jobs.origin.drops)
     assert "80 % of the work" in jobs.warnings[0]
 
@@ -65,4 +71,4 @@ def test_warnings__name_the_clusters_of_a_log():
         submit=[0, 1, 2], runtime=[9] * 3, procs=[1] * 3, machine_procs=2, columns={"cluster": np.array([1, 2, 1])}, origin=origin
     )
     assert "north 2, south 1" in jobs.warnings[0]
-    assert wt.workload.cleaning.clean(jobs, ["cluster != 'north'"]).after.warnings[1:] == []
+    assert clean(jobs, ["cluster != 'north'"]).after.warnings[1:] == []

@@ -89,7 +89,7 @@ def slurm_log(
     earlier = np.zeros(len(submit), np.int64)
     if state.options.join_runs:
         joined, before, earlier = _runs(kept, keys, records["cluster"], records["AGAIN"], submit, start, runtime)
-        state.drop(kept, EARLIER_RUN, before)
+        state.drop(kept, EARLIER_RUN, before, np.maximum(runtime, 0) * np.maximum(records["allocated_procs"], 0).astype(np.float64))
         submit, eligible = np.where(joined >= 0, joined, submit), np.where(joined >= 0, np.minimum(eligible, joined), eligible)
     state.drop(kept, rules.STILL_PENDING, status == PENDING)
     state.drop(kept, rules.STILL_RUNNING, status == RUNNING)

@@ -19,12 +19,14 @@ from walltime.cli.output import PageOutput, caveats, command_line, lasting_words
 from walltime.errors import PolicyError
 from walltime.slurm.commands.starts import history_option, unix_time
 from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
+from walltime.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from walltime.predictors import Tang13
     from walltime.slurm.sidecar.report import Report
+    from walltime.workload.drops import Drop
 
 ACTION, LIMITS = "Action", "Safety limits"
 INSTALLED = {"print_guard": "job_submit.lua", "print_alerts": "alerts.yml", "print_dashboard": "dashboard.json"}
@@ -271,7 +273,10 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
     history = LogAdvice(predictor, places.history)
     if ledger is None:
-        say(f"read {history.read().jobs:,}")
+        learned = history.read().jobs
+        for sentence in history.left_out():
+            say(sentence)
+        say(f"read {counted(learned, 'job')}")
     else:
         history.refresh()
     systemd = Systemd(os.environ.get("NOTIFY_SOCKET"))
@@ -296,8 +301,10 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     last = ""
 
     def after_round(report: Report) -> None:
-        """Print a line that differs from the last one, write the metrics, and look at the log."""
+        """Print what is new: the jobs left out of the log, and a line that differs from the last one; write the metrics, read the log."""
         nonlocal last
+        for sentence in history.left_out():
+            say(sentence)
         if report.line() != last:
             say(report.line())
         last = report.line()
@@ -316,7 +323,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
             if not report.answered:
                 raise SlurmError(report.why)
             after_round(report)
-            _show(report, as_json, say)
+            _show(report, as_json, say, [] if history.advice is None else history.advice.learned.origin.drops)
         else:
             run_rounds(sidecar, settings.every, signals.stop_requested, signals.wait, after_round, systemd.notify)
     finally:
@@ -332,13 +339,14 @@ def _say(as_json: bool, text: str) -> None:
         sys.stdout.flush()
 
 
-def _show(report: Report, as_json: bool, say: Callable[[str], None]) -> None:
-    """Print a single round, with the jobs that would be adjusted."""
+def _show(report: Report, as_json: bool, say: Callable[[str], None], drops: Iterable[Drop]) -> None:
+    """Print a single round, with the jobs that would be adjusted; `drops`: the jobs left out of the log."""
     if as_json:
         from walltime.cli import output
         from walltime.provenance import version
+        from walltime.workload.drops import left_out
 
-        output.print_json({**asdict(report), "version": version()})
+        output.print_json({**asdict(report), "left_out": left_out(drops), "version": version()})
         return
     for key, minutes in report.wanted.items():
         say(f"job {key}: TimeMin {minutes} min")

@@ -17,6 +17,7 @@ from walltime.predictors.history import log_ends
 from walltime.slurm.squeue_fields import QueueJob
 from walltime.wording import printable
 from walltime.workload import Workload
+from walltime.workload.drops import jobs_only
 
 NAME_COLUMNS = ("user", "group", "queue", "partition", "executable")
 ANY_SIZE = 1_000_000_000
@@ -27,6 +28,11 @@ FREE_TEXTS = frozenset(
     {"jobname", "submitline", "workdir", "comment", "admincomment", "systemcomment", "extra", "stdin", "stdout", "stderr"}
 )
 """Fields of sacct in which users can write lines that look like other jobs: sacct escapes nothing."""
+LEFT_OUT = {
+    "unknown_wait": "The log does not record the job's start.",
+    "nothing_to_learn": "The runtime or the limit is 0 s, so the job does not show how accurate the limit is.",
+}
+"""The rules that leave out jobs of the log, and their meanings."""
 NOT_READ = "the job log has not been read yet"
 
 
@@ -55,6 +61,7 @@ class Advice:
         for row in zip(*(values[usable].tolist() for values in columns.values()), strict=True):
             self._learner.observe(SimpleNamespace(**dict(zip(columns, row, strict=True))))
         self.jobs = int(known.sum())
+        self.learned = jobs.without({"unknown_wait": ~known, "nothing_to_learn": ~usable}, LEFT_OUT)
         self._kept: dict[tuple[int, ...], float | None] = {}
         self._kept_since = -1
 
@@ -88,6 +95,7 @@ class LogAdvice:
         self._wrong = ""
         self.advice: Advice | None = None
         self.missing = NOT_READ
+        self._told: list[str] = []
 
     def refresh(self) -> str | None:
         """Begin to read the file if it has changed, and return the last error since the previous call."""
@@ -108,6 +116,15 @@ class LogAdvice:
         advice = Advice(self._predictor, read_log(self._path, time_zone="UTC").to_workload(procs=ANY_SIZE))
         self.advice, self.missing = advice, ""
         return advice
+
+    def left_out(self) -> list[str]:
+        """Return sentences on the jobs of the log that are left out, unless the last ones returned were on the same rules."""
+        if self.advice is None:
+            return []
+        learned = self.advice.learned
+        drops, warnings = jobs_only(learned.origin.drops), learned.warnings
+        before, self._told = self._told, [*("warned" for _ in warnings), *(drop.rule for drop in drops)]
+        return [] if self._told == before else [*warnings, *map(str, drops)]
 
     def predict(self, job: QueueJob, now: float) -> float | None:
         """Predict as `Advice.predict` does; None without advice."""
