@@ -351,7 +351,7 @@ def with_priorities(
     if not settings.multifactor:
         return demands, Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     machine = placement.machine
-    association, shares, priorities = _tree(placed, machine)
+    association, shares, priorities, _ = tree_of_shares(placed, machine)
     charge = np.rint(CHARGE * placed.procs * qos_values(placed, machine, lambda one: one.usage_factor, 1.0))
     size = job_size(demands.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
     most = max([1, *(one.job_factor for one in machine.partitions)])
@@ -419,10 +419,22 @@ def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs
     return 1 - size if settings["priority_favor_small"] else size
 
 
-def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares, Array]:
-    """Return each job's association, the tree, and the priority of each leaf and account, int64.
+class ShareTree(NamedTuple):
+    """Each job's association (a number of the tree), the tree, its priorities and its names; int64.
 
-    The tree has the machine's shares, and one share for each account and user without.
+    A name is a pair of account and user: without a user for accounts, with neither for the root.
+    """
+
+    association: Array
+    shares: Shares
+    priorities: Array
+    names: list[tuple[str | None, str | None]]
+
+
+def tree_of_shares(placed: Workload, machine: Machine) -> ShareTree:
+    """Return the tree of the machine's shares, with one share for each other account and user of the jobs.
+
+    Users without jobs count for the ranks of the others, as in Slurm.
     """
     known = {one.account: one for one in machine.shares if one.user is None}
     own = {(one.account, one.user): one for one in machine.shares if one.user is not None}
@@ -458,5 +470,8 @@ def _tree(placed: Workload, machine: Machine) -> tuple[Array, Shares, Array]:
             group = accounts[0] if len(accounts) == 1 else None
         key = (group, user)
         by_numbers[numbers] = places[key] if key in places else add(key, account(group), own.get((group or "", user)))
+    for key, one in own.items():
+        if key not in places:
+            add(key, account(key[0]), one)
     association = np.array([by_numbers[numbers] for numbers in pairs], np.int64)
-    return association, Shares(*np.array(tree, np.int64).T.copy()), np.array(priorities, np.int64)
+    return ShareTree(association, Shares(*np.array(tree, np.int64).T.copy()), np.array(priorities, np.int64), list(places))

@@ -27,6 +27,7 @@ COMMANDS = {
     "benchmark": ["benchmark"],
     "campaign": ["campaign"],
     "explanation": ["explain"],
+    "fairshare": ["fairshare"],
     "inference": ["infer"],
     "learn": ["learn"],
     "papers": ["paper"],

@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
     },
     "A site and its machine": {
         "calibrate": "whatif.calibrate_command",
+        "fairshare": "fairshare.command",
         "infer": "inference.command",
         "report": "weekly_report.command",
         "slurm": "slurm.commands",
