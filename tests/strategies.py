@@ -89,7 +89,7 @@ LATER_ORDERS = (
 """Orders of the later literature, and orders under which a job may starve."""
 BUILT_IN_ORDERS = (wt.FCFS, wt.SJF, wt.WFP, wt.policy.Wfp(exponent=1), wt.policy.Wfp(exponent=2), wt.policy.Wfp(exponent=4), *LATER_ORDERS)
 
-LATER_KINDS = ("relaxed", "los", "greedy", "selective", "multiqueue", "slack")
+LATER_KINDS = ("relaxed", "los", "greedy", "selective", "multiqueue", "slack", "plan")
 """Policies of the later literature, and hybrids that backfill greedily."""
 HYBRIDS = ("hybrid:0", "hybrid:1", "hybrid:few", "hybrid:many")
 POLICY_KINDS = ("fcfs", "easy", "double", "conservative", "conservative-scratch", *HYBRIDS, *LATER_KINDS)
@@ -117,6 +117,9 @@ def policies(draw, kind: str | None = None, own: bool = True) -> Policy:
     backfill_order = draw(st.one_of(st.none(), orders(own)))
     if kind in ("easy", "double"):
         return (wt.Easy if kind == "easy" else wt.policy.Double)(order=order, backfill_order=backfill_order)
+    if kind == "plan":
+        searches = {"iterations": st.sampled_from((0, 1, 8, 20)), "lookahead": st.sampled_from((1, 2, 4, 100)), "seed": st.integers(0, 2)}
+        return draw(st.builds(wt.policy.PlanBased, objective=st.sampled_from(("square", "sum")), **searches))
     if kind == "slack":
         return wt.policy.Slack(factor=draw(st.sampled_from((0, 0.5, 1, 3))), recent=draw(st.sampled_from((1, 2, 5, 100))))
     if kind in LATER_KINDS:

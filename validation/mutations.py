@@ -75,6 +75,8 @@ OPTIONS = (
     "los",
     "los:ties=slowdown",
     "los:lookahead=3,objective=procseconds",
+    "plan:iterations=9,lookahead=4",
+    "plan:objective=sum,iterations=12",
     "slack",
     "slack:factor=0.2,recent=3",
 )

@@ -18,7 +18,7 @@ from walltime.machine import Limit, Machine, Outage, Partition, Pool
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
 
-NOT_ON_POOLS = ("los", "greedy", "slack")
+NOT_ON_POOLS = ("los", "greedy", "slack", "plan")
 KINDS = tuple(kind for kind in POLICY_KINDS if kind not in NOT_ON_POOLS)
 ANY_WORKLOAD = st.one_of(workloads(max_size=20), crowded(max_size=30))
 COLUMNS = ("start", "submit", "runtime", "kind", "reserved_start", "predicted", "basis", "corrections")

@@ -20,6 +20,7 @@ from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.folder import cache_folder
 from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
 from walltime.policy.orders import ScoredOrder
+from walltime.policy.planned import first_random
 from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for
@@ -81,6 +82,7 @@ class Decisions:
         increments = np.array(self.prediction.correction.increments if self.prediction else (), np.int64)
         bounds, by_start = np.array(self.policy.passes.bounds, np.int64), np.argsort(recorded.start, kind="stable")
         self.memory = s.new_memory(rules, count, by_start, bounds, increments)
+        self.memory.state.random = first_random(self.policy.passes) if rules.iterations else 0
         jobs = self.memory.jobs
         jobs.submit, jobs.start = np.minimum(recorded.submit, recorded.start), recorded.start
         jobs.end, jobs.procs = np.maximum(recorded.end, recorded.start), w.procs[recorded.job]
@@ -270,7 +272,7 @@ def encode_policy(
         return None
     wfp_powers = [order.exponent if isinstance(order, Wfp) and order.bounds == (None, None) else None for order in orders]
     powers = [None if prediction is not None else power for power in wfp_powers]
-    same = ("backfills", "window", "committed", "head_runtime_factor", "ahead", "omega", "factor", "recent")
+    same = ("backfills", "window", "committed", "head_runtime_factor", "ahead", "omega", "factor", "recent", "iterations")
     values: dict[str, Any] = {name: getattr(passes, name) for name in same} | {
         "kind": list(PASSES).index(passes.kind),
         "plans": passes.kind in BY_PLAN,
@@ -280,6 +282,7 @@ def encode_policy(
         "extra": EXTRA[passes.extra],
         "shadow": SHADOW[passes.shadow],
         "before": passes.ends == "before",
+        "cost_power": passes.power,
         "overtakes": s.NEVER if passes.overtakes is None else min(passes.overtakes, s.NEVER),
         "compression": COMPRESSION[passes.compression],
         "objective": OBJECTIVES[passes.objective],

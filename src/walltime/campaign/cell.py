@@ -57,7 +57,9 @@ class Cell:
         estimates = self.settings["estimates"]
         own = named_files(estimates)
         random = any(draws(Path(file), "seed") for file in own) if own else _random_estimates(estimates)
-        return self.workload_is_random or random or any(map(draws, self.python_files))
+        if self.workload_is_random or random or any(map(draws, self.python_files)):
+            return True
+        return not self.python_files and scheduler_of(self.settings).draws
 
     @property
     def python_files(self) -> list[Path]:

@@ -30,6 +30,7 @@ from walltime.explanation.records import (
 from walltime.explanation.sentences import texts
 from walltime.policy import FCFS, Kind
 from walltime.policy.easy import find_shadow
+from walltime.policy.randomness import seeded
 from walltime.policy.schedule_scores import Scores
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import new_engine, run_of
@@ -81,8 +82,9 @@ def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
 def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot]:
     """Yield the same from an engine by name, without a check of the job's start."""
     scheduler = Scheduler.of_schedule(schedule)
-    problem = replace(run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).problem, logged=True)
-    engine: Any = new_engine(problem, wanted)
+    with seeded(schedule.seed):
+        problem = replace(run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).problem, logged=True)
+        engine: Any = new_engine(problem, wanted)
     order, submit = scheduler.policy.order, schedule.submit
     estimate = effective_times(schedule.workload, schedule.overrun)[1]
     scores = Scores(schedule.workload, [order], (submit, schedule.start, schedule.end, estimate))

@@ -88,6 +88,12 @@ class PassSpec(NamedTuple):
     """number of latest starts that determine the slack"""
     overtakes: int | None = None
     """number of jobs that may start before a waiting job that arrived earlier; None for any number"""
+    iterations: int = 0
+    """number of orders that a search for the best plan tries"""
+    power: int = 1
+    """the power of the planned waits that it minimises, 1 or 2"""
+    seed: int = 0
+    """a number that its random numbers depend on, besides the seed of the run"""
 
 
 class Reservations(NamedTuple):
@@ -132,6 +138,9 @@ class Policy(Specification):
     """Options to try in a first look at a log and in trials, such as `order=sjf`; empty for the defaults, `order=*` for all orders."""
     own_order: ClassVar[str] = ""
     """How it orders the waiting jobs, and what to do in place of an order, as a clause of the error; empty if it takes an order."""
+
+    draws: ClassVar[bool] = False
+    """Whether it takes random numbers, other than in plain Python, so that results depend on the seed of the run."""
 
     order: Order = FCFS
     """the queue order"""

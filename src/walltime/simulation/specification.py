@@ -47,7 +47,7 @@ class Scheduler:
     @property
     def draws(self) -> bool:
         """Whether its policy, orders or predictor take random numbers, so that results depend on the seed."""
-        return RANDOM in self.policy.reads or any(map(takes_generator, self.own.values()))
+        return self.policy.draws or RANDOM in self.policy.reads or any(map(takes_generator, self.own.values()))
 
     @property
     def own(self) -> dict[str, Any]:

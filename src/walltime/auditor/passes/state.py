@@ -53,6 +53,7 @@ the queue and among the candidates, the highest first."""
 RULES = record_dtype(
     "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
     "recent overtakes coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor "
+    "iterations cost_power "
     "power back_power near omega factor",
     "near omega factor",
 )
@@ -61,16 +62,18 @@ keeps and compresses reservations. `depth`: blocked jobs with reservations. `fit
 fraction of the head's score that other jobs need. `overtakes`: jobs that may overtake one, NEVER for any number. `threshold_of_all`: 1 if
 the threshold of selective reservations is the mean slowdown. `dynamic`: scores change while jobs wait. `asks`: the run needs predictions or
 scores from Python. `all_reserved`: the first reservation of every job is checked, even if it decides no start. `head_runtime_factor`:
-factor on the expected runtime of a job that starts at the head. `power`, `back_power`: the exponent of an order by (wait / length) **
-exponent * procs, which compiled code scores, in the queue and among the candidates; 0 for other orders."""
+factor on the expected runtime of a job that starts at the head. `iterations`, `cost_power`: swaps of a search for a plan, and the power of
+the waits that it minimises. `power`, `back_power`: the exponent of an order by (wait / length) ** exponent * procs, which compiled code
+scores, in the queue and among the candidates; 0 for other orders."""
 
 STATE = record_dtype(
     "now culprit free waiting running gone arrived started next_arrival next_start unsorted logged resume settled "
     "at_head last_in_queue terminated ended_early void overdue planned points head shadow extra committed earliest_of earliest "
-    "slowdowns ended slack_count waited"
+    "slowdowns ended slack_count waited random"
 )
 """The state that changes at every event. `settled`: the instant at which a difference was found, at which no further pass runs.
-`planned`: 1 while the profile holds all reservations; `points`: its length."""
+`planned`: 1 while the profile holds all reservations; `points`: its length. `random`: the state of the random
+number generator of a search."""
 
 
 class Lists(NamedTuple):
@@ -143,5 +146,9 @@ def new_memory(rules: Records, count: int, by_start: Array, bounds: Array, incre
     lists = Lists(queue, line, back, running, by_start, log, scratch, other, recent, bounds, increments)
     profile = Profile(zeros(2 * count + 8), zeros(2 * count + 8)) if rules.plans else None
     ahead, width = int(rules.ahead), int(rules.procs) + 1
-    tables = Tables(zeros(ahead + 1, width), zeros(ahead + 1, width), zeros(ahead), zeros(ahead), zeros(ahead)) if ahead else None
+    tables = (
+        Tables(zeros(ahead + 1, width), zeros(ahead + 1, width), zeros(ahead), zeros(ahead), zeros(ahead))
+        if ahead and profile is None
+        else None
+    )
     return Memory(state, rules, jobs, lists, profile, tables)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from walltime.auditor.passes.places import kind_behind, start
@@ -159,4 +161,92 @@ def first_place(state, jobs, lists, profile, job, count):
     return count
 
 
-BY_PLAN = {**SINGLY_BY_PLAN, "slack": within_slack}
+@kernel
+def draw(state):
+    """Return the next random number between 0 and 1 (the minimal standard generator of Park and Miller)."""
+    state.random = state.random * 48271 % 2147483647
+    return state.random / 2147483647
+
+
+@kernel
+def copy_from(source, target, first, last):
+    """Copy jobs of one list to the same places of another one."""
+    for k in range(first, last):
+        target[k] = source[k]
+
+
+@called_kernel
+def cost_of_plan(state, rules, jobs, lists, profile, count):
+    """Plan the jobs `lists.other[:count]` in turn; return the sum of the powers of their planned waits."""
+    reserve_in_order(state, jobs, lists, profile, count)
+    cost = 0.0
+    for k in range(count):
+        wait = float(jobs[lists.other[k]].reservation - jobs[lists.other[k]].submit)
+        cost += wait if rules.cost_power == 1 else wait * wait
+    return cost
+
+
+@called_kernel
+def sort_first(jobs, line, count, by):
+    """Sort jobs in order of arrival by rising (1) or falling (2) processors, or by rising (3) or falling (4) planned runtime."""
+    sign = 1 if by % 2 == 1 else -1
+    for k in range(1, count):
+        job, place = line[k], k
+        own = sign * (jobs[job].own if by > 2 else jobs[job].procs)
+        while place > 0 and own < sign * (jobs[line[place - 1]].own if by > 2 else jobs[line[place - 1]].procs):
+            line[place] = line[place - 1]
+            place -= 1
+        line[place] = job
+
+
+@called_kernel
+def annealed(state, rules, jobs, lists, profile):
+    """Search for the plan with the lowest waits by simulated annealing, and start its jobs that are due (Kopanski and Rzadca 2021)."""
+    count = min(state.waiting, rules.ahead)
+    least = most = before = 0.0
+    for by in range(5):
+        copy_from(lists.queue, lists.other, 0, count)
+        if by > 0:
+            sort_first(jobs, lists.other, count, by)
+        cost = cost_of_plan(state, rules, jobs, lists, profile, count)
+        most = max(most, cost)
+        if by == 0 or cost < least:
+            least = before = cost
+            copy_from(lists.other, lists.scratch, 0, count)
+    copy_from(lists.scratch, lists.other, 0, count)
+    temperature = most - least
+    if temperature == 0.0:
+        temperature = 0.1 * least
+    for swap in range(rules.iterations):
+        if temperature == 0.0:
+            break
+        one = int(draw(state) * count)
+        two = int(draw(state) * count)
+        lists.other[one], lists.other[two] = lists.other[two], lists.other[one]
+        cost = cost_of_plan(state, rules, jobs, lists, profile, count)
+        if cost >= before and draw(state) >= math.exp((before - cost) / temperature):
+            lists.other[one], lists.other[two] = lists.other[two], lists.other[one]
+        else:
+            before = cost
+        if before < least:
+            least = before
+            copy_from(lists.other, lists.scratch, 0, count)
+        if swap % 6 == 5:
+            temperature *= 0.9
+    copy_from(lists.scratch, lists.other, 0, count)
+    copy_from(lists.queue, lists.other, count, state.waiting)
+    reserve_in_order(state, jobs, lists, profile, state.waiting)
+    waiting = state.waiting
+    copy_from(lists.queue, lists.scratch, 0, waiting)
+    for k in range(waiting):
+        job = lists.scratch[k]
+        if jobs[job].reserved < 0:
+            jobs[job].reserved = jobs[job].reservation
+        if jobs[job].reservation == state.now and not start(
+            state, rules, jobs, lists, job, kind_behind(state, jobs, job, lists.queue, state.waiting)
+        ):
+            return False
+    return True
+
+
+BY_PLAN = {**SINGLY_BY_PLAN, "slack": within_slack, "plan": annealed}

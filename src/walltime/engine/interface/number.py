@@ -21,6 +21,7 @@ from walltime.engine.kernel.number.particular import Particular, set_sizes
 from walltime.engine.problem import NodeRanges, Observation, Outcome, Problem
 from walltime.errors import WorkloadError
 from walltime.policy import Wfp
+from walltime.policy.planned import first_random
 
 Array = np.ndarray
 
@@ -171,8 +172,12 @@ class NumberEngine(CompiledEngine):
             short_queue=index.SHORT,
             order_threshold=float(policy.order.threshold if isinstance(policy.order, Wfp) else 0),
             objective=OBJECTIVES[passes.objective],
+            random=first_random(passes) if passes.iterations else 0,
             overtakes=NEVER if passes.overtakes is None else min(passes.overtakes, NEVER),
-            **{name: getattr(passes, name) for name in ("window", "ahead", "omega", "factor", "adapts", "head_runtime_factor")},
+            **{
+                name: getattr(passes, name)
+                for name in ("window", "ahead", "omega", "factor", "adapts", "head_runtime_factor", "iterations", "power")
+            },
         )
         self._kept = lower_orders(problem)
         point_to_orders(rules, self._kept)

@@ -60,7 +60,8 @@ RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
     "order_history backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
     "long_queue short_queue predicts predict started observe predict_again correction believe_order believe_own believe_running tick "
-    "quiet_expiry quiet_arrivals order_threshold omega ahead objective factor adapts head_runtime_factor overtakes",
+    "quiet_expiry quiet_arrivals order_threshold omega ahead objective factor adapts head_runtime_factor overtakes "
+    "iterations power random",
     "order_threshold omega factor",
 )
 """A policy, lowered to numbers.
@@ -79,7 +80,9 @@ follows where, with predictions, only jobs arrive that do not fit.
 Later policies: `omega` of relaxed backfilling, 0 for none. `ahead`, `objective`: how many jobs are considered together, 0 for one after the
 other, and one of OBJECTIVES. `factor`: the expansion factor from which on a job has a reservation (the mean slowdown of the ended jobs if
 it `adapts`), or the factor of slack. `head_runtime_factor`: the factor by which a job that starts at the head is expected to run longer
-than planned. `overtakes`: the number of jobs that may start before an earlier one, NEVER for any number."""
+than planned. `overtakes`: the number of jobs that may start before an earlier one, NEVER for any number.
+
+Search for a plan: `iterations`, the `power` of the waits that it minimises, and the first state of the `random` number generator."""
 
 STATE = record_dtype(
     "now next_coming next_arrival later arrivals started free running events "

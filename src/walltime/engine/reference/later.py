@@ -153,6 +153,40 @@ def _planned(engine: Any, line: Sequence[Job]) -> list[tuple[Job, int]]:
     return [(job, profile.reserve(job)) for job in line]
 
 
+def annealed(engine: Any) -> None:
+    """Make a pass by the best plan that simulated annealing finds (Kopanski and Rzadca 2021)."""
+    passes, line = engine.passes, engine.waiting[: engine.passes.ahead]
+
+    def uniform() -> float:
+        engine.random = engine.random * 48271 % (2**31 - 1)
+        return float(engine.random / (2**31 - 1))
+
+    def cost(order: Sequence[Job]) -> float:
+        return sum((float(begin - job.submit) ** passes.power for job, begin in _planned(engine, order)), 0.0)
+
+    keys: list[Callable[[Job], int]] = [lambda job: job.procs, lambda job: -job.procs, lambda job: job.believed, lambda job: -job.believed]
+    orders = [list(line), *(sorted(line, key=key) for key in keys)]
+    costs = [cost(order) for order in orders]
+    least = before = min(costs)
+    best = orders[costs.index(least)]
+    order, temperature = list(best), max(costs) - least or 0.1 * least
+    for swap in range(passes.iterations if temperature else 0):
+        one, other = (math.floor(uniform() * len(order)) for _ in range(2))
+        changed = list(order)
+        changed[one], changed[other] = order[other], order[one]
+        after = cost(changed)
+        if after < before or uniform() < math.exp((before - after) / temperature):
+            order, before = changed, after
+        if before < least:
+            best, least = order, before
+        temperature *= 0.9 if swap % 6 == 5 else 1
+    plan = _planned(engine, [*best, *engine.waiting[passes.ahead :]])
+    for job, begin in sorted(plan, key=lambda one: one[0].arrival):
+        job.note_reservation(begin)
+        if begin == engine.now:
+            engine._start(job, engine._ahead(job))
+
+
 def on_particular_processors(engine: Any) -> None:
     """Make a pass of Batsim's batsched, in which jobs and reservations have particular processors (its easy_bf and conservative_bf).
 
@@ -212,6 +246,7 @@ PASS_OF_KIND: dict[str, Callable[[Any], None]] = {
     "selective": selective,
     "multiqueue": multiple_queues,
     "slack": within_slack,
+    "plan": annealed,
     "particular": on_particular_processors,
 }
 """By the kinds of `walltime.policy.PassSpec`."""

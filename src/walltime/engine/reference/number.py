@@ -17,6 +17,7 @@ from walltime.engine.reference.plain import Job, Profile, followers_of, release_
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, Wfp
 from walltime.policy.easy import find_shadow
+from walltime.policy.planned import first_random
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 
@@ -43,6 +44,7 @@ class Reference(Engine):
         self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
         self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and the latest start of each
+        self.random = first_random(self.passes) if self.passes.iterations else 0  # the state of the generator of a search for a plan
         self.processors: dict[int, set[int]] = {}  # of jobs that run, have run or have a reservation, where these are particular ones
         self.seen, self.on_machine = set[int](), set[int]()  # jobs that an earlier pass has placed, and that ran after it, by index
         self._followers = followers_of(self.jobs)

@@ -1,0 +1,156 @@
+"""One scheduling pass of plan-based scheduling: the best order of the queue is searched by simulated annealing."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from walltime.compiled.jit import called_kernel, kernel
+from walltime.engine.kernel.memory import NEVER, Array, Loop, Pass
+from walltime.engine.kernel.number.machine import start_behind
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
+from walltime.engine.kernel.queue import drop_started
+
+MULTIPLIER, MODULUS = 48_271, 2**31 - 1
+"""The random number generator is that of Park and Miller, CACM 1988 and 1993; its products are below 2**47."""
+SWAPS, COOLING = 6, 0.9
+"""Swaps at a temperature, and the factor from one to the next."""
+ORDERS = 5
+"""Orders that are compared before the search."""
+
+
+class Annealing(NamedTuple):
+    """The `best` order of the queue so far and the one on `trial`; the planned `begin` of each job by index, s; all int64.
+
+    `random`: the state of the generator, one int64.
+    """
+
+    profile: Profile
+    best: Array
+    trial: Array
+    begin: Array
+    random: Array
+
+
+@kernel
+def pass_by_annealing(state, rules, jobs, machine, queue, _ordered, search):
+    """Search for the order whose plan has the lowest waits, and start the jobs that it starts now; return an upper bound of the steps.
+
+    Source: Kopanski and Rzadca 2021; see `walltime.policy.PlanBased`.
+    """
+    waiting = state.queue_last - state.queue_first
+    count = min(waiting, rules.ahead)
+    least, most = math.inf, -math.inf
+    for number in range(ORDERS):
+        for i in range(count):
+            search.trial[i] = queue[state.queue_first + i].job
+        _sort(jobs, search.trial, count, number)
+        cost = _cost(state, rules, jobs, machine, search, count)
+        most = max(most, cost)
+        if cost < least:
+            least = cost
+            _copy(search.trial, search.best, count)
+    if search.random[0] == 0:
+        search.random[0] = rules.random
+    _anneal(state, rules, jobs, machine, search, count, least, most)
+    _copy(search.best, search.trial, count)
+    _cost(state, rules, jobs, machine, search, count)
+    for place in range(state.queue_first + count, state.queue_last):
+        _plan(state, jobs, search, np.int64(queue[place].job))
+    for place in range(state.queue_first, state.queue_last):
+        job = np.int64(queue[place].job)
+        if jobs[job].reserved_start < 0:
+            jobs[job].reserved_start = search.begin[job]
+        if search.begin[job] == state.now:
+            start_behind(state, rules, jobs, machine, queue, job)
+    drop_started(state, jobs, queue)
+    return (waiting + count * (rules.iterations + ORDERS)) * search.profile.counts.blocks * STEPS_IN_BLOCK
+
+
+@called_kernel
+def _anneal(state, rules, jobs, machine, search, count, least, most):
+    """Try swaps from the best order on, which costs `least`; `most`: the cost of the worst of the first orders."""
+    _copy(search.best, search.trial, count)
+    temperature = most - least if most > least else 0.1 * least
+    if count == 0 or temperature == 0.0:
+        return
+    before = least
+    for swap in range(rules.iterations):
+        one, other = math.floor(_uniform(search.random) * count), math.floor(_uniform(search.random) * count)
+        search.trial[one], search.trial[other] = search.trial[other], search.trial[one]
+        cost = _cost(state, rules, jobs, machine, search, count)
+        if cost < before or _uniform(search.random) < math.exp((before - cost) / temperature):
+            before = cost
+            if cost < least:
+                least = cost
+                _copy(search.trial, search.best, count)
+        else:
+            search.trial[one], search.trial[other] = search.trial[other], search.trial[one]
+        if swap % SWAPS == SWAPS - 1:
+            temperature *= COOLING
+
+
+@kernel
+def _copy(source, target, count):
+    """Copy the first jobs of an order."""
+    for i in range(count):
+        target[i] = source[i]
+
+
+@kernel
+def _uniform(random):
+    """Return the next random number, above 0 and below 1."""
+    random[0] = random[0] * MULTIPLIER % MODULUS
+    return random[0] / MODULUS
+
+
+@called_kernel
+def _sort(jobs, line, count, number):
+    """Sort jobs, which are in order of arrival: by number 1 and 2 by processors, 3 and 4 by length, the largest first for even ones."""
+    if number == 0:
+        return
+    for i in range(1, count):
+        job, k = line[i], i
+        while k > 0 and _key(jobs[job], number) < _key(jobs[line[k - 1]], number):
+            line[k] = line[k - 1]
+            k -= 1
+        line[k] = job
+
+
+@kernel
+def _key(job, number):
+    size = job.procs if number < 3 else job.own_length
+    return -size if number % 2 == 0 else size
+
+
+@called_kernel
+def _cost(state, rules, jobs, machine, search, count):
+    """Plan the jobs on trial one after the other, and return the sum of their waits, s, or of its squares."""
+    profile_of_running(search.profile, machine.running, state.running, state.now, state.free)
+    total = 0.0
+    for i in range(count):
+        job = search.trial[i]
+        wait = float(_plan(state, jobs, search, job) - jobs[job].submit)
+        total += wait * wait if rules.power == 2 else wait
+    return total
+
+
+@kernel
+def _plan(state, jobs, search, job):
+    """Give a job the earliest place next to those that are planned, and return its begin."""
+    own = jobs[job]
+    begin = first_hole(search.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+    occupy(search.profile, begin, begin + own.own_length, own.procs)
+    search.begin[job] = begin
+    return begin
+
+
+PASS = Pass(
+    ("plan",),
+    pass_by_annealing,
+    Annealing,
+    lambda rules, passes, count: Annealing(new_profile(count), *(np.zeros(most, np.int64) for most in (*[count] * 3, 1))),
+    (Loop("plan", "plan-based scheduling", 47, 6),),
+)
