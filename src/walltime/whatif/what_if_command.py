@@ -36,7 +36,7 @@ class TrialOptions:
     submissions: Literal["as-recorded", "react"] = o.field(
         "as-recorded",
         "Submit jobs at their recorded times, or let users react: a job submitted within 20 min of the end of its user's earlier job "
-        "then shifts with this end. The result of the other choice is shown as well.",
+        "then moves with this end. The result of the other choice is shown as well.",
         group=o.JOBS,
         advanced=True,
     )
