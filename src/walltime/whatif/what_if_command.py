@@ -133,8 +133,8 @@ def _blocks(answer: WhatIf, verbose: bool) -> Iterator[Block | Facts | str]:
     if not verbose:
         yield page.short_table(answer)
         yield from (f"{effect.name}: {'; '.join(effect.became)}." for effect in answer.alone if len(effect.became) > 1)
-        yield from caveats(page.short_caveats(answer))
-        yield "For groups, intervals, node-hours and users, add --verbose or --report page.html."
+        more = "For groups, intervals, node-hours and users, add --verbose or --report page.html."
+        yield from caveats([*page.short_caveats(answer), more])
         return
     yield from (f"{effect.label}: {line}" for effect in answer.alone for line in effect.became)
     yield from page.tables_of(answer)
