@@ -240,7 +240,7 @@ def read_options(
             raise PolicyError(f"option {key} of {where} has no value; write {key}=VALUE", "missing_value")
         if name is None:
             known = [*keys, *presets, *further]
-            words = valid_options(key, known) if known else "; it has none"
+            words = valid_options(key, known) if known else "; there are no options"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in given:
             raise PolicyError(f"option {name} of {where} is {'given twice' if name in given else 'empty'}", "repeated_option")

@@ -21,7 +21,7 @@ from typing import Any
 
 from walltime.errors import OutputError
 from walltime.files import whole_file
-from walltime.wording import hours, human_difference, human_time, printable, time_form
+from walltime.wording import UNDEFINED, hours, human_difference, human_time, printable, time_form
 
 LONG = 40
 """Tables with more rows take several pages in LaTeX."""
@@ -161,6 +161,12 @@ class Table:
         kept = [k for k, head in enumerate(self.heads) if head.name not in names]
         rows = [[row[k] for k in kept] for row in self.rows]
         return replace(self, columns=[self.columns[k] for k in kept], rows=rows, note="")
+
+    def without_unknown(self) -> Table:
+        """Return the table without the columns that have only undefined cells."""
+        cells = self.cells
+        kept = [k for k in range(len(self.columns)) if any(row[k].text != UNDEFINED for row in cells) or not cells]
+        return replace(self, columns=[self.columns[k] for k in kept], rows=[[row[k] for k in kept] for row in self.rows])
 
     def is_text(self, k: int) -> bool:
         """Return whether a column holds text."""

@@ -228,7 +228,7 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
     failed = None if status is None else status == FAILED
     if failed is None or not failed.any():
         failed = None
-        notes.append("no job of the log has status 0 (failed), so killed jobs cannot be told apart")
+        notes.append("no job of the log has status 0 (failed), so killed jobs cannot be identified")
     if "recon" in workload.origin.name:
         notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing")
     return EstimateData(workload.runtime, drawn.believed, failed, 0, tuple(notes))

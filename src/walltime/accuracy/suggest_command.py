@@ -47,7 +47,7 @@ class AdviceOptions:
 
     risk: list[float] | None = o.field(
         None,
-        "Suggest a walltime for this risk of being killed, in percent. Default: 50, 25, 10, 5, 2 and 1.",
+        "Suggest a walltime at which the job is killed with this risk, in percent. Default: 50, 25, 10, 5, 2 and 1.",
         min=0,
         max=99.9,
         metavar="PERCENT",
@@ -55,7 +55,7 @@ class AdviceOptions:
     months: int | None = o.field(None, "Use only jobs of the last N months of 30 days. Default: all.", group=o.JOBS, advanced=True, min=1)
     min_jobs: int = o.field(
         10,
-        "Ignore properties of the next job, the least important first, until at least N earlier jobs match the rest.",
+        "Require at least N similar earlier jobs; with fewer, ignore properties of the next job, the least important first.",
         group=o.JOBS,
         advanced=True,
         min=2,
@@ -65,12 +65,12 @@ class AdviceOptions:
 @manual(
     "guides/walltime-advice",
     ("Suggest walltimes for the next job of a user.", "suggest KTH-SP2 --user 7"),
-    ("Narrow them to jobs on 8 processors, for risks of 5 % and 1 %.", "suggest KTH-SP2 --user 7 --job-procs 8 --risk 5 --risk 1"),
+    ("Use only jobs on 8 processors, for risks of 5 % and 1 %.", "suggest KTH-SP2 --user 7 --job-procs 8 --risk 5 --risk 1"),
 )
 def suggest(
     trace: o.TraceArgument,
     user: Annotated[
-        str, o.option("Select the user, by name if the log has names, else by number; me stands for the current user.", group=o.JOBS)
+        str, o.option("Suggest for this user, by name if the log has names, else by number; me is the current user.", group=o.JOBS)
     ],
     *,
     asked: JobKind,
@@ -79,7 +79,7 @@ def suggest(
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Suggest a walltime, memory, processors and GPUs for the next job of a user, with the risk that they are not enough."""
+    """Suggest a walltime, memory, processors and GPUs for a user's next job, with the risk that each is too low."""
     from walltime.accuracy.letters import clock
     from walltime.cli.table import PARTS, module_of
     from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
@@ -138,14 +138,14 @@ def _answer(user: str, log: str, advice: Advice) -> list[str]:
     from walltime.accuracy.letters import clock
 
     one = _usual(advice)
-    past = f"{counted(advice.jobs, 'earlier job')} like it on {log}"
+    past = f"{counted(advice.jobs, 'similar earlier job')} on {log}"
     medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
     answer = [
         f"Request {clock(one.walltime)} for the next job of user {user}, at a risk of {one.risk:g} % that it is killed ({past}: {medians})."
     ]
     walltimes = [s.walltime for s in advice.suggestions]
     if max(walltimes) > VARIED * min(walltimes):
-        answer.append("These jobs vary too much for one walltime; narrow them with --job-name or --job-procs.")
+        answer.append("The runtimes of these jobs vary too much for one walltime; select similar jobs with --job-name or --job-procs.")
     return answer
 
 
@@ -162,9 +162,7 @@ def _warnings(requests: Sequence[Any]) -> list[str]:
     worse = [_OTHERS[one.resource] for one in requests if not one.helps]
     if not worse:
         return []
-    return [
-        f"For {listed(worse)}, keep the present request: the suggestions would have allocated at least as much as these jobs requested."
-    ]
+    return [f"For {listed(worse)}, keep the current request: with the suggestions, these jobs would have been allocated at least as much."]
 
 
 def _request_table(requests: Sequence[Any]) -> Table:
@@ -178,9 +176,9 @@ def _request_table(requests: Sequence[Any]) -> Table:
         rows.append([name, *amounts, *shares, Cell(UNDEFINED if math.isnan(one.lost) else f"{one.lost:,.0f}", value=one.lost)])
     note = (
         "Risk at most: 95 % upper bound on the risk that the job needs more. Backtest: share of jobs that needed more than their "
-        "predecessors suggest. Over-allocated: by these suggestions, and by the requests. Jobs out of memory count as "
-        "needing more than they had. Short at double: jobs that needed more than twice the memory. Saved: hours of the "
-        "resource, after failed runs, one retry with twice the memory, then one with the request. Lost: core-hours of the failed runs."
+        "predecessors would have suggested; jobs that ran out of memory needed more than they had. Short at double: share of jobs that "
+        "needed more than twice the memory. Over-allocated: allocated but not needed, by the suggestions and by the requests. Saved: share "
+        "of the allocated hours; a job that fails runs again with twice the memory, then with its request. Lost: hours of failed runs."
     )
     head = [
         "",
@@ -209,9 +207,9 @@ def _blocks(kind: dict[str, int], advice: Advice) -> Iterator[Part]:
     title = "Walltimes by the risk that the job is killed"
     yield Table(["request", "target risk", "killed so far", "risk at most", "backtest", "used"], rows, title)
     notes = [
-        "Killed so far: earlier jobs that ran longer than this. Risk at most: 95 % upper bound on the risk.",
-        "Backtest: share of jobs killed if each had requested what its predecessors suggested.",
-        "Used: median share of the walltime that jobs use. A killed job loses its whole run.",
+        "Killed so far: earlier jobs that ran longer than this request. Risk at most: 95 % upper bound on the risk.",
+        "Backtest: share of jobs killed if each had requested the walltime suggested by the jobs before it.",
+        "Used: median share of this walltime that the earlier jobs used. A killed job loses its results unless it has saved its state.",
     ]
     if advice.like != ["user"]:
         notes.insert(0, f"The earlier jobs have the same {listed(advice.like)}.")
@@ -219,5 +217,7 @@ def _blocks(kind: dict[str, int], advice: Advice) -> Iterator[Part]:
     if dropped:
         notes.insert(0, f"Ignored, because too few earlier jobs have the same value: {', '.join(dropped)}.")
     if advice.killed:
-        notes.append(f"Earlier jobs that used their whole request ({advice.killed:,}) count as longer than it.")
+        notes.append(
+            f"{counted(advice.killed, 'earlier job')} used the whole request and may have needed more: counted as longer than the request."
+        )
     yield from caveats(notes)

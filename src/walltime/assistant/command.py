@@ -1,4 +1,4 @@
-"""`walltime mcp`: the commands as tools of an assistant."""
+"""`walltime mcp`: the commands as tools of an AI assistant."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from walltime.errors import PolicyError
 
 @manual(
     "guides/explain",
-    ("Offer the job logs of a folder; an assistant starts this command.", "mcp logs"),
-    ("Offer the current folder.", "mcp ."),
+    ("Serve the job logs of a folder; the assistant starts this command.", "mcp logs"),
+    ("Serve the current folder.", "mcp ."),
 )
 def mcp(
     folder: Annotated[Path, o.argument("The folder with the job logs, machine files and snapshots.", "FOLDER")],
 ) -> None:
-    """Serve an assistant over the Model Context Protocol, on standard input and output.
+    """Serve commands as tools for an AI assistant, over the Model Context Protocol (MCP) on standard input and output.
 
-    The tools are start_times, why_pending, explain, suggest, what_if, waste, simulate and list. They read files in the folder only, write
-    no files, and run no Python files.
+    The tools are start_times, why_pending, explain, suggest, what_if, waste, simulate and list. They read only files in the folder,
+    write no files, and run no Python files.
     """
     if not folder.is_dir():
         raise PolicyError(f"{folder}: not a folder; give the folder with the job logs", "not_a_folder")
@@ -30,5 +30,5 @@ def mcp(
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("walltime"):
             raise
-        raise PolicyError("the Model Context Protocol needs the package mcp; install walltime[mcp]", "missing_package") from error
+        raise PolicyError("the package mcp is not installed; run: pip install 'walltime[mcp]'", "missing_package") from error
     server(folder).run("stdio")

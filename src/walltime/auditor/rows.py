@@ -129,7 +129,7 @@ class Rows:
             message = f"job {self.ids[i]} starts at {self.start[i]} and ends at {self.end[i]}, past its limit at {until}"
             yield self._violation("over_limit", message, i)
         for i in np.flatnonzero((self.end != due) & ~late):
-            message = f"job {self.ids[i]} starts at {self.start[i]} and ends at {self.end[i]}; it runs {self.ran[i]} s, so until {due[i]}"
+            message = f"job {self.ids[i]} starts at {self.start[i]} and ends at {self.end[i]}, but runs {self.ran[i]} s, until {due[i]}"
             yield self._violation("end_differs", message, i)
 
     def over_capacity(self) -> Iterator[Violation]:

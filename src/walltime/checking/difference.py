@@ -338,8 +338,8 @@ def _explain_ends(matched: _Matched, first: FirstDifference, names: tuple[str, s
     each = []
     for name, start, end in zip(names, first.starts, first.ends, strict=True):
         ran, fits = end - start, []
-        for overrun, words in (("kill", "ends at its request"), ("continue", "runs as long as in the log")):
+        for overrun, words in (("kill", "ends at its requested time"), ("continue", "runs as long as in the log")):
             if ran == int(effective_times(w, overrun)[0][job]):
                 fits.append(words)
-        each.append(f"{name}: it {' and '.join(fits) if fits else f'runs for {ran:,} s, which no rule for overruns gives'}")
-    return f"the log has a runtime of {int(w.runtime[job]):,} s; " + "; ".join(each)
+        each.append(f"in {name} it {' and '.join(fits) if fits else f'runs for {ran:,} s, which no rule for overruns gives'}")
+    return f"the job's runtime is {int(w.runtime[job]):,} s in the log; " + ", ".join(each)

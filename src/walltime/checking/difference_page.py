@@ -80,7 +80,7 @@ def difference_page(difference: Difference, command: Sequence[Any]) -> Page:
     share = human_percent(100 * difference.moved / max(difference.jobs, 1))
     if not rule.startswith(difference.names):  # a file keeps its name
         rule = rule[:1].upper() + rule[1:]
-    rule += "; the readings that differ are listed below" if readings else ""
+    rule += "; the interpretations that differ are listed below" if readings else ""
     sections = []
     picture = None
     if first is not None:

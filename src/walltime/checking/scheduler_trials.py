@@ -276,7 +276,8 @@ def _describe(a: SchedulerTrial, b: SchedulerTrial, names: tuple[str, str], jobs
         text += f", but only until then; over the whole log, {own[0]} and {own[1]} jobs start at the same times"
     one, other = Dialect.of(a.dialect), Dialect.of(b.dialect)
     parts = [
-        f"{name} is {getattr(one, name)} and {getattr(other, name)} ({meaning_of(Dialect, INTERPRETATIONS[name])})"
+        f"{name} is {getattr(one, name)!r} in {names[0]} and {getattr(other, name)!r} in {names[1]} "
+        f"({meaning_of(Dialect, INTERPRETATIONS[name])})"
         for name in (_changed(a, b) if a.scheduler == b.scheduler else ())
     ]
     return f"{text}{WHAT_DIFFERS}{'; '.join(parts)}" if parts else text

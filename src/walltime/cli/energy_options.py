@@ -22,7 +22,7 @@ class EnergyOptions:
     carbon: float | None = o.field(None, "Show the CO2 of energy at these grams per kWh.", min=0, metavar="GRAMS", advanced=True)
     carbon_file: Path | None = o.field(
         None,
-        "Show the CO2 of energy by a CSV file with the columns time and grams (per kWh), each valid from its time on.",
+        "Show the CO2 of energy by the grams per kWh in this CSV file with the columns time and grams; a value holds until the next row.",
         group=o.INPUT,
         metavar="FILE",
         advanced=True,

@@ -435,8 +435,8 @@ ReportOption = Annotated[
 UseOption = Annotated[
     Path | None,
     _input(
-        "Join this CSV table of use by job, from Prometheus or XDMoD: job_id with cpu_seconds, max_memory_bytes, gpu_utilization or "
-        "energy_joules.",
+        "Add the use of each job from this CSV table, such as an export of Prometheus or XDMoD, with the columns job_id and any of "
+        "cpu_seconds, max_memory_bytes, gpu_utilization and energy_joules.",
         "--use",
         advanced=True,
         metavar="FILE",

@@ -303,12 +303,12 @@ class Output:
 
 
 def _with_notes(blocks: Sequence[Part], sentences: Sequence[str]) -> list[Part]:
-    """Return the blocks with the sentences among the notes at their end, or after them."""
+    """Return the blocks with the sentences among the notes at their end, or as notes after them."""
     from walltime.report.page import Items
 
     if blocks and isinstance(blocks[-1], Items):
         return [*blocks[:-1], Items([*blocks[-1].items, *sentences])]
-    return [*blocks, *sentences]
+    return [*blocks, *caveats(sentences)]
 
 
 def _once(blocks: Iterable[Part]) -> list[Part]:

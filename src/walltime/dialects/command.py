@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import Output, note, progress_bar, write_rows
+from walltime.cli.output import Output, caveats, note, progress_bar, write_rows
 
 if TYPE_CHECKING:
     from walltime.dialects.dialects import DialectRow, DialectTable
-    from walltime.tables import Cell, Facts, Table
+    from walltime.report.page import Part
+    from walltime.tables import Cell, Facts
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,10 @@ class SchedulerOptions:
 )
 def dialects(
     trace: Annotated[
-        Path | None, o.argument("A job log or the name of a downloaded one; without it, list the dialects and their sources.", "LOG")
+        Path | None,
+        o.argument(
+            "A job log, or the name of a log that walltime fetch has downloaded; without it, list the dialects and their sources.", "LOG"
+        ),
     ] = None,
     *,
     tried: SchedulerOptions,
@@ -102,30 +106,28 @@ def _list() -> Iterator[Facts | str]:
     yield "To see their effect on a log: walltime dialects LOG"
 
 
-def _blocks(comparison: DialectTable) -> Iterator[Table | str]:
+def _blocks(comparison: DialectTable) -> Iterator[Part]:
     from walltime.metrics import range_meaning
     from walltime.tables import Table
 
-    schedulers = list(dict.fromkeys(row.scheduler for row in comparison.rows))
-    rows = []
-    for label, alone in dict.fromkeys((row.dialect, row.alone) for row in comparison.rows):
-        of = {row.scheduler: row for row in comparison.rows if (row.dialect, row.alone) == (label, alone)}
-        rows.append([label, *(cell for name in schedulers for cell in _cells(of.get(name)))])
-    columns = ["dialect", *(f"{name} {what}" for name in schedulers for what in ("slowdown", "wait", "jobs moved"))]
-    yield Table(columns, rows, f"{comparison.workload.origin.name}: mean bounded slowdown and mean wait by interpretation")
-    for name in schedulers:
+    columns = ["dialect", "mean bounded slowdown", "mean wait", "jobs moved"]
+    ranges = []
+    for name in dict.fromkeys(row.scheduler for row in comparison.rows):
+        rows = [_cells(row) for row in comparison.rows if row.scheduler == name]
+        yield Table(columns, rows, f"{name} on {comparison.workload.origin.name}, by interpretation")
         row = comparison.find("papers", name)
         if row is not None and row.has_band:
-            meaning = range_meaning(comparison.copies).replace("runs", "copies of the log with slightly shifted submissions")
-            yield f"{name} under papers: slowdown {row.low:,.1f} to {row.high:,.1f}, the {meaning}."
-    yield (
-        "Jobs moved: jobs that start at a different time than under papers. Empty cells: the policy does not depend on this interpretation."
-    )
+            ranges.append(f"{name} {row.low:,.1f} to {row.high:,.1f}")
+    notes = [
+        "Jobs moved: jobs that start at a different time than under papers. Interpretations that do not affect a policy are not listed."
+    ]
+    if ranges:
+        meaning = range_meaning(comparison.copies).replace("runs", "copies of the log with slightly shifted submissions")
+        notes.append(f"Mean bounded slowdown under papers: {'; '.join(ranges)}. Range: {meaning}.")
+    yield from caveats(notes)
 
 
-def _cells(row: DialectRow | None) -> list[str | Cell]:
+def _cells(row: DialectRow) -> list[str | Cell]:
     from walltime.tables import time_cell
 
-    if row is None:
-        return ["", "", ""]
-    return [f"{row.mean_bounded_slowdown:,.1f}", time_cell(row.mean_wait), f"{100 * row.differs:.0f} %"]
+    return [row.dialect, f"{row.mean_bounded_slowdown:,.1f}", time_cell(row.mean_wait), f"{100 * row.differs:.0f} %"]

@@ -17,7 +17,7 @@ from walltime.wording import counted, human_time, listed
 from walltime.workload import Workload
 
 MOST_LISTED = 3
-MOST_ROWS = 40
+MOST_ROWS = 12
 _UNKNOWN = "the log does not show the cause (a dependency, another limit or reservation, or the scheduler's own delay)"
 
 
@@ -92,9 +92,9 @@ class RecordedExplanation:
             "second": f"too few {'GPUs' if self.resource == 'gpus' else self.resource} were free",
             "memory": "too little memory was free",
             "processors": "too few processors were free",
-            "behind": "enough was free, but an earlier job for the same nodes lacked something",
-            "priority": "enough was free, but a later job of higher priority for the same nodes lacked something",
-            "reservation": "enough was free, but kept for a reservation",
+            "behind": "enough was free, but an earlier job for the same nodes lacked resources",
+            "priority": "enough was free, but a later job of higher priority for the same nodes lacked resources",
+            "reservation": "enough was free, but it was kept for a reservation",
             "window": "the site's windows did not allow it to start",
             "unknown": f"enough was free, but {_UNKNOWN}",
         }
@@ -117,7 +117,7 @@ class RecordedExplanation:
         ]
         columns = ["after", "processors free", *([f"{'GPUs' if self.resource == 'gpus' else self.resource} free"] if second else [])]
         rest = len(self.instants) - MOST_ROWS
-        return Table(columns, rows, f"Free{self._where}, as recorded", f"{rest:,} more rows with --json." if rest > 0 else "")
+        return Table(columns, rows, f"Free{self._where}, as recorded", f"{rest:,} more rows: add --json." if rest > 0 else "")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the explanation, ready for JSON."""

@@ -18,7 +18,7 @@ from walltime.errors import PolicyError
 @manual(
     "guides/infer",
     ("Infer the rules of a site, and write them as a machine file.", "infer jobs.txt.gz --machine machine.toml --out site.toml"),
-    ("Infer them for a machine of 100 equal processors.", "infer KTH-SP2 --procs 100 --out site.toml"),
+    ("Infer the rules of a machine of 100 equal processors.", "infer KTH-SP2 --procs 100 --out site.toml"),
 )
 def infer(
     trace: o.TraceArgument,
@@ -29,7 +29,7 @@ def infer(
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     eligible: Annotated[
         bool,
-        o.option("Write the inferred eligible time of each job as well, to a table next to the file of --out.", advanced=True),
+        o.option("Also write a table of the inferred eligible time of each job, next to the file of --out.", advanced=True),
     ] = False,
     verbose: o.VerboseOption = False,
     output: PageOutput,

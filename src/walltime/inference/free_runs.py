@@ -34,7 +34,7 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
         yield _free_run(name, schedule, recorded[place], chosen[place])
     shaken, _ = _run(shake(workload, 30, 1), machine)
     other = _places(shaken.workload.job_id, schedule.workload.job_id)
-    yield _free_run("with the rules, against itself shaken by 30 s", schedule, shaken.wait[other], chosen[place])
+    yield _free_run("with the rules, against a copy shaken by 30 s", schedule, shaken.wait[other], chosen[place])
     late, _ = _run(held_until(workload, eligible), machine)  # in another order
     place = _places(workload.job_id, late.workload.job_id)
     yield _free_run(BY_HINDSIGHT, late, recorded[place], chosen[place], np.maximum(eligible - workload.submit, 0)[place])

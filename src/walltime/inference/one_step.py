@@ -145,8 +145,9 @@ class Score:
     def text(self) -> str:
         """The shares, in words that follow the name of a policy."""
         return (
-            f"proposes {100 * self.at:.0f} % of the recorded starts ({100 * self.prompt_at:.0f} % no more than {self.within} s early), and "
-            f"{100 * self.followed:.0f} % of its proposals are recorded ({100 * self.followed_promptly:.0f} % within {self.within} s)"
+            f"would start {100 * self.at:.0f} % of the jobs that the site started ({100 * self.prompt_at:.0f} % at most {self.within} s "
+            f"earlier), and the site started {100 * self.followed:.0f} % of the jobs that the policy would start "
+            f"({100 * self.followed_promptly:.0f} % within {self.within} s)"
         )
 
     def as_dict(self) -> dict[str, Any]:

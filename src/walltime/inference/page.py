@@ -28,7 +28,8 @@ def verdict(inference: Inference) -> list[str]:
     if inference.refused:
         return [short_verdict(inference)]
     kept, after = len(inference.rules), inference.after
-    said = [f"{short_verdict(inference)} In the recorded state, {inference.machine.policy}{' with rules' if kept else ''} {after.text}."]
+    scheduler = f"{inference.machine.policy}{' with rules' if kept else ''}"
+    said = [f"{short_verdict(inference)} Given the recorded machine and queue, {scheduler} {after.text}."]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(
@@ -81,7 +82,7 @@ def short_tables(inference: Inference) -> list[Table]:
     """Return the rules with the evidence in held-out weeks, and the free simulations next to the record, for the terminal."""
     found = inference.rules
     rules: list[Row] = [[f"{one.text}{inference.period_of(one)}", one.agreement, f"{one.better} / {one.worse}"] for one in found]
-    names = ("plain EASY", "with the rules", "with the rules, against itself shaken by 30 s", "with eligible times, in hindsight")
+    names = ("plain EASY", "with the rules", "with the rules, against a copy shaken by 30 s", "with eligible times known in hindsight")
     runs: list[Row] = [
         [name, time_cell(run.mean_simulated), f"{run.rank_correlation:.2f}", f"{100 * run.within:.0f} %"]
         for name, run in zip(names, inference.free, strict=False)

@@ -292,7 +292,7 @@ def format_of(file: LogFile) -> LogFormat:
     if titles and all(title.isprintable() and title.strip() and len(title) <= _SHOWN for title in titles):
         raise LogError(
             f"{file.where}: the columns of the table were not recognised; describe them with mapping=FILE;"
-            f" they are {', '.join(map(printable, titles))}",
+            f" the columns are {', '.join(map(printable, titles))}",
             "unknown_columns",
         )
     if SLURM_JSON in by_name:  # whose reader reports what is missing

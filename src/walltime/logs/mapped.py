@@ -222,7 +222,7 @@ class _TablePart:
             codes = cells.plain_texts(self.table[status.exit_code])
             failed = codes.str.contains("[1-9]").to_numpy() & ~cells.blank(codes)
             self.status[failed & (self.status == STATUS["completed"])] = STATUS["failed"]
-        unnamed = "a state that the mapping names (status.other sets the kind of all others)"
+        unnamed = "a state in the mapping (set status.other for all others)"
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
     def columns(self) -> dict[str, Array]:

@@ -340,6 +340,6 @@ def zmq_exchange(endpoint: str, seconds: float) -> tuple[Exchange, Callable[[], 
     except zmq.ZMQError as error:
         close()
         raise PolicyError(
-            f"{shown(endpoint)} is not an endpoint of ZeroMQ; write it as in tcp://localhost:28000", "wrong_endpoint"
+            f"{shown(endpoint)} is not a ZeroMQ endpoint; write one such as tcp://localhost:28000", "wrong_endpoint"
         ) from error
     return exchange, close

@@ -1,4 +1,4 @@
-"""`walltime serve`: a simulated machine for a scheduler that is another program."""
+"""`walltime serve`: a simulated machine for an external scheduler."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from walltime.cli.output import Output, progress_bar
 
 @manual(
     "guides/stepping",
-    ("Let a scheduler that listens on port 28000 schedule a log.", "serve log.swf.gz --out easy"),
-    ("Wait for its answers up to ten minutes.", "serve log.swf.gz --endpoint tcp://localhost:5555 --timeout 600 --json"),
+    ("Simulate a log under the scheduler that listens on port 28000.", "serve log.swf.gz --out easy"),
+    ("Use another port, and wait up to ten minutes for answers.", "serve log.swf.gz --endpoint tcp://localhost:5555 --timeout 600 --json"),
 )
 def serve(
-    trace: Annotated[Path, o.argument("A job log or the name of a downloaded one.", "LOG")],
+    trace: Annotated[Path, o.argument("A job log, plain or compressed, or the name of a log that walltime fetch has downloaded.", "LOG")],
     *,
-    protocol: Annotated[Literal["batsim"], o.option("Set the protocol of the scheduler.", group=o.SCHEDULER)] = "batsim",
+    protocol: Annotated[Literal["batsim"], o.option("Use this protocol to communicate with the scheduler.", group=o.SCHEDULER)] = "batsim",
     endpoint: Annotated[
-        str, o.option("Connect to the scheduler at this endpoint of ZeroMQ.", group=o.SCHEDULER, metavar="ENDPOINT")
+        str, o.option("Connect to the scheduler at this ZeroMQ endpoint.", group=o.SCHEDULER, metavar="ENDPOINT")
     ] = "tcp://localhost:28000",
-    timeout: Annotated[float, o.option("Wait this many seconds for each answer.", group=o.SCHEDULER, min=0.1, max=86400)] = 60.0,
+    timeout: Annotated[float, o.option("Wait at most N seconds for each answer.", group=o.SCHEDULER, min=0.1, max=86400)] = 60.0,
     out: Annotated[
         Path | None,
         o.option(
-            "Write the schedule as Batsim does, to PREFIX_jobs.csv and PREFIX_schedule.csv, and the jobs to PREFIX_workload.json.",
+            "Write the schedule in Batsim's formats to PREFIX_jobs.csv and PREFIX_schedule.csv, and the jobs to PREFIX_workload.json.",
             metavar="PREFIX",
             callback=o.written,
         ),
@@ -37,9 +37,9 @@ def serve(
     reading: LogOptions,
     output: Output,
 ) -> None:
-    """Simulate a machine whose scheduler is another program, such as one of pybatsim, over Batsim's protocol.
+    """Simulate a log under an external scheduler, such as one written with pybatsim, connected by Batsim's protocol.
 
-    The scheduler may start, reject and kill jobs, and be called later. Network, storage and energy are not simulated.
+    The scheduler may start, reject and kill jobs, and request to be called at a later time. Network, storage and energy are not simulated.
     """
     from walltime.serve import batsim
     from walltime.tables import Facts
@@ -65,12 +65,12 @@ def serve(
     facts = [
         (
             "Jobs",
-            f"{totals['nb_jobs_finished']:,} ran, {totals['nb_jobs_killed']:,} of them were killed, "
+            f"{totals['nb_jobs_finished']:,} ran ({totals['nb_jobs_killed']:,} were killed), "
             f"and {totals['nb_jobs_rejected']:,} were rejected",
         ),
         ("Mean wait", f"{totals['mean_waiting_time']:,.0f} s"),
         ("Messages", f"{server.messages:,}"),
     ]
     output.show(
-        record, [Facts(f"Schedule of the program at {endpoint}", facts)], **{name.replace(".", "_"): path for name, path in paths.items()}
+        record, [Facts(f"Schedule of the scheduler at {endpoint}", facts)], **{name.replace(".", "_"): path for name, path in paths.items()}
     )

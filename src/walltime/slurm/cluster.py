@@ -264,7 +264,7 @@ class _ClusterBuilder:
         gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and not _UNAVAILABLE.isdisjoint(_states(node))}
         if gone:
             down = _count(len(gone), "node", "is", "are")
-            self.note(f"{down} down or drained, and missing from the start of the log; remove the outages if the nodes were up then.")
+            self.note(f"{down} down or drained, and left out from the start of the log on; remove the outages of nodes that were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self._reserved(True):
@@ -276,7 +276,7 @@ class _ClusterBuilder:
             for other_begin, other_end, others in seen:
                 if other_begin < end and begin < other_end and nodes & others:
                     both = _count(len(nodes & others), "node", "is", "are")
-                    self.note(f"{both} in the maintenance {sanitize(name)} and in an overlapping one; only the latter counts.")
+                    self.note(f"{both} in the maintenance {sanitize(name)} and in an overlapping earlier one; only the earlier one counts.")
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)
@@ -336,7 +336,7 @@ class _ClusterBuilder:
                 noted["listed for several partitions"] += 1
             else:
                 if not shares.isdecimal():
-                    noted["with the account's share: 1 is used"] += 1
+                    noted["with the share of the account: 1 share is used"] += 1
                 seen.add(key)
                 priority = _whole(row, "Priority") if row.get("Priority") else None
                 yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1, priority)

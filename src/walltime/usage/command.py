@@ -19,20 +19,20 @@ from walltime.usage.records import GROUPINGS, LISTED, Power, check_groupings
 class GroupOptions:
     """The groups of jobs."""
 
-    by: list[str] | None = o.field(None, f"Show groups by {', '.join(GROUPINGS)}. Default: user and group.", group=o.JOBS)
-    listed: int = o.field(LISTED, "Show N groups of each grouping, and the others together.", group=o.JOBS, min=1)
+    by: list[str] | None = o.field(None, f"Group the jobs by this property: {', '.join(GROUPINGS)}. Default: user and group.", group=o.JOBS)
+    listed: int = o.field(LISTED, "Show the first N groups of each table, and all others in one row.", group=o.JOBS, min=1)
 
 
 @manual(
     "guides/waits",
-    ("Show the hours that the jobs of a log asked for, used and lost.", "waste jobs.txt.gz --report waste.html"),
+    ("Show the hours that jobs requested, used and lost, and write a page.", "waste jobs.txt.gz --report waste.html"),
     (
         "Show the last 100 jobs by job name, and write metrics for Prometheus.",
         "waste jobs.txt.gz --tail 100 --by executable --metrics waste.prom",
     ),
 )
 def waste(
-    trace: Annotated[Path, o.argument("A job log, best with steps (walltime slurm sacct-command), plain or compressed.", "LOG")],
+    trace: Annotated[Path, o.argument("A job log, preferably with steps (walltime slurm sacct-command), plain or compressed.", "LOG")],
     *,
     grouping: GroupOptions,
     stretch: RecordedWindow,
@@ -43,7 +43,7 @@ def waste(
     metrics: o.MetricsOption = None,
     output: PageOutput,
 ) -> None:
-    """Show the processor, GPU, memory and node hours that jobs asked for, were allocated, used and lost, by user and cause."""
+    """Show the processor, GPU, memory and node hours that were requested, allocated, used and lost, by user and cause."""
     from walltime.provenance import version
     from walltime.usage import page
     from walltime.usage.summary import waste as find
@@ -66,5 +66,6 @@ def waste(
     shown = [by for by in grouping.by or ("user", "group") if by in found.groups]
     missing = [f"The log does not record the {GROUPINGS[by]} of its jobs." for by in grouping.by or () if by not in found.groups]
     record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), **counts, "version": version()}
-    blocks = [page.answer(found), *found.tables(shown), *caveats([*joined, *page.notes(found), *missing])]
+    tables = (table.without_unknown() for table in found.tables(shown))
+    blocks = [page.answer(found), *tables, *caveats([*joined, *page.notes(found), *missing])]
     output.show(record, blocks, list(found.tables()), metrics=metrics)

@@ -41,20 +41,20 @@ def answer(waste: Waste) -> str:
         worst = max(waste.lost, key=lambda one: one.hours.get("cores", 0.0))
         share = human_percent(100 * worst.hours["cores"] / cores.allocated)
         lost = human_percent(100 * waste.total.lost / cores.allocated)
-        sentences.append(f"{lost} of the core-hours were lost; main cause: {CAUSES[worst.cause]} ({share}).")
+        sentences.append(f"{lost} of the allocated core-hours were lost; the main cause is '{CAUSES[worst.cause]}' ({share}).")
     idle = next((one for one in waste.patterns if one.name == "idle_gpus" and one.jobs), None)
     if idle is not None:
         sentences.append(f"{counted(idle.jobs, 'job')} left their GPUs idle ({idle.unused:,.0f} GPU-hours).")
-    return " ".join(sentences) or "The log does not record what its jobs used."
+    return " ".join(sentences) or "The log does not record the use of any resource."
 
 
 def notes(waste: Waste) -> list[str]:
     """Return notes on what is unknown."""
     jobs = waste.total.jobs
     unknown = [
-        f"{USED[name]} in {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
+        f"{USED[name]} {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
     ]
-    sentences = [f"Use that is not recorded: {', '.join(unknown)} of {counted(jobs, 'job')}."] if unknown else []
+    sentences = [f"Jobs without recorded use, of {jobs:,}: {', '.join(unknown)}."] if unknown else []
     if not math.isnan(waste.energy):
         sentences.append(energy_sentence(waste))
     return sentences
@@ -63,7 +63,7 @@ def notes(waste: Waste) -> list[str]:
 def energy_sentence(waste: Waste) -> str:
     """Return the energy of the jobs, with its cost and carbon where they are known."""
     known = int((~np.isnan(waste.known_energy)).sum())
-    from_power = f", {known - waste.energy_jobs:,} of them from the power of nodes" if known > waste.energy_jobs else ""
+    from_power = f" ({known - waste.energy_jobs:,} estimated from the power of nodes)" if known > waste.energy_jobs else ""
     price, grams = waste.power.price, waste.total.grams
     cost = "" if price is None else f", cost {price * waste.energy:,.2f}"
     carbon = "" if math.isnan(grams) else f", CO2 {grams / 1000:,.0f} kg"

@@ -25,9 +25,10 @@ from walltime.workload import Array, Workload
 from walltime.workload.columns import IDLE_GPU
 
 MEANING = (
-    "A core-hour is one processor for one hour, and a GB-hour 1 GB of memory for one hour. Requested: amount requested x time requested. "
-    "Allocated: amount allocated x runtime. Measured: allocated hours of the jobs whose use is recorded; used and unused are parts of them."
+    "A core-hour is one processor for one hour, a GB-hour 1 GB of memory for one hour. Requested: requested amount x requested time. "
+    "Allocated: allocated amount x runtime."
 )
+MEASURED = " Measured: allocated hours of the jobs whose use is recorded; used and unused hours are parts of them."
 
 
 def resources_table(total: GroupHours) -> Table:
@@ -37,7 +38,8 @@ def resources_table(total: GroupHours) -> Table:
         cells = [hours_cell(value) for value in (one.asked, one.allocated, one.measured, one.used, one.unused)]
         rows.append([RESOURCES[name], *cells, share_cell(one.efficiency), Cell(f"{one.unmeasured_jobs:,}", value=one.unmeasured_jobs)])
     head = ["", "requested", "allocated", "measured", "used", "unused", "efficiency", "jobs unmeasured"]
-    return Table(head, rows, "Hours by resource", MEANING)
+    measured = MEASURED if any(one.measured > 0 for one in total.hours.values()) else ""
+    return Table(head, rows, "Hours by resource", MEANING + measured)
 
 
 def lost_table(lost: Sequence[Lost], total: GroupHours) -> Table:
@@ -47,7 +49,7 @@ def lost_table(lost: Sequence[Lost], total: GroupHours) -> Table:
         share = one.hours["cores"] / total.hours["cores"].allocated if total.hours["cores"].allocated > 0 else math.nan
         rows.append([CAUSES[one.cause], f"{one.jobs:,}", *(hours_cell(value) for value in one.hours.values()), share_cell(share)])
     head = ["cause", "jobs", *(RESOURCES[name] for name in total.hours), "share of core-hours"]
-    remark = "Allocated hours of jobs that ended in this way. Jobs at their limit may have saved their state."
+    remark = "Allocated hours of the jobs that ended in this way. Jobs killed at their limit may have saved their state."
     return Table(head, rows, "Lost hours by cause", remark)
 
 
@@ -60,12 +62,12 @@ def patterns_table(patterns: Sequence[Pattern]) -> Table:
         rows.append([words, jobs, Cell(f"{one.judged:,}", value=one.judged), hours_cell(one.unused), RESOURCES[one.resource]])
     meanings = {
         "idle_gpus": f"Idle GPUs: mean use below {IDLE_GPU:g} %.",
-        "one_core": f"One busy processor: at most {ONE_CORE:g} processors busy on average.",
-        "memory_tenfold": f"Tenfold memory: at least {TENFOLD} times the peak.",
-        "idle_sessions": f"Idle sessions: below {100 * IDLE_SESSION:g} % of the processors.",
+        "one_core": f"One busy processor: on average, at most {ONE_CORE:g} processors are busy.",
+        "memory_tenfold": f"Tenfold memory: the request is at least {TENFOLD} times the peak.",
+        "idle_sessions": f"Idle sessions: below {100 * IDLE_SESSION:g} % of the processor time is used.",
     }
     shown = [text for name, text in meanings.items() if any(one.name == name for one in patterns)]
-    remark = " ".join([*shown, "Judged: jobs for which the log records enough."])
+    remark = " ".join([*shown, "Judged: jobs with enough recorded use to check the pattern."])
     return Table(["pattern", "jobs", "jobs judged", "unused hours", "unit"], rows, "Patterns of waste", remark)
 
 
@@ -82,7 +84,7 @@ def groups_table(by: str, groups: Sequence[GroupHours]) -> Table:
     head = [GROUPINGS[by], "jobs"]
     for name in names:
         head += [f"{RESOURCES[name]} allocated", "efficiency", "unused"]
-    note = "Sorted by unused core-hours, or by allocated ones where use is not recorded."
+    note = "Sorted by unused core-hours, or by allocated core-hours where use is not recorded."
     return Table([*head, "core-hours lost"], rows, f"By {GROUPINGS[by]}", note)
 
 

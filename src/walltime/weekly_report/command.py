@@ -41,19 +41,19 @@ class Span:
     week: bool = o.field(False, "Report on the last whole week, Monday to Sunday in the site's time zone.", group=o.JOBS)
     store: Path | None = o.field(
         None,
-        "Keep the numbers of each week in this folder, so that trends reach further back than the log.",
+        "Keep the numbers of each week in this folder, so that later reports can compare with weeks before the start of the log.",
         metavar="FOLDER",
         callback=o.written,
     )
     archive: Path | None = o.field(
         None,
-        "Keep a page of each week in this folder, with an index of all weeks; also its --store by default.",
+        "Keep a page of each week in this folder, with an index of all weeks. This folder is also the default of --store.",
         metavar="FOLDER",
         callback=o.written,
     )
     mail: str | None = o.field(
         None,
-        "Run this command with the text of an e-mail about the report on its standard input; needs --report or --archive.",
+        "Send the text of an e-mail about the report to the standard input of this command; needs --report or --archive.",
         "--mail-command",
         metavar="COMMAND",
         advanced=True,
@@ -62,7 +62,7 @@ class Span:
     verbose: o.VerboseOption = False
     timer: bool = o.field(
         False,
-        "Print a systemd timer and a crontab line that write this report every Monday with the other options given, and exit.",
+        "Print a systemd timer and a crontab line that write this report every Monday with the other given options, and exit.",
         "--print-timer",
         advanced=True,
     )

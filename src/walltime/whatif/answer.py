@@ -153,7 +153,7 @@ def _trust(effects: Sequence[Effect], calibration: Calibration | None) -> list[s
 
 
 def _how_often(record: TrackRecord) -> str:
-    return f"on comparable made-up sites, {record.right} of {record.cases} such directions were right"
+    return f"on comparable made-up sites, {record.right} of {record.cases} changes of this size had the predicted direction"
 
 
 def _why_doubted(effect: Effect) -> str:

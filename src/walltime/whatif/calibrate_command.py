@@ -97,12 +97,12 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
 
     every = calibration.overall
     table = short_table(calibration)
-    some = "; usable for the groups marked yes" if any(row[-1] == "yes" for row in table.rows) else ""
-    hours = f"Not usable for hours of all jobs: {every.doubt}{some}."
+    some = "; those of the groups marked yes are usable" if any(row[-1] == "yes" for row in table.rows) else ""
+    hours = f"Differences in hours over all jobs are not usable: {every.doubt}{some}."
     if not every.doubt:
         hours = f"Differences in mean wait above {human_time(every.threshold)} exceed the calibration error."
     comparable = class_of(every)
-    yield f"Usable for what-if: on comparable made-up sites, {comparable.right}. {hours}" if comparable else hours
+    yield f"Usable for the direction of changes: in tests on comparable made-up sites, {comparable.right}. {hours}" if comparable else hours
     yield table
     if verbose:
         yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict

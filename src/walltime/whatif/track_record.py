@@ -31,9 +31,9 @@ class SiteClass:
 
     @property
     def right(self) -> str:
-        """How many reported directions were right, in words."""
+        """How many predicted directions were right, in words."""
         right, cases = (sum(counts[k] for _, known, *counts in self.directions if known) for k in range(2))
-        return f"{right} of {cases} directions of changes were right"
+        return f"{right} of {cases} predicted directions (shorter or longer waits) were right"
 
 
 CLASSES = (

@@ -36,7 +36,7 @@ class TrialOptions:
     submissions: Literal["as-recorded", "react"] = o.field(
         "as-recorded",
         "Submit jobs at their recorded times, or let users react: a job submitted within 20 min of the end of its user's earlier job "
-        "then shifts with this end. The result of the other choice is shown as well.",
+        "then moves with this end. The result of the other choice is shown as well.",
         group=o.JOBS,
         advanced=True,
     )
@@ -133,8 +133,8 @@ def _blocks(answer: WhatIf, verbose: bool) -> Iterator[Block | Facts | str]:
     if not verbose:
         yield page.short_table(answer)
         yield from (f"{effect.name}: {'; '.join(effect.became)}." for effect in answer.alone if len(effect.became) > 1)
-        yield from caveats(page.short_caveats(answer))
-        yield "For groups, intervals, node-hours and users, add --verbose or --report page.html."
+        more = "For groups, intervals, node-hours and users, add --verbose or --report page.html."
+        yield from caveats([*page.short_caveats(answer), more])
         return
     yield from (f"{effect.label}: {line}" for effect in answer.alone for line in effect.became)
     yield from page.tables_of(answer)

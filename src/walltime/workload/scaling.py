@@ -174,7 +174,8 @@ def held_until(workload: Workload, eligible: Array) -> Workload:
     if wait is not None:
         columns["wait"] = np.where(wait >= 0, np.maximum(wait - held, 0), wait)
     later = with_submits(replace(workload, columns=columns), workload.submit + held)
-    return replace(later, origin=workload.origin.after(f"{int((held > 0).sum()):,} jobs wait only from their eligible times, in hindsight"))
+    step = f"waits of {counted(int((held > 0).sum()), 'job')} count from eligible times known only in hindsight"
+    return replace(later, origin=workload.origin.after(step))
 
 
 def _check_count(workload: Workload, jobs: int) -> None:

@@ -14,7 +14,7 @@ from walltime.policy.orders import has_history
 ENGINES = ("auto", "kernel", "reference")
 PASS_KINDS = ("head", "fresh", "kept", *PASS_OF_KIND, "oar", "slurm", "python", "unknown")
 """The kinds of passes of the reference engine and of others."""
-MACHINES = {"number": "a single-pool machine", "pools": "a machine of several pools", "nodes": "single nodes"}
+MACHINES = {"number": "a single-pool machine", "pools": "a machine of several pools", "nodes": "a machine of nodes"}
 """The kinds of machines."""
 FEATURES = {
     "predictor": "predicted runtimes",
@@ -22,7 +22,7 @@ FEATURES = {
     "history": "orders by the history of users, groups and queues",
     "threshold": "a threshold of scores",
     "feedback": "feedback (jobs submitted after the ends of others)",
-    "events": "simultaneous events one by one, or with arrivals first",
+    "events": "simultaneous events processed one by one, or arrivals first,",
     "dialect": "interpretations other than the papers'",
     "effects": "recorded effects of backfilling (dynamics)",
     "steps": "step-by-step simulation",

@@ -243,7 +243,7 @@ def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
     line = getattr(getattr(error, "loc", None), "line", None)
     file = place.split(":")[0] if place else ""
     where = f"{file}:{line}: " if file and line else place
-    text = "it may use numbers, other such functions and the module math, and no more"
+    text = "it may use only numbers, the module math, and functions that also use only these"
     return PolicyError(f"{where}{what}: {text}", "own_code_failure")
 
 
