@@ -95,7 +95,7 @@ class Pool:
     gpu_type: str = ""
     """the type of each node's GPUs, which jobs request (column `requested_gpu_type`)"""
     watts: Annotated[float, Field(least=0)] = 0.0
-    """power of each node (W), for the energy of jobs that the log does not record; jobs on parts of a node have their part"""
+    """power of each node (W), for the energy of jobs that the log does not record; a job on part of a node counts with its share"""
     proc_watts: Annotated[float, Field(least=0)] = 0.0
     """power of each allocated processor (W), in addition"""
     gpu_watts: Annotated[float, Field(least=0)] = 0.0
