@@ -133,7 +133,7 @@ def without_parts(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[s
     rows = {
         "": scheduler,
         "the predictions": Scheduler(policy),
-        "predictions of what runs and of how long jobs are planned": Scheduler(policy, replace(prediction, believe="100")),
+        "predictions other than in the order": Scheduler(policy, replace(prediction, believe="100")),
         "the order of backfilling": Scheduler(Easy(), prediction),
         "the limit": Scheduler(replace(policy, backfill_order=replace(policy.backfill_order, limit=None)), prediction),
     }

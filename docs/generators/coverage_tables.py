@@ -36,9 +36,11 @@ NAMES = {
 
 
 def coverage(what: str, file: Path = FILE) -> str:
-    """A part of the page as Markdown: `measured` or `apart`; or a note that it was not measured."""
+    """A part of the page as Markdown: `summary`, `measured` or `apart`; or a note that it was not measured."""
     stored: Numbers = json.loads(file.read_text()) if file.exists() else {}
-    return _rows(stored, meant=what == "measured") if stored else "*Not measured.*"
+    if not stored:
+        return "*Not measured.*"
+    return _summary(stored) if what == "summary" else _rows(stored, meant=what == "measured")
 
 
 def track_record(_: str = "") -> str:
@@ -72,6 +74,23 @@ def _judged(classes: list[Numbers]) -> list[str]:
     withheld = sum(cases for one in classes for known, _, cases in one["directions"] if not known)
     answers = f"{sum(sums[::2])} of {sum(sums[1::2])}"
     return [f"{sites}", f"{inside} of {changes} ({100 * inside / changes:.0f} %)", *sizes, answers, f"{withheld}"]
+
+
+def _summary(stored: Numbers) -> str:
+    """The range of the measured shares of each kind of interval at each nominal level, over the cases that it claims."""
+    cases: dict[tuple[str, str, float], list[Numbers]] = {}
+    for name, found in stored.items():
+        for case in found["cases"]:
+            if case["meant"]:
+                cases.setdefault((NAMES[name.partition(":")[0]], found["of_what"], case["nominal"]), []).append(case)
+    rows = []
+    for (kind, scope, nominal), several in cases.items():
+        shares = [case["measured"] for case in several if case["measured"] is not None]
+        ends = [f"{100 * end(shares):.0f}" for end in (min, max) if shares]
+        withheld = sum(case["withheld"] for case in several) / sum(case["trials"] + case["withheld"] for case in several)
+        measured = " to ".join(dict.fromkeys(ends))
+        rows.append((kind, scope, f"{100 * nominal:.0f}", measured, f"{len(several)}", f"{100 * withheld:.0f} %" if withheld else ""))
+    return table(("interval", "scope", "nominal, %", "measured, %", "cases", "withheld"), rows)
 
 
 def _rows(stored: Numbers, *, meant: bool) -> str:

@@ -257,7 +257,7 @@ def ablation(kept: dict[str, Any], part: str = "ablation") -> str:
     rows = []
     for row in found["rows"]:
         cells = (f"{a:.2f} / {b:.2f}" for a, b in zip(row["slowdown"], row["longest"], strict=True))
-        rows.append((f"`{row['without']}`" if row["without"] else "nothing", *cells))
+        rows.append((row["without"] or "nothing", *cells))
     return table(("without", *found["logs"]), rows)
 
 

@@ -121,8 +121,9 @@ PROMISES = (
 NOT_DECIDED = {
     "starts without a given policy": "only the rules for all schedules are checked",
     "starts with an unnamed predictor": "planned runtimes are unknown",
-    "thresholds of scores, windows, dialects and the later policies on pools": "no engine runs them there",
-    "settings of Slurm that are not modelled": "reported when the policy is created (preemption, topology)",
+    "starts under policies in plain Python on several pools": "only pools, limits, windows and dependencies are checked",
+    "thresholds of scores, `window=N`, dialects, `los` and `slack` on pools": "no engine runs them there",
+    "settings of Slurm that are not modelled": "reported when the policy is created (such as topology)",
     "after the first difference of an instant": "the check continues from the schedule's state",
     "kinds of starts and first reservations": "no guarantee covers these columns on such machines",
 }

@@ -48,7 +48,7 @@ def section(name: str, variant: Variant) -> str:
     if variant.keys:
         lines += ["", "| option | value | default | meaning |", "| --- | --- | --- | --- |"]
     for key, one in variant.keys.items():
-        usual = "needed" if one.needed else f"`{spell(getattr(one.key, 'default', one.default), one) or 'none'}`"
+        usual = "required" if one.needed else f"`{spell(getattr(one.key, 'default', one.default), one) or 'none'}`"
         place = " (may come first, without its name)" if key in places else ""
         lines.append(f"| `{key}` | {describe_value(one)} | {usual} | {meaning_of(variant.loaded, one)}{place} |")
     for preset, values in presets_of(variant.loaded, variant.keys).items():

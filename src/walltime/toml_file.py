@@ -133,7 +133,7 @@ def key_tables(kind: type, title: str = "") -> str:
     lines += ["| key | holds | default | meaning |", "| --- | --- | --- | --- |"]
     inside: dict[Any, str] = {}
     for name, one in keys_of(kind).items():
-        usual = "needed" if one.needed else f"`{_toml(one.default)}`" if one.has_shown_default else ""
+        usual = "required" if one.needed else f"`{_toml(one.default)}`" if one.has_shown_default else ""
         lines.append(f"| `{name}` | {described(one.kind, one.key)} | {usual} | {meaning_of(kind, one)} |")
         for table in _tables_in(one.kind):
             several = {tuple: f"[[{name}]]", Mapping: f"[{name}] NAME"}.get(get_origin(one.kind), f"[{name}]")

@@ -97,9 +97,9 @@ def test_file__errors_name_it_in_its_own_class(tmp_path):
 
 def test_key_tables__are_of_the_types():
     tables = key_tables(Rack)
-    assert "| `height` | a number | needed |  |" in tables
+    assert "| `height` | a number | required |  |" in tables
     assert "`[[nodes]]`: A node." in tables
-    assert "| `procs` | a whole number | needed | of each |" in tables
+    assert "| `procs` | a whole number | required | of each |" in tables
     assert '| `label` | a text | `""` |  |' in tables
 
 

@@ -58,7 +58,7 @@ class AdjustedWalltimes:
     replays: Sequence[Replay]
     """the schemes tried, the most accurate first"""
     spread: Spread | None
-    """of the same schedules on shaken copies of the log"""
+    """spread of the same schedules over shaken copies of the log"""
     instead: str
     """the machine's policy, if EASY was simulated in its place because it takes no predictions; else empty"""
 

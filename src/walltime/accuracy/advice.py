@@ -58,7 +58,7 @@ class KindAdvice:
     risk_at_most: float
     """upper 95 % bound of this share for a similar job, percent; it accounts for the choice among several requests, from these jobs"""
     hindsight: float
-    """percent that would have been killed, had each job been advised by the jobs before it; nan where the request is kept"""
+    """percent that would have been killed with advice from the jobs before each one; nan where the request is kept"""
     asked_hours: float
     unused_hours: float
     less_hours: float
@@ -88,7 +88,7 @@ class UserAdvice:
     kinds: Sequence[KindAdvice]
     """kinds of enough jobs"""
     options: Sequence[str] | None
-    """of `walltime suggest` for the first kind; None if a name contains characters that cannot be typed"""
+    """options of `walltime suggest` for the first kind; None if a name contains characters that cannot be typed"""
     risk: float = RISK
     """percent"""
 

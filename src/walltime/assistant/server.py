@@ -1,6 +1,6 @@
 """A server of the Model Context Protocol: each tool is a command of `walltime` with typed inputs, and returns its JSON record.
 
-A tool runs its command as a program of its own, in the folder of the server. Inputs name files in this folder only, no tool writes files,
+A tool runs its command as a separate process, in the folder of the server. Inputs name files in this folder only, no tool writes files,
 and no Python file runs.
 
 Source: https://modelcontextprotocol.io/specification
@@ -31,11 +31,11 @@ from walltime.permission import python_files
 from walltime.wording import shown
 
 SECONDS = 600.0
-"""The longest run of a command."""
+"""Time limit of a command, s."""
 AT_ONCE = 2
-"""The commands that run at the same time; others wait."""
+"""Maximum number of commands that run at the same time; others wait."""
 LONGEST = 1000
-"""Characters of an input's text."""
+"""Maximum number of characters of an input."""
 _BETWEEN = re.compile(r"[\s=:,@'\"()\[\]{}<>]+")
 """Separators of the words of a specification, any of which may be a path."""
 

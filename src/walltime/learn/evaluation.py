@@ -198,7 +198,7 @@ def evaluate(
 ) -> Evaluation:
     """Compare agents of one kind, usually with several seeds, with simple schedulers on the held-out windows of a log.
 
-    `agents`: results of `train`, or its folders; or functions from an observation of `BackfillingEnv` and the mask of allowed actions
+    `agents`: results of `train`, or their folders; or functions from an observation of `BackfillingEnv` and the mask of allowed actions
     (bool) to an action, for agents of other libraries. For functions, `task` names the windows and the metric (default: `Task()`), and
     `options` are the environment's in training, such as `decision` and `slots`; a trained agent has its own. `workload`: the log of the
     training, or another one. All schedulers get the same windows with the jobs of the warm start. Costs are compared by their logarithms,

@@ -31,8 +31,8 @@ class CountedLimit(NamedTuple):
 def with_counted_limits(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
     """Return the jobs, and their placement with limits on licences and on Slurm's resources.
 
-    A job has such a limit as often as the limit's part, the greatest common divisor of the amounts, is in its amount. A job that needs more
-    than the limit by itself does not count towards it (`over_limit`).
+    A limit is listed for a job once per part of its amount; a part is the greatest common divisor of the amounts. A job that needs more
+    than the limit by itself is exempt from it (`over_limit`).
     """
     found = [*_licences(workload, placement.machine), *_resources(workload, placement)]
     if not found:

@@ -61,7 +61,7 @@ def apply_eligible_times(workload: Workload, machine: Machine) -> Workload:
 
 
 def reject_hindsight(machine: Machine | None, what: str) -> None:
-    """Raise PolicyError if a machine's file has eligible times: `what` (a text) is not about the past."""
+    """Raise PolicyError if a machine's file has eligible times; `what`: the name of the result that cannot use them."""
     if machine is not None and machine.eligible is not None:
         raise PolicyError(
             f"{what} cannot use the eligible times in {printable(machine.eligible)}, which are known only afterwards; leave out the key "

@@ -76,9 +76,9 @@ class Machine:
     overhead: Overhead = NO_OVERHEAD
     """delays of the scheduler"""
     by_node: bool | None = None
-    """whether jobs are placed on single nodes; without it, if a pool has memory, features or a type of GPUs, and there are no windows"""
+    """whether jobs are placed on single nodes; by default, if a pool has memory, features or a GPU type, and there are no windows"""
     eligible: str | None = None
-    """a table next to this file with the columns job_id and held, how long after its submission a job became eligible (s), which is known
+    """a table next to this file with the columns job_id and held: the time from a job's submission until it became eligible (s), known
     only after the fact"""
     notes: Annotated[tuple[Note, ...], Field("note")] = field(default=(), compare=False)
     """features that this file leaves out or approximates"""

@@ -96,7 +96,7 @@ def with_settings(
 
 
 def omission_sentences(workloads: Iterable[Workload]) -> list[str]:
-    """Return one line on what a machine does not model for these jobs, the largest share of the work first; nothing if it models all."""
+    """Return one line on the features that a machine does not model for these jobs, the largest share of the work first; or nothing."""
     found = {name: share for workload in workloads for name, share in workload.origin.omissions.items()}
     known = sorted((-share, feature) for feature, share in found.items() if share is not None)
     shares = ", ".join(f"{sanitize(feature)} ({human_percent(-100 * share)} of the work)" for share, feature in known)

@@ -193,7 +193,7 @@ def no_job_fits(workload: Workload, machine: Machine, drops: Mapping[str, int]) 
 
 
 def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
-    """Return the jobs with what the nodes of the machine do not model for them in `origin.omissions`, without placing them."""
+    """Return the jobs with the features that the machine's nodes do not model in `origin.omissions`, without placing them."""
     if machine is None:
         return workload
     found, preempts = omissions(workload, machine, _partitions(workload, machine)[0]), (machine.policy or "").startswith("slurm")
@@ -378,7 +378,7 @@ def possible(
 ) -> tuple[Ragged, Array]:
     """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool.
 
-    They stay for the waiting jobs of a snapshot, which have not run in spite of them.
+    The waiting jobs of a snapshot keep all limits, because these jobs have not yet run in spite of them.
     """
     job, alone = limits_of.places, np.zeros(len(procs), bool)
     waiting = workload.columns.get("running_since", np.zeros(len(procs))) == MISSING

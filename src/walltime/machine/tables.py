@@ -91,7 +91,7 @@ class Pool:
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource on each node, under the name of the resource"""
     memory: Count = 0
-    """memory of each node (MB) where the second resource is another one; 0 for no limit"""
+    """memory of each node (MB), if the second resource is another one; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
     features: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Pool:
     gpu_type: str = ""
     """the type of each node's GPUs, which jobs request (column `requested_gpu_type`)"""
     watts: Annotated[float, Field(least=0)] = 0.0
-    """power of each node (W), for the energy of jobs that the log does not record; jobs on parts of a node have their part"""
+    """power of each node (W), for the energy of jobs that the log does not record; a job on part of a node counts with its share"""
     proc_watts: Annotated[float, Field(least=0)] = 0.0
     """power of each allocated processor (W), in addition"""
     gpu_watts: Annotated[float, Field(least=0)] = 0.0
@@ -137,7 +137,7 @@ class Partition:
     preempt: PreemptMode = "off"
     """under Slurm's scheduling, whether jobs of partitions with a higher tier may preempt its jobs: `off`, `cancel` or `requeue`"""
     grace: Length = 0
-    """how long its jobs run on when they are preempted (s)"""
+    """how long its jobs continue after they are preempted (s)"""
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class Qos:
     preempt: PreemptMode = "off"
     """whether its jobs may be preempted: `off`, `cancel` or `requeue`"""
     grace: Length = 0
-    """how long its jobs run on when they are preempted (s)"""
+    """how long its jobs continue after they are preempted (s)"""
     exempt: Length | None = None
     """how long its jobs must have run before they may be preempted (s); without it, PreemptExemptTime"""
 
@@ -344,7 +344,7 @@ class Window:
     begin: str
     """a time of day, such as "08:00\""""
     end: str | None = None
-    """a time of day, on the next day if it is before the begin; without it, the begin is an instant that no job is planned to run across"""
+    """a time of day, on the next day if it is before `begin`; without it, no job is planned to run across the instant `begin`"""
     days: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=_days)] = DAYS
     """the days on which it begins: a list such as `["mon", "wed"]`, or `"mon-fri"`"""
     drain: bool = False
@@ -392,7 +392,7 @@ class Overhead:
     """Delays of a site's scheduler, s: between two cycles, from a decision to the start, and from the end until processors are free."""
 
     start: Delay = 0
-    """from the decision to the start of a job (s); it has its processors all that time"""
+    """from the decision to the start of a job (s), which holds its processors during that time"""
     end: Delay = 0
     """from the end of a job until its processors are free (s)"""
     tick: Annotated[int, Field(least=1, most=YEAR)] = 1

@@ -71,7 +71,7 @@ class ShutHours:
         return self
 
     def until(self, moment: int) -> Hours:
-        """Return all periods that begin by a time, s, and the next one, if there is one; maybe more."""
+        """Return all periods that begin by a time, s, and the next one, if there is one; possibly also later ones."""
         found, known = self._found
         if moment > known:
             known, more = max(moment, max(known, self.site.first) + ROOM), []

@@ -84,7 +84,7 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "weeks": IntervalKind(
         "sampling of weeks",
-        "mean over the jobs, Student's t over five parts of the log, longer on the side of outliers; withheld in a lasting queue",
+        "mean over the jobs, Student's t over five parts of the log, wider toward outliers; withheld if the queue hardly ever empties",
         commands=("what-if", "calibrate", "benchmark predictions"),
     ),
     "weeks.logs": IntervalKind(
@@ -92,7 +92,7 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "start-times": IntervalKind(
         "this job",
-        "its start: 5 and 95 % quantiles over simulations, adjusted by how often earlier jobs started outside of them",
+        "its start: shortest interval with 90 % of the starts of similar earlier cases, adjusted by how often earlier intervals failed",
         commands=("slurm start-times", "slurm score", "calibrate"),
     ),
     "suggestion.risk": IntervalKind(
@@ -107,7 +107,7 @@ KINDS: Mapping[str, IntervalKind] = {
         "Student's t over five blocks of batches, merged until they hardly correlate; withheld if fewer than ten would be left",
         commands=("simulate",),
     ),
-    "batch-means.published": IntervalKind("the long run", "as in mualem01: batches taken for independent", commands=("paper run",)),
+    "batch-means.published": IntervalKind("the long run", "as in mualem01: batches assumed independent", commands=("paper run",)),
     "benchmark.total": IntervalKind(
         "sampling of windows",
         "geometric mean over windows, Student's t within subjects",

@@ -88,7 +88,7 @@ class Moment(int):
 
 
 class LogView(NamedTuple):
-    """The readable part of a log: columns by name (int64, or float64 in a further one; one value per job), and the calendar, or None."""
+    """The readable part of a log: the calendar or None, and columns by name, int64 (further ones may be float64), one value per job."""
 
     columns: Mapping[str, Any]
     calendar: Calendar | None = None

@@ -431,12 +431,12 @@ def has_history(policy: Any) -> bool:
 def order(function: Callable[..., float] | None = None, *, last: int | None = None, half_life: int | None = None) -> Any:
     """Make a queue order from a function; the job with the highest value comes first.
 
-    The function's parameters may be, as whole numbers:
+    The function's parameters may be the following; all but `random` and further columns with fractions are integers:
 
     * `wait` and `believed` (the planned runtime), s; `procs`; `submit` (s) and `elapsed` (s since the workload's first submission);
     * the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown;
     * other columns that are known at submission, such as `requested_memory`, or a `deadline` given to `Workload.from_arrays`;
-    * `random`, a number from 0 to 1 for each job that depends on the run's seed;
+    * `random`, a number from 0 to 1 that depends on the run's seed and the job;
     * the local time at the site when the queue is ordered: `hour` (0 to 23) and `weekday` (0 is Monday);
     * `longest`, the longest wait so far, s; and the state of queue and machine: `waiting` jobs, the work `queued` (processor seconds),
       `free` processors, and all processors of the `machine`;

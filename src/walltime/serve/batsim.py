@@ -31,7 +31,7 @@ WORKLOAD = "w0"
 MOST_BYTES = 64 * 2**20
 """The longest message that is read."""
 MOST_IDLE = 10_000
-"""Calls of the scheduler at which no job runs or will come."""
+"""Maximum number of calls of the scheduler while no job runs or will arrive."""
 REFUSED = {
     "SET_RESOURCE_STATE": "the processors have no power states",
     "QUERY": "no energy is simulated",
@@ -45,7 +45,7 @@ REFUSED = {
 }
 """The scheduler's events that are errors, and why."""
 NO_PLACES = ("mapping", "additional_io_job", "storage_mapping")
-"""Keys that a start may not have, as they are about networks or storage."""
+"""Keys that a start may not have, because they concern networks or storage."""
 Exchange = Callable[[bytes], bytes]
 """A function that sends a message and returns the answer."""
 
@@ -237,7 +237,7 @@ def profile_name(runtime: int) -> str:
 
 
 def profiles(runtimes: Sequence[int]) -> dict[str, Any]:
-    """Return Batsim's profiles of these runtimes, s: the jobs only last."""
+    """Return Batsim's delay profiles for these runtimes, s."""
     return {profile_name(one): {"type": "delay", "delay": one} for one in dict.fromkeys(runtimes)}
 
 
@@ -249,7 +249,7 @@ def batsim_job(workload: Workload, k: int, runtime: int) -> dict[str, Any]:
 
 
 def write_workload(path: Path, workload: Workload) -> None:
-    """Write a workload as Batsim's JSON, with the runtime of each job as a profile that only lasts. Raises OutputError."""
+    """Write a workload as Batsim's JSON, with the runtime of each job as a delay profile. Raises OutputError."""
     runtimes = workload.runtime.tolist()
     jobs = [{**batsim_job(workload, k, runtimes[k]), "id": str(workload.job_id[k])} for k in range(len(workload))]
     document = {"nb_res": workload.machine_procs, "jobs": jobs, "profiles": profiles(runtimes)}

@@ -233,7 +233,7 @@ class DecidedSimulation:
         return True
 
     def run_until(self, time: int) -> None:
-        """Go on to a time, s, without decisions in between."""
+        """Advance to a time, s, without decisions in between."""
         while self._now < time or self.next_event == time:
             self.advance(time)
 

@@ -34,7 +34,7 @@ class Replay:
     unknown_ends: int
 
     def summary(self, judged: Array | None = None) -> metrics.PredictionSummary:
-        """Return accuracy and classes over all jobs, or the `judged` ones (bool, one per job), killed at their requests."""
+        """Return the accuracy over all jobs, or over the `judged` ones (bool, one per job); runtimes end at the requests."""
         w = self.workload
         columns = np.minimum(w.runtime, w.requested), w.requested, self.predicted, self.basis
         return metrics.summarize_predictions(*(columns if judged is None else (column[judged] for column in columns)))

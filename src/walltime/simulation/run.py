@@ -53,8 +53,8 @@ def simulate(
 ) -> Schedule:
     """Replay the workload under the policy and return the schedule.
 
-    `policy`: one such as `walltime.Easy()`, or the specification of a scheduler as on the command line: `easy:order=sjf`; or a class or
-    an object with `choose`; each run gets its own copy.
+    `policy`: a policy such as `walltime.Easy()`; the specification of a scheduler, such as `easy:order=sjf`; or a class or an object
+    with `choose`; each run gets its own copy.
     `prediction`: a predictor (see `walltime.predictors`), or a `walltime.Prediction`; the policy's specification may name one, too. A
     class or an object with `predict` and `observe` is a predictor as well.
     `machine`: pools, partitions, outages and limits (`walltime.machine`), instead of the workload's single pool. The schedule then has

@@ -160,7 +160,7 @@ FEATURES = (
         "jobs",
         "--mem --mem-per-cpu --gres --gpus-per-task -c --ntasks-per-node",
         MODELLED,
-        "see [Cluster logs](cluster-logs.md)",
+        "see [Reading a cluster's log](cluster-logs.md)",
     ),
     Feature("running tasks of arrays", "jobs", "--array", MODELLED, "`array_limit`"),
     Feature("licences", "jobs", "Licenses", MODELLED, "`licences`"),

@@ -1,4 +1,4 @@
-"""Hours of each job by resource: asked for, allocated and used; and the causes of lost hours. The glossary defines each number."""
+"""Requested, allocated and used hours of each job by resource, and the causes of lost hours. The glossary defines each number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class JobHours:
 
 
 def job_hours(workload: Workload) -> JobHours:
-    """Return the hours of each job that were asked for, allocated and used."""
+    """Return the requested, allocated and used hours of each job."""
     w = workload
     ran = w.runtime / 3600
     limit = np.where(has_limit(w), w.requested / 3600, np.nan)
@@ -65,9 +65,9 @@ def job_hours(workload: Workload) -> JobHours:
 
 
 def lost_by(workload: Workload) -> Array:
-    """Return the number of the cause (in the order of `CAUSES`) by which each job lost its hours, int64; -1 for jobs that lost none.
+    """Return the cause of each job's lost hours, int64: its index in `CAUSES`, or -1 if the job lost none.
 
-    A job that reached its limit did so in any state; else the state counts, then the status.
+    A job that reached its limit counts as such in any state. Otherwise the cause follows from the state or, if unknown, the status.
     """
     names = list(CAUSES)
     status = workload.columns.get("status", np.full(len(workload), -1))

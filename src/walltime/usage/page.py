@@ -20,7 +20,7 @@ from walltime.wording import counted, human_percent, listed
 USED = {"cores": "processors", "gpus": "GPUs", "memory": "memory"}
 """The resources whose use is recorded, in words."""
 LEAST = 0.005
-"""Smallest share of the hours that the answer mentions."""
+"""The answer mentions shares of the hours from this one on."""
 _MEASURED, _UNUSED, _UNKNOWN = BLUE, "#E8A87C", "#D8DCE2"
 KINDS_MEANING = "Hours by resource and kind (asked, allocated, measured, used)"
 

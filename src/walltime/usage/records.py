@@ -1,4 +1,4 @@
-"""Hours of groups of jobs, lost hours and patterns of waste as values, with their names; the glossary defines each number."""
+"""Classes for the hours of groups of jobs, lost hours and patterns of waste; the glossary defines each number."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ LISTED = 20
 OTHERS = "others"
 UNKNOWN = "unknown"
 TENFOLD = 10
-"""Ratio of requested to used memory from which memory was asked for tenfold."""
+"""Ratio of requested to used memory from which a request counts as tenfold."""
 ONE_CORE = 1.1
-"""Mean number of busy processors up to which a job uses a single one."""
+"""Mean number of busy processors up to which a job counts as using a single one."""
 IDLE_SESSION = 0.05
 """Share of the processors below which an interactive session is idle."""
 SESSIONS = r"(?i)^(?:interactive|salloc|bash|zsh|tcsh|sh|srun|.*jupyter.*|.*rstudio.*|.*vscode.*|.*code-server.*|(?:sys|usr)/dashboard/.*)$"
@@ -83,7 +83,7 @@ class Hours:
 
 @dataclass(frozen=True)
 class GroupHours:
-    """A group of jobs and its hours by resource; `lost`: core-hours of its jobs that lost them."""
+    """A group of jobs and its hours by resource; `lost`: allocated core-hours of its jobs that were killed or cancelled, or failed."""
 
     group: str
     jobs: int
@@ -108,7 +108,7 @@ class GroupHours:
 
 @dataclass(frozen=True, eq=False)
 class Power:
-    """The machine whose power counts where the log does not record energy, the price of a kWh, and the carbon of electricity."""
+    """A machine whose power is used for jobs without recorded energy, the price of a kWh, and the carbon intensity of electricity."""
 
     machine: Machine | None = None
     price: float | None = None
@@ -117,7 +117,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Lost:
-    """Jobs that lost their hours by one cause, and these allocated hours by resource."""
+    """Jobs that lost their hours for one cause, and their allocated hours by resource."""
 
     cause: str
     jobs: int
@@ -126,12 +126,12 @@ class Lost:
 
 @dataclass(frozen=True)
 class Pattern:
-    """Jobs with a pattern of waste; nan and 0 jobs where the log does not record what it needs."""
+    """Jobs with a pattern of waste; 0 jobs and nan hours if the log lacks the data to detect it."""
 
     name: str
     jobs: int
     judged: int
-    """jobs that can be judged by what the log records"""
+    """jobs for which the log has these data"""
     resource: str
     unused: float
     """hours of the resource that these jobs did not use"""
@@ -145,7 +145,7 @@ def check_groupings(names: Iterable[str]) -> None:
 
 
 def defined(value: Any) -> Any:
-    """Return the value with None for nan."""
+    """Return the value, or None for nan."""
     if isinstance(value, Mapping):
         return {name: defined(one) for name, one in value.items()}
     return None if isinstance(value, float) and math.isnan(value) else value

@@ -16,14 +16,15 @@ from walltime.workload import Array, Workload
 
 @dataclass(frozen=True)
 class RequestAdvice:
-    """A suggested amount of one resource, judged forward in time; memory in MB of the whole job.
+    """A suggested amount of one resource, with a backtest in which each job gets the suggestion from the jobs before it.
 
-    A job is short of a resource if it needed more than the suggestion. Jobs that ran out of memory needed more than they were allocated.
+    Memory is in MB of the whole job. A job is short of a resource if it needed more than the suggestion. Jobs that ran out of memory
+    needed more than they were allocated.
     """
 
     resource: str
     risk: float
-    """percent of such jobs that may need more"""
+    """percent of the jobs that may need more than the suggestion"""
     amount: int
     jobs: int
     """earlier jobs whose use is recorded"""
@@ -31,19 +32,19 @@ class RequestAdvice:
     upper: float
     """95 % upper confidence bound of the risk, percent, as in `walltime.estimates.suggestion.Suggestion`"""
     short: float
-    """percent of the jobs that suggestions from the jobs before them would have left short; nan if unknown"""
+    """percent of the jobs that would have been short in the backtest; nan if unknown"""
     over: float
-    """amounts that these suggestions leave unused, percent of those used, of the jobs that are not short"""
+    """unused amounts in the backtest, percent of the used ones, over the jobs that are not short"""
     over_requests: float
-    """the same for the requests of these jobs"""
+    """the same with the recorded requests of these jobs"""
     lost: float
-    """core-hours of jobs that these suggestions leave short of memory, which fail at their end at the latest and run again; nan for
-    processors and GPUs, whose lack makes jobs slower"""
+    """core-hours of jobs that are short of memory in the backtest: they fail at their end at the latest and run again; nan for processors
+    and GPUs, whose lack makes jobs slower"""
     short_twice: float
-    """percent of the jobs that twice the suggested memory leaves short as well; nan for processors and GPUs"""
+    """percent of the jobs that are short even with twice the suggested memory; nan for processors and GPUs"""
     saved: float
-    """percent of the hours allocated by requests that the suggestions save, with failed runs and one retry with twice the memory, then
-    one with the request"""
+    """saving by the suggestions, percent of the hours allocated by requests; it counts failed runs, one retry with twice the memory, and
+    then one with the request"""
 
     @property
     def helps(self) -> bool:
@@ -52,11 +53,11 @@ class RequestAdvice:
 
 
 def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list[RequestAdvice]:
-    """Return a suggestion for each resource that at least ten of these jobs (indices, int64) record; in the order of `STEPS`.
+    """Return a suggestion for each resource whose use is known for enough of these jobs (indices, int64), in the order of `STEPS`.
 
-    The amount is the smallest, rounded up, that at most `risk` percent of the jobs needed more than. Needed memory is the peak; needed
-    processors are the mean of the busy ones; needed GPUs are those with a mean use of at least 1 %;
-    all or none where only the mean over the job's GPUs is known.
+    The suggestion is the smallest amount, rounded up, that at most `risk` percent of the jobs exceeded. Needed memory is the peak, and
+    needed processors are the mean of the busy ones. Needed GPUs are those with a mean use of at least 1 %; if only the mean over the
+    job's GPUs is known, all of them or none.
 
     >>> columns = {"used_mem_mb": np.arange(1, 21) * 100.0, "requested_mem_mb": np.full(20, 8192.0), "user": np.full(20, 7)}
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=np.full(20, 60), procs=np.ones(20, int), machine_procs=4, columns=columns)

@@ -12,7 +12,7 @@ from walltime.workload import Workload
 
 
 def waste_of_period(jobs: Workload, begin: int, end: int, power: Power | None = None) -> Waste | None:
-    """Return the waste of the jobs that ended from `begin` to `end`, s of the log's clock; None without any.
+    """Return the waste of the jobs that ended from `begin` to `end`, s of the log's clock; None if no job ended.
 
     `jobs`: with recorded waits.
     """

@@ -1,4 +1,4 @@
-"""Waste of a log: hours asked for, allocated and used by group, hours lost by cause, and patterns such as idle GPUs."""
+"""Waste of a log: requested, allocated and used hours by group, lost hours by cause, and patterns such as idle GPUs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Waste:
 
     @property
     def has_use(self) -> bool:
-        """Whether the use of any resource, or the energy, is known of any job."""
+        """Whether the use of any resource, or the energy, is known for any job."""
         return not math.isnan(self.energy) or any(one.measured > 0 for one in self.total.hours.values())
 
     def tables(self, groups: Sequence[str] | None = None) -> Iterator[Table]:
@@ -116,7 +116,7 @@ class Waste:
 
 
 def waste(workload: Workload, by: Iterable[By] | None = None, listed: int = LISTED, power: Power | None = None) -> Waste:
-    """Return the hours that the jobs asked for, were allocated and used, by group, the hours lost by cause, and patterns of waste.
+    """Return the requested, allocated and used hours of the jobs by group, the lost hours by cause, and patterns of waste.
 
     `by`: groupings, by default all that the log records. `listed`: the number of groups of each that are listed.
     `power`: for energy that the log does not record, its cost and carbon.

@@ -155,7 +155,7 @@ def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, spa
 def print_timer(words: Sequence[str], written: Mapping[str, Path | None], output: Output) -> None:
     """Print the units and the line for cron, or one JSON object of them by the name of each file.
 
-    `words`: of this command line; the timer's command has its options. `written`: what it writes; by default files in `FOLDER`.
+    `words`: the words of this command line, whose options the timer's command keeps. `written`: its output files, in `FOLDER` by default.
     """
     kept = lasting_words(words, ("--print-timer", "--json", "--week", "--window="), tuple(written))
     usual = [word for name, value in (("--store", "weeks"), ("--report", "week.html")) if written[name] is None for word in (name, value)]

@@ -31,7 +31,7 @@ FEWEST = 8
 USUAL = 0.9
 """A change is unusual if it is larger than this fraction of the earlier changes."""
 LOSSES = ("failed_hours", "limit_hours", "unused_hours")
-"""The kinds of hours that did not serve, each in one column."""
+"""The kinds of wasted hours, each in one column."""
 MOST_ROWS = 10
 """Number of listed users and jobs."""
 GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
@@ -99,7 +99,7 @@ class Period:
     missing: int
     """seconds of the requested period before the first submission of the log, which are left out"""
     site: str
-    """the name of the machine, as its file has it, or of the log"""
+    """the name of the machine in its file, or else of the log"""
 
 
 def period(workload: Workload, begin: int, end: int, machine: Machine | None = None) -> Period:

@@ -50,14 +50,14 @@ class TimeMin(Predictor):
 
 @dataclass(frozen=True)
 class Adjustment(Specification):
-    """Every job gets a TimeMin at submission, from what the log knew then: the predicted runtime in whole minutes."""
+    """A side-car that gives each job a TimeMin at submission: the runtime predicted from earlier jobs, in whole minutes."""
 
     predictor: Predictor
-    """what predicts the runtimes"""
+    """the predictor of runtimes"""
     floor: Annotated[int, Field(least=1)] = FLOOR
     """least TimeMin, minutes"""
     gain: Annotated[float, Field(above=0, most=1)] = GAIN
-    """no TimeMin is set above this part of the limit"""
+    """largest TimeMin that is set, as a share of the limit"""
 
     def apply(self, workload: Workload) -> Workload:
         """Return the jobs with the column `time_min`, s, -1 for none; users' own values stay. Raises WorkloadError without waits."""

@@ -353,16 +353,16 @@ def _listed(change: Change, now: str) -> str:
 
 
 OF_SETTING: Mapping[str, Target] = {
-    "policy": Target(_policy, ("=",), "a scheduler, as in `--policy`", "how the site schedules"),
-    "nodes": Target(_nodes, ALL_SIGNS, "a number, a percentage, with `*=` a factor", "nodes of the pool, or by a percentage of all nodes"),
+    "policy": Target(_policy, ("=",), "a scheduler, as in `--policy`", "the site's policy"),
+    "nodes": Target(_nodes, ALL_SIGNS, "a number, a percentage, with `*=` a factor", "nodes of the one pool, or a percentage of all nodes"),
     "move": Target(_move, ("=",), "NODES:FROM:TO", "nodes go from one partition to another"),
-    "load": Target(_scale, ("*=",), describe_value(FACTOR), "how fast the jobs arrive"),
+    "load": Target(_scale, ("*=",), describe_value(FACTOR), "the arrival rate of jobs"),
     "requested": Target(_scale, ("*=",), describe_value(FACTOR), "the requested times, at which jobs are killed"),
     **{
         name: Target(_requests, ("=", "*="), "suggested, suggested:risk=1 or used; with `*=` a factor", f"the requested {WORDS[one]}")
         for name, one in REQUESTS.items()
     },
-    "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "what the scheduler plans with"),
+    "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "the planned runtimes"),
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
     "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),
 }

@@ -21,7 +21,7 @@ class SiteClass:
 
     `least`: their lowest rank correlation of simulated and recorded waits. `floor`, `slope`: the half width of the interval of the true
     change (a logarithm), and how much it grows with the predicted one. `directions`: predicted changes up to a size (absolute logarithm),
-    whether the direction is reported (a coin is rarely right as often), and how many directions were right, of how many.
+    whether the direction is reported (it was right significantly more often than by chance), and how many were right, of how many.
     """
 
     least: float
@@ -41,9 +41,9 @@ CLASSES = (
     SiteClass(0.5, 0.261, 0.15, ((0.05, False, 12, 21), (0.2, True, 47, 55), (math.inf, True, 142, 146))),
     SiteClass(-1.0, 0.506, 0.1, ((0.05, True, 23, 26), (0.2, True, 25, 29), (math.inf, True, 23, 24))),
 )
-"""From the best agreement on."""
+"""The classes of sites, the best agreement first."""
 SEEN = (0.02, 1.6)
-"""The ratios of simulated to recorded mean waits of nine tenths of these sites."""
+"""The 5th and 95th percentiles of the ratio of simulated to recorded mean waits over these sites."""
 
 
 @dataclass(frozen=True)

@@ -225,7 +225,7 @@ def what_if(
     `machine`: None for one pool of the log's processors under EASY.
     `changes`: as on the command line, such as `nodes+=10%`; they are alternatives, and ranked by gain against price.
     `against`: other descriptions of the machine, which are alternatives as well; without a policy they have today's.
-    `together`: also simulate all changes together, unless two of them set one value.
+    `together`: also simulate all changes together, unless two of them set the same value.
     `policy`: today's, by default that of the machine.
     `calibration`: of this log, machine and policy; by default it is made, if the log records waits.
     `replications`: number of copies of the log with each submission moved by up to 30 s, and of logs resampled from its weeks, in which

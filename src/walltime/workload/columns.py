@@ -118,7 +118,7 @@ BELIEVED = Column(
 
 LIMIT = Column("limit", "int64", "s", "limit under which the job ran, in schedules in which Slurm has shortened limits")
 
-INTERRUPTED = Column("interrupted", "int64", "", "1 if the run was preempted; a requeued job has a row for each run")
+INTERRUPTED = Column("interrupted", "int64", "", "1 if the run ended early (preemption, node failure); requeued jobs have a row per run")
 
 SCHEDULE_COLUMNS = (
     SWF_COLUMNS[0],

@@ -202,6 +202,7 @@ def test_tables__say_what_was_stored(monkeypatch, tmp_path):
     assert "| never | 90 |  | 0 | 100 %: a lasting queue |" in measured
     assert "another log" not in measured
     assert "| another log | 90 | 50 ± 16 | 10 |  |" in apart
+    assert "| one more shaken copy | shaken copies of this log | 90 | 90 | 2 | 9 % |" in tables.coverage("summary", file)
     assert all(f"| {tables.NAMES[name]} |" in tables.kinds() for name in KINDS)
     assert all(f"| **{of}** |" in tables.scopes() for of in SCOPES)
 

@@ -44,7 +44,7 @@ JOINED_RUNS = Rule(
     "`earlier_runtime` has the seconds of the earlier runs.",
 )
 SEVERAL_CLUSTERS = Rule(
-    "several_clusters", "notice", "The job is of another cluster than most: the log has several; keep one with `--remove`."
+    "several_clusters", "notice", "The log has several clusters, and this is not the one of most jobs; keep one with `--remove`."
 )
 ELAPSED_DIFFERS = Rule(
     "elapsed_differs",

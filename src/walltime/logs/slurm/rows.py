@@ -37,7 +37,7 @@ CUT_TEXT = Rule(
     "The log has columns of a fixed width, and a value is cut, as `user_with_a+`: names that begin alike are not distinguished, and "
     "long times lose their last seconds. Print the log with `sacct -P`.",
 )
-OTHER_LINE = Rule("other_line", "notice", "The line is before the titles and not of the table, such as a message of sacct or a prompt.")
+OTHER_LINE = Rule("other_line", "notice", "The line precedes the titles and is not a record, such as a message of sacct or a prompt.")
 RULES = (DELIMITER_IN_TEXT, CUT_TEXT, OTHER_LINE)
 ROWS_AT_ONCE = 50_000
 MOST_OTHER = 10
