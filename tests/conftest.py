@@ -8,6 +8,7 @@ import pytest
 
 from tests import profiles  # noqa: F401 - loads the profile before any test is collected, for tests with no number of examples too
 from tests.golden_texts import golden  # noqa: F401 - a fixture
+from tests.json_records import records_keep_their_schema  # noqa: F401 - a fixture
 
 os.environ.pop("COLUMNS", None)  # texts are printed for an output without a width
 HERE = Path(__file__).parent

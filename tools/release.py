@@ -20,6 +20,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CONDA = {"matplotlib": "matplotlib-base", "tzdata": "python-tzdata", "duckdb": "python-duckdb"}
 """Packages that have another name there."""
+SPACK = {"duckdb": "duckdb+python"}
+"""The same for Spack, whose other packages of Python begin with py-."""
+NOT_IN_SPACK = {"tune"}
+"""Extras without a variant, because Spack does not have their packages."""
 IMPORTS = {"dask-jobqueue": "dask_jobqueue"}
 """Modules that are not named as their package."""
 WORDS = (750, 1750)
@@ -42,8 +46,8 @@ def versions(root: Path = ROOT) -> dict[str, str]:
     """The version that each file names; empty where it names none."""
     patterns = {
         "CITATION.cff": r"^version: (\S+)$",
-        "src/walltime/references.bib": r"^  version = \{(\S+)\}",
         "packaging/conda/recipe.yaml": r'^  version: "(\S+)"$',
+        "packaging/spack/package.py": r'^    version\("(\S+)"\)$',
         "CHANGELOG.md": r"^## (\S+) \(",
     }
     named = {"pyproject.toml": str(project(root)["version"])}
@@ -108,6 +112,32 @@ def recipe() -> list[str]:
     return [f"packaging/conda/recipe.yaml lacks {line!r}" for line in sorted(wanted - there)] + [
         f"packaging/conda/recipe.yaml has {line!r}, pyproject.toml does not" for line in sorted(there - wanted)
     ]
+
+
+def spack() -> list[str]:
+    """The Spack package asks for what pyproject.toml does, and has a variant for each extra."""
+    text = (ROOT / "packaging" / "spack" / "package.py").read_text()
+    there = set(
+        re.findall(r'^ +depends_on\("([^@"]+)@([\d.]+):( \+python)?"(?:, type="(build)")?(?:, when="\+(\w+)")?\)', text, re.MULTILINE)
+    )
+    found = {(name + one.strip(), bound, build or extra) for name, bound, one, build, extra in there}
+    declared = project()
+    wanted = {("python", declared["requires-python"].removeprefix(">="), ""), ("py-hatchling", _build_bound(), "build")}
+    for extra, texts in {"": declared["dependencies"], **declared["optional-dependencies"]}.items():
+        for name, bound in (one.split(">=") for one in texts if extra not in NOT_IN_SPACK):
+            wanted.add((SPACK.get(name, f"py-{name}"), bound, extra))
+    variants = set(re.findall(r'^    variant\("(\w+)"', text, re.MULTILINE)) ^ set(declared["optional-dependencies"]) ^ NOT_IN_SPACK
+    return (
+        [f"packaging/spack/package.py lacks {' '.join(one)}" for one in sorted(wanted - found)]
+        + [f"packaging/spack/package.py has {' '.join(one)}, pyproject.toml does not" for one in sorted(found - wanted)]
+        + [f"packaging/spack/package.py and pyproject.toml differ in the extra {one}" for one in sorted(variants)]
+    )
+
+
+def _build_bound() -> str:
+    """The lowest version of Hatchling that may build the wheel."""
+    [needed] = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    return needed.partition(">=")[2]
 
 
 def paper() -> list[str]:
@@ -210,6 +240,7 @@ def checks() -> dict[str, Callable[[], list[str]]]:
         "all is committed": committed,
         "lock": locked,
         "conda recipe": recipe,
+        "Spack package": spack,
         "paper": paper,
         "images": image,
         "wheel": wheel,

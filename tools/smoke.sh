@@ -33,6 +33,8 @@ assert (Path(walltime.__file__).parent / 'py.typed').is_file(), 'the wheel has n
 "
 "$walltime" --help >/dev/null
 "$walltime" paper list >/dev/null
+"$walltime" cite walltime >/dev/null
+"$walltime" schema slurm score >/dev/null
 [ -f "$folder/venv/share/man/man1/walltime-compare.1" ] || { echo "smoke: the wheel has no manual pages" >&2; exit 1; }
 say "imports, and has its data files"
 

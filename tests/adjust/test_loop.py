@@ -57,7 +57,7 @@ def test_metrics(tmp_path):
         metrics.write(one.round(), one)
     lines = (tmp_path / "walltime.prom").read_text().splitlines()
     values = dict(line.removeprefix("walltime_adjust_").split() for line in lines if not line.startswith("#"))
-    assert values["waiting_jobs"] == values["adjusted_jobs"] == values["set_total"] == "6"
+    assert values["jobs_pending"] == values["adjusted_jobs"] == values["set_total"] == "6"
     assert values["acting"] == "1"
     assert values["wanted_jobs"] == "0"
     assert len([line for line in lines if line.startswith("# TYPE")]) == len(values)

@@ -94,7 +94,7 @@ def test_a_hundred_thousand_waiting_jobs(tmp_path):
         records = len(lab.run("squeue", "--noheader", "--format=%i").splitlines())
         largest = max(used.ru_maxrss, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
         allowed = int(re.search(r"MemoryMax=(\d+)G", systemd_units(["walltime"], "walltime", []))[1]) * 1024
-        waiting = next(int(line.split()[1]) for line in metrics.read_text().splitlines() if line.startswith("walltime_adjust_waiting_jobs"))
+        waiting = next(int(line.split()[1]) for line in metrics.read_text().splitlines() if line.startswith("walltime_adjust_jobs_pending"))
         print(f"{ARRAYS * TASKS:,} waiting jobs in {records:,} records: {seconds:.1f} s with the start, {largest:.0f} MiB of {allowed}")
         assert waiting >= ARRAYS * 10
         assert largest < allowed

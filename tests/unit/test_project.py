@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from walltime.cli import cite
 from walltime.papers.printed import PAPERS, printed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -137,12 +138,12 @@ def test_version__is_the_same_everywhere(release):
 
 def write_versions(root: Path, version: str) -> None:
     (root / "CITATION.cff").write_text(f"cff-version: 1.2.0\nversion: {version}\n")
-    (root / "src/walltime/references.bib").write_text(f"@software{{walltime,\n  version = {{{version}}},\n}}\n")
     (root / "packaging/conda/recipe.yaml").write_text(f'context:\n  version: "{version}"\n')
+    (root / "packaging/spack/package.py").write_text(f'    version("{version}")\n')
 
 
 def test_release__says_what_is_not_ready(release, tmp_path):
-    for folder in ("changelog.d", "src/walltime", "packaging/conda"):
+    for folder in ("changelog.d", "src/walltime", "packaging/conda", "packaging/spack"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "pyproject.toml").write_text('[project]\nversion = "0.2.0"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n")
@@ -150,8 +151,8 @@ def test_release__says_what_is_not_ready(release, tmp_path):
     write_versions(tmp_path, "0.1.0")
     assert release.problems("v0.2.0", tmp_path) == [
         "CITATION.cff names 0.1.0, not 0.2.0",
-        "src/walltime/references.bib names 0.1.0, not 0.2.0",
         "packaging/conda/recipe.yaml names 0.1.0, not 0.2.0",
+        "packaging/spack/package.py names 0.1.0, not 0.2.0",
         "CHANGELOG.md names no version, not 0.2.0",
         "changelog.d/ still has 13.added.md: run towncrier build",
     ]
@@ -162,7 +163,7 @@ def test_release__says_what_is_not_ready(release, tmp_path):
     assert len(release.problems("v0.3.0", tmp_path)) == 5
 
 
-@pytest.mark.parametrize("check", ["changelog", "locked", "recipe", "paper"])
+@pytest.mark.parametrize("check", ["changelog", "locked", "recipe", "spack", "paper"])
 def test_release__finds_nothing_to_mend(release, check):
     assert getattr(release, check)() == []
 
@@ -190,6 +191,13 @@ def test_release__finds_what_the_recipe_lacks(release, monkeypatch):
     declared = release.project()
     monkeypatch.setattr(release, "project", lambda: {**declared, "dependencies": [*declared["dependencies"], "tomli-w>=1.0"]})
     assert release.recipe() == ["packaging/conda/recipe.yaml lacks 'tomli-w >=1.0'"]
+    assert release.spack() == ["packaging/spack/package.py lacks py-tomli-w 1.0 "]
+    extras = {**declared["optional-dependencies"], "more": ["pandas>=2.3"]}
+    monkeypatch.setattr(release, "project", lambda: {**declared, "optional-dependencies": extras})
+    assert release.spack() == [
+        "packaging/spack/package.py lacks py-pandas 2.3 more",
+        "packaging/spack/package.py and pyproject.toml differ in the extra more",
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------------- citations
@@ -197,7 +205,7 @@ def test_release__finds_what_the_recipe_lacks(release, monkeypatch):
 
 def bibtex() -> dict[str, dict[str, str]]:
     """The entries that `walltime cite` prints, by key."""
-    text = (ROOT / "src/walltime/references.bib").read_text()
+    text = "\n".join(cite.entries().values())
     entries = re.findall(r"^@(\w+)\{(\w+),\n(.*?)^\}$", text, re.MULTILINE | re.DOTALL)
     return {key: {"type": kind} | dict(re.findall(r"^  (\w+) += \{(.*)\},?$", fields, re.MULTILINE)) for kind, key, fields in entries}
 
@@ -217,10 +225,13 @@ def test_citation__has_what_reference_managers_need():
         assert re.fullmatch(r"10\.\d{4,}/\S+", reference.get("doi", "10.1234/5"))  # of three of them no source confirms one
 
 
-def test_bibtex__is_that_of_the_citation_file_and_of_the_papers():
+def test_bibtex__is_that_of_the_citation_file_and_of_the_papers(project):
     cff, entries = load(ROOT / "CITATION.cff"), bibtex()
     assert list(entries) == ["walltime", *PAPERS]
-    assert entries["walltime"]["title"] == cff["title"]
+    assert plain(entries["walltime"]["author"]) == cff["authors"][0]["name"] == project["authors"][0]["name"]
+    assert {key: entries["walltime"][key] for key in ("title", "version")} == {key: cff[key] for key in ("title", "version")}
+    assert {cff.get("url", ""), project.get("urls", {}).get("Homepage", ""), entries["walltime"].get("url", "")} == {cite.URL}
+    assert cite.citation() == f"{cff['authors'][0]['name']}. {cff['title']} (version {cff['version']})."
     for paper, reference in zip(PAPERS, cff["references"], strict=True):
         entry = entries[paper]
         assert entry["type"] == {"article": "article", "conference-paper": "inproceedings"}[reference["type"]]
@@ -235,6 +246,21 @@ def test_bibtex__is_that_of_the_citation_file_and_of_the_papers():
             str(reference[k]) if k in reference else None for k in ("volume", "issue")
         )
         assert printed(paper).source.endswith(f"{reference['year']}" + ("" if pages is None else ", pp. {}-{}".format(*pages)))
+
+
+def test_citation__has_the_address_and_the_year_once_there_are_some(monkeypatch):
+    about = {"author": "A", "title": "T", "version": "1", "year": "2027"}
+    monkeypatch.setattr(cite, "URL", "https://example.org")
+    monkeypatch.setattr(cite, "_about", lambda: about)
+    assert cite.citation() == "A (2027). T (version 1). https://example.org"
+    assert bibtex()["walltime"] == {
+        "type": "software",
+        "author": "{A}",
+        "title": "T",
+        "version": "1",
+        "year": "2027",
+        "url": "https://example.org",
+    }
 
 
 # ------------------------------------------------------------------------------------------------------------------- modules

@@ -24,6 +24,7 @@ COMPLETED = {
     "MODEL": "walltime.workload.models:MODELS",
     "NAME=FILE": "walltime.report.figure_files:complete_figure",
     "PAPER": "walltime.papers.printed:complete_paper",
+    "schema": "walltime.cli.schema:complete_name",
     "fetch": "walltime.preparation.fetch_command:complete_name",
 }
 """The registry of the names that an option or an argument takes, or the function that completes them; imported on first use."""

@@ -111,7 +111,7 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
 def _run(arguments: list[str]) -> int:
     try:
         _check_address_space()
-        _reject_repeated(arguments)
+        output.begin(_reject_repeated(arguments))
         result = whole_command(_named(arguments))(args=arguments, prog_name="walltime", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
@@ -191,17 +191,19 @@ def whole_command(name: str | None = None) -> Any:
     return typer.main.get_command(whole)
 
 
-def _reject_repeated(arguments: list[str]) -> None:
-    """Raise PolicyError for an option that is given twice but taken once; Typer would silently use the last one."""
-    command = whole_command(_named(arguments))
+def _reject_repeated(arguments: list[str]) -> str:
+    """Return the name of the command; raise PolicyError for an option that is given twice but taken once, as Typer uses the last one."""
+    command, name = whole_command(_named(arguments)), []
     words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
     while words and hasattr(command, "commands") and words[0] in command.commands:
-        command = command.commands[words.pop(0)]
+        name.append(words.pop(0))
+        command = command.commands[name[-1]]
     for option in command.params:
         names = [name for name in (*option.opts, *option.secondary_opts) if name.startswith("--")]
         given = [word for word in words if word.partition("=")[0] in names]
         if len(given) > 1 and not option.multiple and not getattr(option, "count", False):
             raise PolicyError(f"{names[0]} is given {len(given)} times; give it once")
+    return " ".join(name)
 
 
 def _discard_output() -> None:

@@ -237,6 +237,16 @@ def reported(log: Workload) -> Workload:
     return _logs.get(log.origin.name, log)
 
 
+_running = ""
+"""The name of the running command, such as `slurm score`."""
+
+
+def begin(command: str) -> None:
+    """Note the name of the command that runs from now on."""
+    global _running
+    _running = command
+
+
 def forget_logs() -> None:
     """Forget the logs of an earlier command."""
     _logs.clear()
@@ -367,8 +377,15 @@ def _tables_of(blocks: Iterable[Part]) -> Iterator[Table]:
 
 
 def print_json(record: Mapping[str, Any]) -> None:
-    """Print one object; undefined values (NaN) become null."""
-    typer.echo(json.dumps(_defined(record), indent=2, allow_nan=False))
+    """Print one object, with the name of its schema; undefined values (NaN) become null."""
+    from walltime.cli.records import schema_name
+
+    typer.echo(json_text({"schema": schema_name(_running)} | _defined(record)))
+
+
+def json_text(record: Mapping[str, Any]) -> str:
+    """Return the text of an object without undefined values."""
+    return json.dumps(record, indent=2, allow_nan=False)
 
 
 def print_blocks(blocks: Iterable[Part]) -> None:
@@ -452,7 +469,7 @@ def write_rows(table: pl.DataFrame, path: Path) -> None:
 def write_json(value: Mapping[str, Any], path: Path) -> None:
     """Write one object as a file, whole or not at all; undefined values (NaN) become null."""
     with whole_file(path) as sink:
-        sink.write((json.dumps(_defined(value), indent=2, allow_nan=False) + "\n").encode())
+        sink.write((json_text(_defined(value)) + "\n").encode())
 
 
 def _defined(value: Any) -> Any:

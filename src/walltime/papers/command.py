@@ -51,7 +51,7 @@ def list_items(
         items = [{"item": item, "title": title} for item, title in rows]
         record[name] = {"title": given.title, "source": given.source, "logs": list(given.logs), "items": items}
         blocks += [Table(["item", "what it is"], rows, f"{name}: {given.title}", texts=2), f"{given.source}; logs: {', '.join(given.logs)}"]
-    output.show(record, blocks)
+    output.show({"papers": record}, blocks)
 
 
 @dataclass(frozen=True)

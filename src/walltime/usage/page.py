@@ -115,10 +115,16 @@ def chart(waste: Waste) -> Drawing:
     return Drawing(figure, "waste", f"Used share of the allocated hours. {answer(waste)}", words, wide=False)
 
 
+LABELS = {"user": "username", "group": "account"}
+"""Labels of groups in metrics, which are those of Slurm's OpenMetrics, where they have another name."""
+
+
 def prometheus(waste: Waste) -> str:
     """Return metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
     by_group = {
-        by: [(label(**{GROUPINGS[by]: group.group}, **of), value) for group in waste.groups.get(by, ()) for of, value in _values(group)]
+        by: [
+            (label(**{LABELS.get(by, by): group.group}, **of), value) for group in waste.groups.get(by, ()) for of, value in _values(group)
+        ]
         for by in ("user", "group", "partition")
     }
     lost = [(label(cause=one.cause, resource=name), value) for one in waste.lost for name, value in one.hours.items()]

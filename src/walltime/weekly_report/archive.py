@@ -28,15 +28,15 @@ METRICS = {
     "p90_wait": ("p90_wait_seconds", "90th percentile of the waits of the jobs that started in the period."),
     "utilization": ("utilization_ratio", "Used share of the processors."),
     "second_utilization": ("second_utilization_ratio", "Used share of the machine's second resource, such as GPUs."),
-    "submitted": ("submitted_jobs", "Jobs submitted in the period."),
-    "started": ("started_jobs", "Jobs started in the period."),
-    "waiting_at_end": ("waiting_jobs", "Jobs waiting at the end of the period."),
+    "submitted": ("jobs_submitted", "Jobs submitted in the period."),
+    "started": ("jobs_started", "Jobs started in the period."),
+    "waiting_at_end": ("jobs_pending", "Jobs waiting at the end of the period."),
     "used_hours": ("used_processor_hours", "Processor-hours of the jobs that ended in the period."),
     "unused_hours": ("unused_processor_hours", "Requested and unused processor-hours of the jobs that ended in the period."),
     "failed_hours": ("failed_processor_hours", "Processor-hours of failed jobs that ended in the period."),
     "limit_hours": ("limit_processor_hours", "Processor-hours of jobs that ended at their limit in the period."),
 }
-"""Fields of `PeriodNumbers`, and the name and meaning of their metrics."""
+"""Fields of `PeriodNumbers`, and the name and meaning of their metrics; jobs as in Slurm's OpenMetrics (`slurm_jobs_pending`)."""
 PANELS = {
     "Waits": ("s", ("mean_wait", "median_wait", "p90_wait")),
     "Utilization": ("percentunit", ("utilization", "second_utilization")),

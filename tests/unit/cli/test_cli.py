@@ -360,7 +360,8 @@ def test_completion__knows_the_commands(name):
 def test_cite__prints_bibtex(golden, capsys):
     status, out, _ = call(capsys, "cite")
     assert status == 0
-    assert out.startswith("@software{walltime,")
+    assert out.startswith("The walltime developers. walltime: ")
+    assert "\n\n@software{walltime,\n" in out
     assert out.count("@") == 8
     assert call(capsys, "cite", "tang13")[1].startswith("@article{tang13,")
     golden("cite", one_line(*call(capsys, "cite", "me")))

@@ -74,5 +74,6 @@ def test_completion__every_option_with_names(typed):
             "NAME=FILE": "simulate LOG --figure",
             "PAPER": "paper run",
             "fetch": "fetch",
+            "schema": "schema",
         }.get(option, f"simulate LOG {option}")
         assert typed(f"walltime {command} "), option

@@ -17,6 +17,7 @@ from walltime.report.figures import style
 
 HEADER = "; Version: 2.2\n; MaxProcs: 4\n"
 KEYS = [
+    "schema",
     "trace",
     "sha256",
     "procs",

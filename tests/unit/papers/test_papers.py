@@ -356,9 +356,9 @@ def test_cli__bad_calls_give_one_line(golden, arguments, status, tmp_path, monke
 @pytest.mark.slow
 def test_cli__list_and_run(golden, small, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    listed = json.loads(call(capsys, "paper", "list", "--json")[1])
+    listed = json.loads(call(capsys, "paper", "list", "--json")[1])["papers"]
     assert list(listed) == list(PAPERS)
-    assert json.loads(call(capsys, "paper", "list", "tsafrir06", "--json")[1]) == {"tsafrir06": listed["tsafrir06"]}
+    assert json.loads(call(capsys, "paper", "list", "tsafrir06", "--json")[1])["papers"] == {"tsafrir06": listed["tsafrir06"]}
     golden("paper", call(capsys, "paper", "list", "tsafrir06")[1], listed["tsafrir06"]["items"])
     arguments = ["paper", "run", "tsafrir06", "--item", "F2", "--trace", str(small.file), "--out", "here"]
     status, out, err = call(capsys, *arguments)

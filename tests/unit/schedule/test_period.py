@@ -344,7 +344,7 @@ def test_mail_and_metrics__of_a_week(capsys, tmp_path, month):
     assert mail.read_text().startswith("Subject: log, 2026-03-23 to 2026-03-29\n")
     assert mail.read_text().endswith(f"Report: {tmp_path / 'week.html'}\n")
     values = dict(line.rsplit(" ", 1) for line in metrics.read_text().splitlines() if not line.startswith("#"))
-    assert (values["walltime_report_started_jobs"], values["walltime_report_mean_wait_seconds"]) == ("168", "119.64285714285714")
+    assert (values["walltime_report_jobs_started"], values["walltime_report_mean_wait_seconds"]) == ("168", "119.64285714285714")
     assert values["walltime_report_end_timestamp_seconds"] == "1774828800"
     shown = call(capsys, "report", "--print-dashboard")[1]
     assert all(one["expr"] in METRIC_NAMES for panel in json.loads(shown)["panels"] for one in panel["targets"])

@@ -68,7 +68,7 @@ def test_metrics(files, capsys, tmp_path):
     assert float(values['walltime_waste_hours{resource="cores",kind="used"}']) == found.total.hours["cores"].used
     (first, *_) = found.groups["user"]
     assert (
-        float(values[f'walltime_waste_hours_by_user{{user="{first.group}",resource="gpus",kind="measured"}}'])
+        float(values[f'walltime_waste_hours_by_user{{username="{first.group}",resource="gpus",kind="measured"}}'])
         == first.hours["gpus"].measured
     )
     assert 'walltime_waste_hours{resource="nodes",kind="used"}' not in values

@@ -12,7 +12,7 @@ from walltime.slurm.sidecar.report import Report
 from walltime.slurm.sidecar.round import Sidecar
 
 GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
-    "waiting_jobs": ("Waiting jobs.", lambda report, _: report.waiting),
+    "jobs_pending": ("Waiting jobs.", lambda report, _: report.waiting),
     "adjusted_jobs": ("Waiting jobs with the side-car's TimeMin.", lambda report, _: report.adjusted + report.set_now),
     "wanted_jobs": ("Further jobs that the side-car would adjust.", lambda report, _: len(report.wanted) - report.set_now),
     "short_jobs": ("Running jobs whose limit must be raised.", lambda _, sidecar: sidecar.short),
