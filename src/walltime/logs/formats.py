@@ -138,6 +138,13 @@ def _log_file(path: Path, mapping: TableMapping | None = None, progress: Progres
 
 def _read(state: ReaderState) -> JobLog:
     file = state.file
+    of_cluster = _DESCRIBED.search(file.head)
+    if of_cluster and _OF_SLURM.match(file.head) and not _LISTS_JOBS.search(file.head):
+        raise LogError(
+            f"{file.where}: describes a Slurm cluster ({of_cluster[1].decode()}), not jobs; print the log with sacct --json, or read this "
+            "file with walltime slurm cluster",
+            "cluster_description",
+        )
     described = description_of(file) or format_of(file)
     if isinstance(described, LogFormat):
         return described.read(state)
@@ -262,6 +269,12 @@ def columns_of(path: str | os.PathLike[str]) -> list[tuple[str, str, str]]:
     return [(title, meanings.get(title, ""), ", ".join(dict.fromkeys(texts[:_ROWS]))) for title, texts in sample.columns.items()]
 
 
+_KINDS = rb'"(nodes|partitions|sinfo|qos|reservations|associations)"\s*:'
+_OF_SLURM = re.compile(rb'\s*\{\s*(?:"(?:meta|jobs|last_update|errors|warnings)"\s*:|' + _KINDS + rb")")
+_DESCRIBED, _LISTS_JOBS = re.compile(_KINDS + rb"\s*\["), re.compile(rb'"jobs"\s*:\s*\[')
+"""The beginning of JSON of Slurm, its lists that describe a cluster, and its list of jobs."""
+
+
 def _by_content(file: LogFile) -> list[LogFormat]:
     head = file.head.removeprefix(b"\xef\xbb\xbf")
     return [known for known in FORMATS if known.head.search(head) and known.is_one(head)]
@@ -275,11 +288,10 @@ def format_of(file: LogFile) -> LogFormat:
     name = unpacked_name(file.path.lower())
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
     by_content = _by_content(file)
-    of_slurm = re.match(rb'\s*\{\s*"(?:meta|jobs|nodes|partitions|sinfo|qos|reservations|associations)"\s*:', file.head)
     for fitting in (
         [known for known in by_content if known in by_name],
         by_content,
-        [one for one in by_name if not one.needs_head and (one is not SLURM_JSON or of_slurm)],
+        [one for one in by_name if not one.needs_head and (one is not SLURM_JSON or _OF_SLURM.match(file.head))],
     ):
         if fitting:
             return fitting[0]

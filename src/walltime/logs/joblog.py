@@ -324,6 +324,8 @@ class SizeEstimate:
     seconds: int | None
     nodes: int | None = None
     nodes_seconds: int | None = None
+    unshared: bool = False
+    """whether the log's lists of nodes show that no two jobs shared a node"""
 
 
 def estimated_size(log: JobLog) -> SizeEstimate | None:
@@ -342,14 +344,16 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
     has_both = (width > 0) & (nodes > 0)
     usual = np.unique(width[has_both] / nodes[has_both], return_counts=True)[1].max(initial=0)
     takes_whole_nodes = usual >= WHOLE_NODES * np.count_nonzero(has_both) > 0  # else jobs may share nodes, which would count twice
-    used = _highest_use(log, nodes) if takes_whole_nodes and not _overlap_on_nodes(log) else None
-    return SizeEstimate(*procs, *(used or (None, None)))
+    shared = _overlap_on_nodes(log)
+    used = _highest_use(log, nodes) if takes_whole_nodes and not shared else None
+    busy, seconds = used or (None, None)
+    return SizeEstimate(*procs, busy, seconds, shared is False and busy is not None)
 
 
-def _overlap_on_nodes(log: JobLog) -> bool:
-    """Return whether jobs with the same list of nodes ran at the same time."""
+def _overlap_on_nodes(log: JobLog) -> bool | None:
+    """Return whether jobs with the same list of nodes ran at the same time; None if the log has no lists of nodes."""
     if "node_list" not in log.columns:
-        return False
+        return None
     submit, wait, runtime, lists = (np.asarray(log.column(name), np.float64) for name in ("submit", "wait", "runtime", "node_list"))
     known = (submit >= 0) & (wait >= 0) & (runtime > 0) & (lists > 0)
     lists, start, end = lists[known], (submit + wait)[known], (submit + wait + runtime)[known]

@@ -141,7 +141,8 @@ def _size_text(procs: int, estimate: dict[str, Any] | None) -> str:
     if estimate["seconds"] is not None:
         basis = f"the largest number busy at once, for {human_time(estimate['seconds'])} in total"
     if estimate["nodes"] is not None:
-        basis += f"; {counted(estimate['nodes'], 'node')}, for {human_time(estimate['nodes_seconds'])}"
+        alone = "" if estimate["unshared"] else " if jobs share none"
+        basis += f"; {counted(estimate['nodes'], 'node')}{alone}, for {human_time(estimate['nodes_seconds'])}"
     return f"{counted(procs, 'processor')}, estimated ({basis}); confirm or correct it with --procs {procs}"
 
 

@@ -100,7 +100,7 @@ def test_info__without_the_size_estimates_it(written, capsys):
     status, out, _ = call(capsys, "info", path, "--json")
     found = json.loads(out)
     assert (status, found["layout"], found["jobs"]) == (0, "Frontier", 2)
-    assert found["procs_estimated"] == {"procs": 280112, "seconds": 91, "nodes": 2501, "nodes_seconds": 91}
+    assert found["procs_estimated"] == {"procs": 280112, "seconds": 91, "nodes": 2501, "nodes_seconds": 91, "unshared": False}
     assert "correct it with --procs 280112 " in " ".join(call(capsys, "info", path)[1].split())
     assert json.loads(call(capsys, "info", path, "--procs", "300000", "--json")[1])["procs_estimated"] is None
     assert call(capsys, "simulate", path, "--policy", "easy")[0] == 1

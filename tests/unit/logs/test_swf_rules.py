@@ -404,5 +404,7 @@ def test_estimated_size__has_no_nodes_where_jobs_may_share_them():
     assert (shared.procs, shared.nodes) == (6, None)
     equal = columns | {"allocated_procs": [4, 4], "nodes": [1, 1]}
     assert [estimated_size(JobLog(2, equal | {"node_list": lists})).nodes for lists in ([1, 2], [1, 1], [-1, -1])] == [2, None, 2]
+    known = [estimated_size(JobLog(2, equal | lists)).unshared for lists in ({}, {"node_list": [1, 2]}, {"node_list": [1, 1]})]
+    assert known == [False, True, False], "without lists of nodes, jobs of equal size may share them"
     after = equal | {"wait": [0, 9], "node_list": [1, 1]}
     assert estimated_size(JobLog(2, after)).nodes == 1

@@ -1,5 +1,6 @@
 """What three versions of Slurm printed after one job of every kind (tests/slurm/test_kinds.py): every form is read, and all agree."""
 
+import json
 import random
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import walltime as wt
+from tests.errors import raises
 from walltime.errors import LogError
 from walltime.machine import Partition, Pool, read_machine
 from walltime.slurm import read_cluster
@@ -108,3 +110,15 @@ def test_times_with_a_zone_and_records_without_a_name(golden, tmp_path):
     found = read_cluster(tmp_path / "x.txt")
     assert found.machine == read_cluster(OUTPUTS / "22.05" / "cluster.txt").machine
     golden("slurm-cluster", found.notes)
+
+
+@pytest.mark.parametrize("kind", ["nodes", "partitions", "sinfo", "qos", "reservations", "associations"])
+@pytest.mark.parametrize(
+    "begin", ["", '"meta": {"plugin": {"data_parser": "data_parser/v0.0.44"}, "command": [], "slurm": {"release": "25.11.0"}}, ']
+)
+def test_descriptions_are_not_read_as_jobs(tmp_path, kind, begin):
+    entry = {"name": "n1", "cpus": 4, "real_memory": 1, "state": ["IDLE"], "partitions": ["main"], "limits": {"max": {"jobs": {}}}}
+    for name in ("slurm.json", "slurm.txt"):
+        (tmp_path / name).write_text(f'{{{begin}"{kind}": [{json.dumps(entry)}], "errors": [], "warnings": []}}')
+        with raises(LogError, "cluster_description", kind):
+            wt.logs.read_log(tmp_path / name)
