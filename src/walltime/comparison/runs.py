@@ -415,9 +415,9 @@ def _verdict(lines: Sequence[CombinationMean], shown: Measure) -> str:
     if len(words) == 1 and len(lines) <= MOST_COLUMNS:  # few enough to be named
         name = words[0].replace("_", " ")
         values = {kind: listed([str(line.combination[words[0]]) for line in mine]) for kind, mine in kinds.items()}
-        return ", ".join(f"{kind} with {name} {value}" for kind, value in values.items())
+        return listed([f"{kind} with {name} {value}" for kind, value in values.items()])
     counts = sorted(((len(mine), kind) for kind, mine in kinds.items()), key=lambda pair: -pair[0])
-    return f"{', '.join(f'{kind} in {count}' for count, kind in counts)} of {len(lines)} combinations"
+    return f"{listed([f'{kind} in {count}' for count, kind in counts])} of {len(lines)} combinations"
 
 
 def _with_interval(line: CombinationMean, shown: Measure) -> str:

@@ -29,7 +29,7 @@ def infer(
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
     eligible: Annotated[
         bool,
-        o.option("Also write a table of the inferred eligible time of each job, next to the file of --out.", advanced=True),
+        o.option("Write a table of the inferred eligible time of each job as well, next to the file of --out.", advanced=True),
     ] = False,
     verbose: o.VerboseOption = False,
     output: PageOutput,
