@@ -69,7 +69,7 @@ class PassSpec(NamedTuple):
     ends: str = "by"
     """when backfilled jobs must end, as in EASY's option"""
     head_runtime_factor: int = 1
-    """expected over planned runtime of a job that starts at the head of the queue"""
+    """ratio of expected to planned runtime of a job that starts at the head of the queue"""
     compression: str = "once"
     """when kept reservations move forward, as in the option of conservative backfilling; `scratch`: all are recomputed at each end"""
     ahead: int = 0
@@ -185,7 +185,7 @@ class Policy(Specification):
 
     @property
     def machines(self) -> Mapping[str, Support]:
-        """The engine for a machine that is a `number` of processors, `pools`, or single `nodes`."""
+        """The engine for a single pool (`number`), several `pools`, or single `nodes`."""
         compiled = KERNEL if self.passes.compiled else Support("reference", "only its other options are compiled")
         return {"number": compiled, "pools": self.on_pools, "nodes": self.on_nodes}
 
