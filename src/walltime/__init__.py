@@ -30,7 +30,7 @@ The most common names are here; the rest are in groups:
 * `inference`: a site's rules, inferred from its log
 * `learn`: environments in which an agent learns to schedule, and a trained agent
 * `slurm`: a Slurm cluster as a machine, its present state, and the starts of its waiting jobs
-* `usage`: hours of processors, GPUs and memory that jobs asked for, used and lost
+* `usage`: requested, used and lost hours of processors, GPUs and memory
 * `tuning`: orders fitted to one log, or found by a search on many
 * `workloads`: workload models, and changes to workloads
 """

@@ -166,7 +166,7 @@ class Batch:
         return np.asarray(self._table.jobs[own.episode] - own.started)
 
     def step(self, actions: Array) -> None:
-        """Decide once in each environment; -1 - k begins episode k instead."""
+        """Apply an action in each environment; the action -1 - k begins episode k instead."""
         self._actions[: self.count] = actions
         was_over = self.over
         if self._pool is None:

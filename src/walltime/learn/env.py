@@ -103,7 +103,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         return int(self._batch.number[0])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode."""
+        """Begin an episode; return its first observation, and `info`."""
         super().reset(seed=seed)
         number = (options or {}).get("episode")
         self._actions.clear()
@@ -111,7 +111,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         return self._batch.observed(0), self._info()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Decide."""
+        """Apply an action, and advance to the next decision."""
         batch = self._batch
         self._take(max(int(action), 0))
         return batch.observed(0), float(batch.rewards[0]), bool(batch.over[0]), False, self._info()
@@ -161,7 +161,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
         self._generators = [np.random.default_rng() for _ in range(num_envs)]
 
     def reset(self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin an episode in every environment."""
+        """Begin an episode in every environment; return the first observations, and `info`."""
         if seed is None or isinstance(seed, int | np.integer):
             seed = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         for i, own in enumerate(seed):
@@ -172,7 +172,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
         return self._observed(), self._info()
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Decide in every environment."""
+        """Apply an action in every environment, and advance each to its next decision."""
         batch = self._batch
         given = np.maximum(np.asarray(actions, np.int64), 0)
         for e in np.flatnonzero(batch.over):

@@ -69,7 +69,7 @@ class PassSpec(NamedTuple):
     ends: str = "by"
     """when backfilled jobs must end, as in EASY's option"""
     head_runtime_factor: int = 1
-    """expected over planned runtime of a job that starts at the head of the queue"""
+    """ratio of expected to planned runtime of a job that starts at the head of the queue"""
     compression: str = "once"
     """when kept reservations move forward, as in the option of conservative backfilling; `scratch`: all are recomputed at each end"""
     ahead: int = 0

@@ -1,4 +1,4 @@
-"""`walltime waste`: hours that jobs asked for, were allocated, used and lost."""
+"""`walltime waste`: requested, allocated, used and lost hours of jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class GroupOptions:
 
 @manual(
     "guides/waits",
-    ("Show the hours that jobs requested, used and lost, and write a page.", "waste jobs.txt.gz --report waste.html"),
+    ("Show the requested, used and lost hours of the jobs of a log.", "waste jobs.txt.gz --report waste.html"),
     (
         "Show the last 100 jobs by job name, and write metrics for Prometheus.",
         "waste jobs.txt.gz --tail 100 --by executable --metrics waste.prom",
@@ -43,7 +43,7 @@ def waste(
     metrics: o.MetricsOption = None,
     output: PageOutput,
 ) -> None:
-    """Show the processor, GPU, memory and node hours that were requested, allocated, used and lost, by user and cause."""
+    """Show the requested, allocated, used and lost processor, GPU, memory and node hours of jobs, by user and cause."""
     from walltime.provenance import version
     from walltime.usage import page
     from walltime.usage.summary import waste as find
