@@ -17,7 +17,7 @@ from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, shown_level
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
 from walltime.tables import Cell, Row, Table
-from walltime.wording import human_difference, human_number, human_time, listed, time_form, to_error
+from walltime.wording import counted, human_difference, human_number, human_time, listed, time_form, to_error
 
 OF = KINDS["replications.difference"].of
 NO_CLEAR = "no clear difference"
@@ -113,7 +113,7 @@ def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
             if panels > 1:
                 caption += " Each panel has its own vertical axis."
             if left_out:
-                caption += f" {left_out} further panel{'' if left_out == 1 else 's'} would not fit, or have one value only; see the tables."
+                caption += f" {counted(left_out, 'further panel')} would not fit, or have one value only; see the tables."
             if any(line.combination[over] is None or isinstance(line.combination[over], str) for line in mine):
                 caption += f" Dotted horizontal lines: values of {axis} that are not on the axis; see the tables."
             alternative = f"Curves of the {shown.label} over the {axis}; the numbers are in the table of the {shown.label} below."

@@ -11,6 +11,7 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import Output, caveats, note, progress_bar, write_rows
+from walltime.wording import counted
 
 if TYPE_CHECKING:
     from walltime.dialects.dialects import DialectRow, DialectTable
@@ -64,7 +65,10 @@ def dialects(
     schedulers = tried.policy or list(SCHEDULERS)
     count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload = stretch.alone(reading.load(trace)[0])
-    note(f"{count} simulations of {len(workload):,} jobs; some interpretations run on the reference engine, which takes a few seconds each")
+    note(
+        f"{counted(count, 'simulation')} of {counted(len(workload), 'job')}; some interpretations run on the reference "
+        "engine, which takes a few seconds each"
+    )
     how: dict[str, Any] = {"overrun": tried.overrun, "trim": tried.trim}
     with progress_bar(count, "interpretations", "simulations") as progress:
         comparison = compare_dialects(workload, schedulers, dialects=tried.dialect, copies=tried.copies, progress=progress, **how)

@@ -92,7 +92,7 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
     if part not in PARTS:
         raise WorkloadError(f"unknown part {part!r} of a log. Valid parts: {', '.join(PARTS)}", "unknown_part")
     if jobs < 1 or len(workload) < jobs:
-        raise WorkloadError(f"a log of {len(workload)} jobs has no window of {jobs}; use fewer jobs per window", "log_too_short")
+        raise WorkloadError(f"a log of {counted(len(workload), 'job')} has no window of {jobs}; use fewer jobs per window", "log_too_short")
     if workload.feedback:
         raise WorkloadError("a workload with feedback cannot be cut into windows; use with_feedback(False)")
     count = len(workload) // jobs

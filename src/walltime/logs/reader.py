@@ -12,6 +12,7 @@ from walltime.errors import LogError
 from walltime.logs.input import LogFile, decoded
 from walltime.logs.joblog import BadLine, JobLog
 from walltime.logs.rules import NOT_UTF8, Rule
+from walltime.wording import counted
 
 BLANKS = " \t\n\r\v\f"
 """The characters of a blank line."""
@@ -90,7 +91,7 @@ class ReaderState:
     def no_jobs(self, code: str = "") -> LogError:
         """Return the error for a file without jobs."""
         if self.bad_lines and not self.dropped:
-            first = f"the first of {len(self.bad_lines)} bad lines is line {self.bad_lines[0].line}: {self.bad_lines[0].reason}"
+            first = f"the first of {counted(len(self.bad_lines), 'bad line')} is line {self.bad_lines[0].line}: {self.bad_lines[0].reason}"
             return LogError(f"{self.file.where}: no job record can be read ({first}); give another log", code)
         dropped = ", ".join(f"{count:,} {rule}" for rule, count in self.dropped.items())
         what = f"the log has no job that has ended ({dropped})" if dropped else "the log has no job records"

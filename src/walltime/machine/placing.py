@@ -188,7 +188,7 @@ def over_limits(workload: Workload, placement: Placement) -> Array:
 def no_job_fits(workload: Workload, machine: Machine, drops: Mapping[str, int]) -> WorkloadError:
     """Return the error for a workload whose jobs are all dropped, this many by each rule."""
     why = " ".join(f"{rule} ({count:,}): {PLACING_REASONS[rule]}" for rule, count in drops.items() if count)
-    none = f"none of the {len(workload):,} jobs of {workload.origin.name} can run on {machine.name}"
+    none = f"none of the {counted(len(workload), 'job')} of {workload.origin.name} can run on {machine.name}"
     return WorkloadError(f"{none}; compare their partitions and sizes. {why}", "no_job_fits")
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.estimates.suggestion import LEAST, ROUND, exceeded_by
 from walltime.metrics.estimates import has_limit, reached_limit
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 from walltime.workload.columns import IDLE_GPU
 
@@ -87,7 +88,7 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
         return w
     changes = {"memory": _memory, "cores": _cores, "gpus": _gpus, "time": _time}
     sized = changes[resource](w, changed, np.where(changed, new, old), old, needed, cut)
-    return replace(sized, origin=w.origin.after(f"{WORDS[resource]} requested as {how}: {int(changed.sum()):,} jobs"))
+    return replace(sized, origin=w.origin.after(f"{WORDS[resource]} requested as {how}: {counted(int(changed.sum()), 'job')}"))
 
 
 def _suggested(w: Workload, resource: str, needed: Array, cut: Array, risk: float) -> Array:

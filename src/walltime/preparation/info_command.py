@@ -76,7 +76,7 @@ def info(
     if log.bad_lines and not reading.skip_bad_lines:
         first, all_lines = log.bad_lines[0], log.records + len(log.bad_lines)
         note(
-            f"{len(log.bad_lines):,} of {all_lines:,} lines skipped, because they cannot be read (the first is line {first.line}: "
+            f"{len(log.bad_lines):,} of {all_lines:,} lines skipped as unreadable (the first is line {first.line}: "
             f"{first.reason}); other commands stop there: correct them, or skip bad lines with --skip-bad-lines"
         )
     record = {"trace": str(trace), **record, "seconds": {"read": seconds}, "report": report, "version": version()}

@@ -17,6 +17,7 @@ from matplotlib.textpath import TextPath
 from walltime.report.figures import INK, style
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Items, Page, Paragraph, first_screen
 from walltime.tables import Table
+from walltime.wording import counted
 
 WIDTH, HEIGHT = 595.0, 842.0
 """A4, points."""
@@ -217,7 +218,7 @@ def _put_table(side: _Side, table: Table) -> bool:
             side.text(text, size, weight=weight, at=at + widths[k] if right else at, align="right" if right else "left")
             at += widths[k] + gap
         side.top += line
-    left = [f"{len(table.rows) - len(rows)} rows" if len(table.rows) > len(rows) else "", "" if shown == len(heads) else "columns"]
+    left = [counted(len(table.rows) - len(rows), "row") if len(table.rows) > len(rows) else "", "" if shown == len(heads) else "columns"]
     if any(left):
         side.paragraph(f"Further {' and '.join(filter(None, left))} are on the HTML page.", 7, SOFT)
     side.top += 8

@@ -92,7 +92,7 @@ def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
         removed[text] = int(picked.sum())
         keep &= ~picked
     if not keep.any():
-        raise WorkloadError(f"the filters remove all {len(workload)} jobs of {workload.origin.name}; use others", "no_jobs_left")
+        raise WorkloadError(f"the filters remove all {counted(len(workload), 'job')} of {workload.origin.name}; use others", "no_jobs_left")
     step = "cleaned: " + "; ".join(f"{counted(count, 'job')} removed by {text}" for text, count in removed.items())
     return CleaningReport(removed, workload, workload.without(masks, dict.fromkeys(masks, "The filter selects the job."), step))
 

@@ -102,13 +102,13 @@ def _advice(workload: Workload, by: str) -> str:
 def head(workload: Workload, jobs: int) -> Workload:
     """Return the first jobs, in order of arrival; raises PolicyError if there are fewer."""
     _check_count(workload, jobs)
-    return workload.take(np.arange(jobs), f"first {jobs} jobs")
+    return workload.take(np.arange(jobs), f"first {counted(jobs, 'job')}")
 
 
 def tail(workload: Workload, jobs: int) -> Workload:
     """Return the last jobs, in order of arrival; raises PolicyError if there are fewer."""
     _check_count(workload, jobs)
-    return workload.take(np.arange(len(workload) - jobs, len(workload)), f"last {jobs} jobs")
+    return workload.take(np.arange(len(workload) - jobs, len(workload)), f"last {counted(jobs, 'job')}")
 
 
 def window(workload: Workload, begin: int, end: int) -> Workload:
@@ -134,10 +134,10 @@ def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Wo
         raise WorkloadError(f"no job of {workload.origin.name} fits a machine of {machine_procs} processors; enlarge it", "no_job_fits")
     if too_wide == "clip":
         clipped = replace(workload, procs=np.minimum(workload.procs, machine_procs), machine_procs=machine_procs)
-        return replace(clipped, origin=workload.origin.after(f"{step}, {count} jobs clipped to it"))
+        return replace(clipped, origin=workload.origin.after(f"{step}, {counted(count, 'job')} clipped to it"))
     if too_wide != "drop":
         raise PolicyError(f"jobs wider than the machine must be dropped or clipped, not {too_wide!r}", "unknown_rule_of_width")
-    return workload.without({"too_wide": wide}, TOO_WIDE, f"{step}, {count} wider jobs dropped").with_machine(machine_procs)
+    return workload.without({"too_wide": wide}, TOO_WIDE, f"{step}, {counted(count, 'wider job')} dropped").with_machine(machine_procs)
 
 
 def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:

@@ -346,7 +346,9 @@ class Workload:
         array, task = (self.columns.get(name, unknown) for name in ("array_job", "array_task"))
         mine = (array == int(match[1])) & (task == int(match[2]))
         if not mine.any():
-            raise WorkloadError(f"{self.origin.name} has no task {shown(text)} of an array among its {len(self):,} jobs", "unknown_job")
+            raise WorkloadError(
+                f"{self.origin.name} has no task {shown(text)} of an array among its {counted(len(self), 'job')}", "unknown_job"
+            )
         return int(self.job_id[np.argmax(mine)])
 
     def picked(self, chosen: Array) -> dict[str, Any]:

@@ -184,7 +184,11 @@ def test_info__says_what_is_odd(capsys, log):
 
 def test_one_bad_line__is_no_plural(capsys, log):
     log.write_text(GOOD + "1 2 3\n")
-    assert "1 bad line skipped" in call(capsys, "info", log)[1]
+    _, out, err = call(capsys, "info", log)
+    assert "1 bad line skipped" in out
+    assert "1 of 5 lines skipped as unreadable" in err
+    log.write_text("1 2 3\n")
+    assert "the first of 1 bad line is line 1" in call(capsys, "info", log)[2]
 
 
 def test_skipped_lines__are_counted_and_listed(capsys, log):

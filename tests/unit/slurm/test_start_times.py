@@ -484,6 +484,12 @@ def test_command__prints_writes_and_explains(capsys, files):
     assert 'walltime_start_in_seconds_slurm{job="6",partition="all"} 60\n' in metrics
 
 
+def test_command__one_simulation_is_no_plural(capsys, files):
+    base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 1, "--replayed", 0)
+    assert ", 1 simulation under " in call(capsys, *base)[1]
+    assert ", 1 simulation under " in call(capsys, *base, "--try", "procs=1,limit=1h")[1]
+
+
 def test_command__json_has_everything(capsys, files):
     base = ("slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 3)
     arguments = (*base, "--replayed", 0, "--no-arrivals", "--json")

@@ -233,7 +233,9 @@ def start_times(
     record = result.as_dict() | pages.apart_record(apart) | {"report": output.report, "metrics": metrics}
     record |= {"jobs": [one.as_dict() for one in chosen]}
     record |= {} if reasons is None else {"reasons": reasons.as_dict()}
-    blocks: list[Any] = [f"{result.snapshot.machine.name} at {clock(queue.time)}, {drawn.samples:,} simulations under {result.policy}"]
+    blocks: list[Any] = [
+        f"{result.snapshot.machine.name} at {clock(queue.time)}, {counted(drawn.samples, 'simulation')} under {result.policy}"
+    ]
     blocks += [pages.answer(result)] if asked.job is None and asked.user is None else []
     blocks += [pages.start_times_table(chosen[:MOST_ROWS], queue.time)]
     blocks += [pages.apart_table(apart[:MOST_ROWS])] if apart else []
@@ -256,7 +258,7 @@ def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | No
         result = try_jobs(queue, log, texts, policy=policy, predictor=predictor, draws=draws, progress=progress)
     about = {"machine": queue.machine.name, "time": queue.time} | asdict(draws) | {"policy": result.policy, "predictor": predictor}
     tried = {"trials": [one.as_dict() for one in result.trials], "caveats": list(result.caveats)}
-    head = f"{queue.machine.name} at {clock(queue.time)}, {draws.samples:,} simulations under {result.policy}"
+    head = f"{queue.machine.name} at {clock(queue.time)}, {counted(draws.samples, 'simulation')} under {result.policy}"
     output.show(about | tried | {"version": version()}, [head, trials_table(result.trials, queue.time), *caveats(result.caveats)])
 
 

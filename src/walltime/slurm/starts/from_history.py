@@ -18,6 +18,7 @@ from walltime.slurm.starts.initial_state import OPEN, append_jobs, ends
 from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.start_times import StartTimes, to_unix
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 MOMENTS = 150
@@ -64,7 +65,7 @@ def learn_from_history(
     caveats = list(predicted.caveats)
     if np.isnan(intervals).any():
         caveats.append(
-            f"The history has the outcomes of only {known:,} predictions. Likely times are from the simulation alone, and "
+            f"The history has the outcomes of only {counted(known, 'prediction')}. Likely times are from the simulation alone, and "
             f"{learned.FALLBACK_NOTE}"
         )
         intervals = np.where(np.isnan(intervals), learned.fallback_intervals(predicted.simulated, by_limits), intervals)

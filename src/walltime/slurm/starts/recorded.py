@@ -19,6 +19,7 @@ from walltime.slurm.starts.predicted import predict_log_runtimes
 from walltime.slurm.starts.replay import Record
 from walltime.slurm.starts.scores import CLASSES, distance_class
 from walltime.slurm.starts.start_times import OVERHEAD_NOTE
+from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 METHODS = {
@@ -153,7 +154,11 @@ def calibrate_starts(
     simulated, adjusted = past.simulated[:, tested], learn_intervals(past, learning)[:, tested]
     unknown = np.isnan(adjusted[1])
     adjusted = np.where(unknown, fallback_intervals(simulated, by_limits), adjusted)
-    caveats = [f"For {int(unknown.sum()):,} predictions too few starts were known to learn from: {FALLBACK_NOTE}"] if unknown.any() else []
+    caveats = (
+        [f"For {counted(int(unknown.sum()), 'prediction')} too few starts were known to learn from: {FALLBACK_NOTE}"]
+        if unknown.any()
+        else []
+    )
     caveats += [] if runtimes is None else runtimes.remarks
     caveats += [OVERHEAD_NOTE] if record.machine.overhead != NO_OVERHEAD else []
     ends = {

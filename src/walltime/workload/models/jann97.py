@@ -10,6 +10,7 @@ import numpy as np
 
 from walltime.declared import Field
 from walltime.errors import WorkloadError
+from walltime.wording import counted
 from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
 from walltime.workload.models.model import ModelJobs, WorkloadModel, stream, values_of
 from walltime.workload.workload import Workload
@@ -152,7 +153,9 @@ def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, 
             joined.append((low, high))
             low = high + 1
     if not joined:
-        raise WorkloadError(f"{workload.origin.name} has {len(workload)} jobs, too few to fit distributions; use more", "too_few_jobs")
+        raise WorkloadError(
+            f"{workload.origin.name} has {counted(len(workload), 'job')}, too few to fit distributions; use more", "too_few_jobs"
+        )
     joined[-1] = (joined[-1][0], widest)
     return joined
 
