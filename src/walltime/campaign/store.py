@@ -38,7 +38,7 @@ from walltime.workload import Array
 if TYPE_CHECKING:
     import polars as pl
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the columns; stores with another version are rejected."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
 """Measures of each group of jobs."""
