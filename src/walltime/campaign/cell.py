@@ -19,7 +19,7 @@ from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_backfill_order, parse_scheduler
 from walltime.syntax import syntax_hash
 
-USER_FILE_SETTINGS = ("model", "policy", "order", "backfill_order", "estimates", "predictor")
+USER_FILE_SETTINGS = ("mapping", "model", "policy", "order", "backfill_order", "estimates", "predictor")
 """The parameters whose values may name a user's file."""
 RANDOM_SCALING = ("size", "thin", "users")
 _COMPILED = tuple(f"compiled/{name}.py" for name in ("indices", "jit", "prediction_memory", "records"))
@@ -77,6 +77,11 @@ class Cell:
     def workload(self) -> tuple[Any, ...]:
         """The settings that determine the workload; cells with equal ones share it."""
         return (*self.values[: len(WORKLOAD)], self.seed if self.workload_is_random else None)
+
+    def workload_files(self) -> tuple[str, ...]:
+        """Return hashes of the Python files that read the log or make the jobs, and of the files on which these depend."""
+        texts = [self.settings[name] or "" for name in ("mapping", "model")]
+        return tuple(one for text in texts for file in named_files(text) for one in _hashes(Path(file)))
 
     def sort_key(self) -> tuple[Any, ...]:
         """Return a key that sorts cells so that neighbours share a workload, and then a policy."""

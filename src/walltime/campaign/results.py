@@ -141,6 +141,6 @@ def count_flurries(plan: Plan) -> dict[str, int]:
     counts = {}
     for trace, (file, _) in find_logs(plan).items():
         if trace not in filtered:
-            jobs = read(file, **{name: first[trace][name] for name in ("procs", "too_wide", "partial")})
+            jobs = read(file, **{name: first[trace][name] for name in ("mapping", "procs", "too_wide", "partial")})
             counts[trace] = len(find_flurries(jobs)) if len(jobs) and "user" in jobs.columns else 0
     return {trace: count for trace, count in counts.items() if count}

@@ -158,21 +158,22 @@ def _workload(cell: Cell, logs: Mapping[str, tuple[str, str]]) -> Workload:
     """Return the cell's workload, the same object for consecutive cells of a thread that share it."""
     trace = cell.settings["trace"]
     file, sha256 = logs[trace] if trace is not None else (None, None)
-    key = (cell.workload, sha256)
+    files = cell.workload_files()
+    key = (cell.workload, sha256, files)
     if getattr(_thread, "key", None) != key:
         _thread.key = _thread.workload = None  # releases the memory before the next workload is made
-        _thread.workload, _thread.key = _new_workload(cell, file, sha256), key
+        _thread.workload, _thread.key = _new_workload(cell, file, sha256, files), key
     workload: Workload = _thread.workload
     return workload
 
 
-def _new_workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
+def _new_workload(cell: Cell, file: str | None, sha256: str | None, files: tuple[str, ...]) -> Workload:
     s = cell.settings
     seed = cell.seed or 0
     load = s["load"]
     if file is not None:
         with _reading:
-            workload = _read(file, sha256 or "", s["procs"], s["too_wide"], s["partial"])
+            workload = _read(file, sha256 or "", files, s["mapping"], s["procs"], s["too_wide"], s["partial"])
     else:
         at_once, load = (load, None) if s["scale_by"] == "interarrival" else (None, load)
         workload = parse_model(s["model"]).generate(s["jobs"], s["procs"] or MODEL_PROCS, at_once, seed)
@@ -183,8 +184,8 @@ def _new_workload(cell: Cell, file: str | None, sha256: str | None) -> Workload:
 
 
 @lru_cache(maxsize=4)
-def _read(file: str, sha256: str, procs: int | None, too_wide: Any, partial: Any) -> Workload:
-    workload = read(Path(file), procs=procs, too_wide=too_wide, partial=partial)
+def _read(file: str, sha256: str, _files: tuple[str, ...], mapping: str | None, procs: int | None, too_wide: Any, partial: Any) -> Workload:
+    workload = read(Path(file), mapping=mapping, procs=procs, too_wide=too_wide, partial=partial)
     if workload.origin.sha256 != sha256:
         raise ChangedLogError(f"{file}: its checksum has changed since the campaign was started; restore the original log")
     return workload

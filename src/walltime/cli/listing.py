@@ -17,7 +17,7 @@ from walltime.plugins.parts import GROUPS, installed
 from walltime.tables import Facts, Table
 from walltime.wording import counted, shown
 
-Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "trims", "logs", "dialects"]
+Kind = Literal["policies", "orders", "predictors", "estimates", "models", "metrics", "trims", "formats", "logs", "dialects"]
 TAKEN_BY = {
     "policies": "--policy",
     "orders": "--order",
@@ -27,7 +27,7 @@ TAKEN_BY = {
     "dialects": "--dialect",
 }
 """The option or argument that takes the names of a kind, and by which its registry is found."""
-WITHOUT_OPTIONS = {"metrics": "--metric", "trims": "--trim", "logs": "LOG"}
+WITHOUT_OPTIONS = {"metrics": "--metric", "trims": "--trim", "formats": "--mapping", "logs": "LOG"}
 """The same for names without options of their own."""
 
 
@@ -42,13 +42,13 @@ def list(  # noqa: A001 (the command's name)
     *,
     output: Output,
 ) -> None:
-    """List the names of policies, orders, predictors, estimates, models, metrics, trims, logs or dialects, or show one in detail."""
+    """List the names of policies, orders, predictors, models, formats and other kinds, or show one in detail."""
     if kind is None:
         listed = [{"kind": one, "taken_by": (TAKEN_BY | WITHOUT_OPTIONS)[one]} for one in get_args(Kind)]
         rows = [[one["kind"], one["taken_by"]] for one in listed]
         output.show({"kinds": listed}, [Table(["kind", "taken by"], rows, texts=-1), "To list the names of a kind: walltime list KIND"])
         return
-    names = {"metrics": _metrics, "trims": _trims, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
+    names = {"metrics": _metrics, "trims": _trims, "formats": _formats, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
     for one in installed(kind).values() if kind in GROUPS else ():
         names.setdefault(one.name, {"about": f"of the installed package {one.dist.name if one.dist else one.value}"})
     if name is None:
@@ -122,6 +122,14 @@ def _trims() -> dict[str, dict[str, Any]]:
         "after:7": {"about": "the jobs submitted after the first 7 days, or any other number of days"},
         "last:0.3": {"about": "the last 30 % of the jobs, or any other share"},
     }
+
+
+def _formats() -> dict[str, dict[str, Any]]:
+    from walltime.logs.catalogue import shipped
+    from walltime.logs.formats import FORMATS
+
+    names = {one.name: {"about": f"{one.title}; recognised without an option"} for one in FORMATS}
+    return names | {name: {"about": one.about.title if one.about else "a mapping"} for name, one in shipped().items()}
 
 
 def _logs() -> dict[str, dict[str, Any]]:

@@ -178,7 +178,8 @@ TimeZoneOption = Annotated[
 MappingOption = Annotated[
     Path | None,
     _input(
-        "Read a table with this mapping of its columns: a TOML file from walltime mapping, or the name of a known data set such as f-data.",
+        "Read a table with this mapping of its columns: a TOML file from walltime mapping, or the name of a known data set such as f-data. "
+        "Or read any file with a reader: FILE.py:NAME, or a name from walltime list formats.",
         advanced=True,
         metavar="FILE",
     ),

@@ -63,6 +63,10 @@ class RecordedExplanation:
     """the name of the second resource"""
     when: str = field(default="", repr=False)
 
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        return self.facts._repr_html_()
+
     @property
     def facts(self) -> Facts:
         """Return the explanation in words for the terminal."""

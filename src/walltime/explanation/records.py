@@ -154,6 +154,10 @@ class Explanation:
         """Return the explanation in words, a line each."""
         return tuple(f"{label[:1].upper()}{label[1:]}: {text}." if label else f"{text}." for label, text in self.texts)
 
+    def _repr_html_(self) -> str:
+        """Return a table for notebooks."""
+        return self.facts._repr_html_()
+
     @property
     def facts(self) -> Facts:
         """Return the explanation in words for the terminal."""

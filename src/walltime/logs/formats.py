@@ -22,6 +22,7 @@ from walltime.logs.joined import joined_tables
 from walltime.logs.lsf import LSF
 from walltime.logs.mapped import read_table
 from walltime.logs.mapping import MAPPING_FILE, TableMapping, plain_title
+from walltime.logs.own import own_reader, read_own
 from walltime.logs.pbs import PBS
 from walltime.logs.qstat import QSTAT, is_pbs
 from walltime.logs.reader import LogFormat, ReaderState, ReadOptions
@@ -93,8 +94,11 @@ def read_log(
         log = _read(ReaderState(_log_file(find_log(path), progress=progress), options))
     else:
         name = os.fspath(mapping)
-        chosen = shipped().get(name) or MAPPING_FILE.read(name)
-        log = _read_mapped(ReaderState(_log_file(find_log(path), chosen, progress), options), chosen, name)
+        if (reader := own_reader(name)) is not None:
+            log = read_own(ReaderState(_log_file(find_log(path), progress=progress), options), reader, name)
+        else:
+            chosen = shipped().get(name) or MAPPING_FILE.read(name)
+            log = _read_mapped(ReaderState(_log_file(find_log(path), chosen, progress), options), chosen, name)
     return log if key is None else replace_names(log, key)
 
 
@@ -118,7 +122,8 @@ def read(
     `skip_bad_lines`: leave out lines that cannot be read, rather than raise LogError.
     `join_runs`: make one job of the runs of a job that Slurm put back into the queue.
     `time_zone`: time zone of the site, such as Europe/Stockholm, for logs that do not give it.
-    `mapping`: the meaning of a table's columns: a TOML file, or the name of a shipped mapping, such as `f-data`.
+    `mapping`: the meaning of a table's columns: a TOML file, or the name of a shipped mapping, such as `f-data`. Or a reader of your own
+    for any file, `FILE.py:NAME` or the name of an installed one: a function of the path that returns a `Workload` or a `JobLog`.
     `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it.
     `partial`: whether an interrupted job is one job, by its `summary` line, or several, its `parts`.
     `too_wide`: whether a job with more processors than the machine is left out (`drop`), gets all of them (`clip`), or is an `error`.

@@ -20,6 +20,7 @@ from walltime.papers.results import Chart, Entry, Result, Table, Value
 from walltime.papers.study import Study
 from walltime.papers.subjects import GENERATED, OTHER, PAPER, Subject
 from walltime.report.html import write_page
+from walltime.simulation.run import counted_simulations
 
 LETTERS_PER_INCH = 20
 """Width of the small print under a figure."""
@@ -57,9 +58,11 @@ def run_paper(
     """
     begin = time.monotonic()
     study = Study(printed(paper), subjects, folder, quick, workers, progress)
-    results = []
+    results, jobs = [], 0
     for item in items:
-        parts = list(item.run(study))
+        with counted_simulations() as simulated:
+            parts = list(item.run(study))
+        jobs += sum(simulated)
         if any(subject.kind == PAPER for subject in subjects):
             parts += study.printed.notes.get(item.name, [])
         result = Result(item.name, item.title, item.where or describe(subjects, quick), parts)
@@ -68,7 +71,7 @@ def run_paper(
         if on_result is not None:
             on_result(result)
     page = write_page(paper_page(study.printed, results, subjects, quick=quick), folder / "index.html")
-    return PaperRun(results, page, study.jobs_simulated, time.monotonic() - begin)
+    return PaperRun(results, page, jobs, time.monotonic() - begin)
 
 
 def describe(subjects: Sequence[Subject], quick: bool) -> str:

@@ -37,7 +37,6 @@ class Study:
     workers: int | None = None
     progress: Callable[[str, int, int], None] | None = None
     """called with a description, the number of runs done, and the total"""
-    jobs_simulated: int = field(default=0, init=False)
     memory: dict[Any, Any] = field(default_factory=dict, init=False)
     """shared between the items of one run"""
     _tables: dict[tuple[object, ...], pl.DataFrame] = field(default_factory=dict, init=False)
@@ -100,7 +99,6 @@ class Study:
         if done.failed:
             first = read_status(plan, self.store).failures[0]
             raise EngineError(f"{plan.name}: {first}")
-        self.jobs_simulated += done.jobs
         keys = plan_keys(plan)
         table = self.store.table(keys)
         if by is not None:

@@ -15,7 +15,7 @@ from walltime.specification import Variant
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUPS = ("policies", "orders", "predictors", "estimates", "models", "metrics", "trims")
+GROUPS = ("policies", "orders", "predictors", "estimates", "models", "metrics", "trims", "formats")
 """The kinds of parts; a package declares them in the groups `walltime.policies` and so on of its entry points."""
 OWN_SPELLING = "FILE.py:NAME for a user-defined one"
 

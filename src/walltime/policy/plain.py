@@ -50,6 +50,8 @@ class WaitingJob:
         return None if calendar is None else calendar.local(self.submit)
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # while it is copied, it has no views yet
+            raise AttributeError(name)
         column = self._views.log.columns.get(name)
         if column is not None or name in COLUMNS:
             return -1 if column is None else column[self.index]

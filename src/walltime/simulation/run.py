@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -99,7 +100,23 @@ def simulate(
         simulation.run(_raising(simulation, progress))
     _raising(simulation, None)(0)
     schedule = run.schedule(simulation.outcome(), compile=loaded - begin if simulation.name == "kernel" else 0.0)
+    for numbers in tuple(_counting):
+        numbers.append(len(workload))
     return replace(schedule, seed=seed)
+
+
+_counting: list[list[int]] = []
+
+
+@contextmanager
+def counted_simulations() -> Iterator[list[int]]:
+    """Yield a list to which each simulation by `simulate` on any thread of this process appends its number of jobs."""
+    numbers: list[int] = []
+    _counting.append(numbers)
+    try:
+        yield numbers
+    finally:
+        _counting[:] = [one for one in _counting if one is not numbers]
 
 
 def _raising(simulation: Engine, progress: Callable[[int], None] | None) -> Callable[[int], None]:

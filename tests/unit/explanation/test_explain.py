@@ -342,3 +342,12 @@ def test_command__lists_the_longest_waits(log, capsys):
 )
 def test_command__errors_are_one_line(golden, log, capsys, arguments):
     golden("explain", one_line(*call(capsys, "explain", log, *arguments)))
+
+
+def test_explanation__is_a_table_in_notebooks():
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
+    why = wt.explain(wt.simulate(jobs, "easy"), 2, sooner=False)
+    shown = why._repr_html_()
+    assert shown.startswith("<table>")
+    assert why.texts[0][1] in shown
+    assert shown.count("<tr>") == len(why.texts) - 1

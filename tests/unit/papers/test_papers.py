@@ -111,6 +111,7 @@ def test_run_paper__without_logs_runs_every_item_on_generated_workloads_and_says
     subjects = find_subjects(printed(paper), only=names, folders=[tmp_path / "nowhere"], made=tmp_path)
     assert [s.kind for s in subjects] == ["generated"] * len(names)
     done = run_paper(paper, items_of(paper), subjects, tmp_path, quick=True)
+    assert done.jobs > 0
     page = done.page.read_text()
     for result in done.results:
         assert result.title in page.replace("&#x27;", "'")
@@ -136,6 +137,19 @@ def test_run_paper__runs_every_item_on_any_other_log(paper, tiny, undrawn, small
 
 
 @pytest.mark.nightly
+def test_run_paper__counts_jobs_simulated_on_threads_without_a_campaign(small, tmp_path):
+    jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[5, 5, 5], procs=[1, 2, 1], machine_procs=2)
+
+    def simulates(study):
+        study.kept("three", [{"number": number} for number in range(4)], lambda task, check: float(wt.simulate(jobs).wait.mean()))
+        return []
+
+    simulates.__module__ = "walltime.papers.tsafrir06.test"
+    item = Item("X", "three jobs, four times", simulates)
+    assert run_paper("tsafrir06", [item], [small], tmp_path, workers=2).jobs == 12
+    assert run_paper("tsafrir06", [item], [small], tmp_path, workers=2).jobs == 0
+
+
 def test_run_paper__finds_what_was_run_before(tiny, small, tmp_path):
     first = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
     again = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)

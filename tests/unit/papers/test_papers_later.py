@@ -49,5 +49,6 @@ def test_items__run_without_any_log(paper, tmp_path):
     assert all(np.isfinite(value.ours) for result in done.results for value in result.values())
     assert any(claim.holds is not None for result in done.results for claim in result.claims)
     assert done.page.is_file()
+    assert done.jobs > 0
     again = run_paper(paper, items_of(paper), subjects, tmp_path / "out", quick=True)
     assert [result.claims for result in again.results] == [result.claims for result in done.results]

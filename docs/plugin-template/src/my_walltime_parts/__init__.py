@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 import walltime as wt
@@ -59,3 +61,13 @@ def second_half(submit, end):
 def share_without_wait(schedule, measured):
     """Return the share of jobs that started at their submission."""
     return float(np.mean(schedule.wait[measured] == 0))
+
+
+def pipes(path):
+    """Read lines such as `0|ann|4|3600`: submission (s), user, processors and runtime (s), on a machine of 64 processors."""
+    rows = [line.split("|") for line in Path(path).read_text().splitlines() if line]
+    submit, user, procs, runtime = zip(*rows, strict=True)
+    numbers = {"submit": submit, "procs": procs, "runtime": runtime}
+    return wt.Workload.from_arrays(
+        **{name: np.array(texts, np.int64) for name, texts in numbers.items()}, machine_procs=64, columns={"user": list(user)}
+    )

@@ -112,10 +112,8 @@ def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Me
     workload = subject.workload
     by_label = {triple.label: triple for triple in chosen}
     head = {"sha256": workload.origin.sha256, "procs": workload.machine_procs, "dialect": DIALECT}
-    simulated = []
 
     def compute(task: Mapping[str, Any], check: Callable[[int], None]) -> Measured:
-        simulated.append(len(workload))
         triple = by_label[task["triple"]]
         schedule = simulate(workload, triple.policy, prediction=triple.prediction, dialect=DIALECT, progress=check)
         summary, slowdown = schedule.summary(), per_job.bounded_slowdown(schedule.wait, schedule.runtime)
@@ -129,6 +127,4 @@ def measure(study: Study, subject: Subject, chosen: Sequence[Triple]) -> list[Me
             **known,
         }
 
-    results: list[Measured] = study.kept(f"{subject.name}: triples", [{**head, "triple": label} for label in by_label], compute)
-    study.jobs_simulated += sum(simulated)
-    return results
+    return study.kept(f"{subject.name}: triples", [{**head, "triple": label} for label in by_label], compute)
