@@ -42,7 +42,7 @@ WORDS: Mapping[str, Mapping[str, Any]] = {
 }
 """The types that are not objects, and their schemas."""
 COMMON = {
-    "left_out?": "LeftOut | {LeftOut}",
+    "left_out?": "LeftOut | {LeftOut} | {[LeftOutBy]}",
     "not_modelled?": "{number}",
 }
 """Keys that every record may have: the jobs left out, of one log or by log, and the shares of jobs with requests that are not modelled."""

@@ -12,7 +12,6 @@ from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, SchedulingOptions, machine_in, one_workload
 from walltime.cli.output import PageOutput, caveats, progress_bar, write_rows
-from walltime.comparison.measures import measure
 from walltime.comparison.simulate_command import GroupOptions, draw_figures, run_record, write_run_page
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import LEVEL, shown_level
@@ -139,6 +138,8 @@ def compare(
     table = summary_table(names, [schedule.summary(trim) for schedule in schedules], title=_title(schedules, trim))
     more = list(shown.tables(schedules, names, records, trim, lambda rows, text: breakdown_table(names, rows, text)))
     if shown.metric:
+        from walltime.comparison.measures import measure
+
         rows = []
         for record, name, schedule in zip(records, names, schedules, strict=True):
             values = {metric: schedule.metric(metric, trim) for metric in shown.metric}

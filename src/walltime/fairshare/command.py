@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
@@ -63,7 +64,7 @@ def fairshare(
         blocks.append(_table(found, path))
         shown = list(blocks)
         record |= {"association": {"account": found.associations[k].account, "user": found.associations[k].user}}
-        record |= {"recovery": found.recovery(k), "waits": None if cost is None else cost._asdict()}
+        record |= {"recovery": found.recovery(k), "waits": None if cost is None else asdict(cost)}
     notes = _notes(found)
     record |= {"version": version()}
     if output.report is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -48,12 +48,16 @@ class Association:
         return self.share / self.used if self.used else math.inf
 
 
-class Cost(NamedTuple):
-    """Mean simulated waits of the jobs, s, with the weight of fair share and without it."""
+@dataclass(frozen=True)
+class Cost:
+    """Mean simulated waits of the jobs, with the weight of fair share and without it."""
 
     jobs: int
+    """number of the association's jobs that the machine can run"""
     with_weight: float
+    """mean wait with fair share, s"""
     without: float
+    """mean wait without fair share, s"""
 
 
 @dataclass(frozen=True)
