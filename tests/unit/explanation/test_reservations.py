@@ -101,7 +101,7 @@ def test_explain__says_of_reservations_what_the_engine_kept(text):
 
 
 def test_explain__every_policy_of_the_registry_declares_its_reservations(golden):
-    tried = {type(wt.policy.parse_policy(text)) for text in (*policy_variants(), "slurm", "oar")}
+    tried = {type(wt.policy.parse_policy(text)) for text in (*policy_variants(), "plan", "slurm", "oar")}
     assert tried == {form.loaded for form in POLICIES.variants.values()}
     assert all(wt.policy.parse_policy(text).reservations.of != "unknown" for text in policy_variants())
     assert wt.policy.parse_policy("slurm").reservations.of == "some"

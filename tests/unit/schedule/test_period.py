@@ -273,7 +273,7 @@ def test_cli__page_store_and_timer(golden, capsys, monkeypatch, tmp_path):
     assert "30 6 * * 1  cd /var/lib/walltime-report" in out
     status, out, _ = call(capsys, "report", log, "--print-timer", "--json")
     units = json.loads(out)
-    assert list(units) == ["walltime-report.service", "walltime-report.timer", "cron"]
+    assert list(units) == ["schema", "walltime-report.service", "walltime-report.timer", "cron"]
     assert "OnCalendar=Mon" in units["walltime-report.timer"]
     assert units["cron"].startswith("30 6 * * 1  cd /var/lib/walltime-report")
     assert call(capsys, "report")[0] == 2

@@ -29,7 +29,9 @@ def test_every__has_all_policies_once_and_can_be_read():
     assert [policy.label for policy in policies] == list(policy_variants())
     assert len(set(policies)) == len(policy_variants())
     assert {type(policy) for policy in policies} == {
-        form.loaded for form in POLICIES.variants.values() if form.loaded().machines["number"].engine
+        form.loaded
+        for name, form in POLICIES.variants.items()
+        if form.loaded().machines["number"].engine and name != "plan"  # too slow for a first look
     }
 
 
