@@ -11,7 +11,7 @@ export WALLTIME_CACHE=$folder/cache
 .venv/bin/python tools/lowest.py >"$folder/constraints.txt"
 .venv/bin/python -m venv "$folder/venv"
 pip=("$folder/venv/bin/python" -m pip --disable-pip-version-check --quiet)
-"${pip[@]}" install --constraint "$folder/constraints.txt" hatchling editables pytest hypothesis pytest-xdist
+"${pip[@]}" install --constraint "$folder/constraints.txt" hatchling editables pytest hypothesis jsonschema pytest-xdist
 "${pip[@]}" install --constraint "$folder/constraints.txt" --no-build-isolation --editable .
 "$folder/venv/bin/python" -m pip --disable-pip-version-check freeze --exclude-editable
 
