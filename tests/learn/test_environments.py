@@ -53,15 +53,18 @@ def test_checker__has_no_complaint(options):
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_env(make(**options).unwrapped)
+        check_env(make(**options, invalid="first").unwrapped)
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_environments__are_the_same_alone_side_by_side_and_with_any_number_of_threads(options):
     count, steps, seed = 5, 150, 7
-    vectors = [gymnasium.make_vec(learn.env.ID, num_envs=count, jobs=EPISODES, threads=threads, **options) for threads in (1, 2, 2)]
+    vectors = [
+        gymnasium.make_vec(learn.env.ID, num_envs=count, jobs=EPISODES, threads=threads, invalid="first", **options)
+        for threads in (1, 2, 2)
+    ]
     assert vectors[0].metadata["autoreset_mode"] == gymnasium.vector.AutoresetMode.NEXT_STEP
-    singles = [make(**options) for _ in range(count)]
+    singles = [make(**options, invalid="first") for _ in range(count)]
     seen = [vector.reset(seed=seed) for vector in vectors]
     alone = [env.reset(seed=seed + i) for i, env in enumerate(singles)]
     draw, over = np.random.default_rng(1), np.zeros(count, bool)
@@ -201,7 +204,7 @@ def test_models_and_shaken_logs__give_episodes():
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 def test_wrappers_that_sum_up_episodes__can_be_used(options):
-    one = gymnasium.wrappers.RecordEpisodeStatistics(make(**options))
+    one = gymnasium.wrappers.RecordEpisodeStatistics(make(**options, invalid="first"))
     one.reset(seed=1, options={"episode": 0})
     over, total = False, 0.0
     while not over:
@@ -209,7 +212,7 @@ def test_wrappers_that_sum_up_episodes__can_be_used(options):
         total += reward
     assert info["episode"]["r"] == pytest.approx(total, rel=1e-6)
     assert info["episode_number"] == 0
-    many = gymnasium.make_vec(learn.env.ID, num_envs=3, jobs=EPISODES, **options)
+    many = gymnasium.make_vec(learn.env.ID, num_envs=3, jobs=EPISODES, **options, invalid="first")
     many = gymnasium.wrappers.vector.RecordEpisodeStatistics(many)
     _, info = many.reset(seed=1)
     while "episode" not in info:
@@ -246,10 +249,28 @@ def test_slots__show_the_shortest_and_the_smallest_in_turn():
 
 
 def test_forbidden_actions__count_as_the_first_allowed_one():
-    env = make().unwrapped
+    env = make(invalid="first").unwrapped
     env.reset(seed=1)
     env.step(31)
     assert env._batch.state[0].masked == 1
+
+
+@pytest.mark.parametrize(
+    ("action", "code"), [(31, "forbidden_action"), (-1, "unknown_action"), (32, "unknown_action"), (0.5, "unknown_action")]
+)
+def test_invalid_actions__raise_and_change_nothing(action, code):
+    env = make().unwrapped
+    env.reset(seed=1)
+    with raises(wt.PolicyError, code, f"{action}"):
+        env.step(action)
+    other = make().unwrapped
+    other.reset(seed=1)
+    assert as_bytes(env.step(0)[0]) == as_bytes(other.step(0)[0])
+    vector = gymnasium.make_vec(learn.env.ID, num_envs=2, jobs=LOG)
+    vector.reset(seed=1)
+    with raises(wt.PolicyError, code):
+        vector.step(np.array([0, action]))
+    vector.close()
 
 
 @pytest.mark.parametrize(
@@ -306,7 +327,7 @@ except wt.PolicyError as error:
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
 def test_pickled_or_copied_environment__goes_on_where_it_was(copied):
     jobs = wt.workloads.Lublin99().generate(200, 64, 0.9, 1)
-    env = learn.BackfillingEnv(learn.windows(jobs, 50))
+    env = learn.BackfillingEnv(learn.windows(jobs, 50), invalid="first")
     env.reset(seed=3)
     over = [env.step(k % 3)[2] for k in range(10)]
     assert not any(over)

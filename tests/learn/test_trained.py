@@ -318,6 +318,17 @@ def test_evaluation__of_a_function_that_returns_no_action(action, message):
         learn.evaluate(lambda seen, mask: action, LOG, task=TASK)
 
 
+def test_evaluation__has_the_schedules_of_each_window(agents):
+    found = learn.evaluate(agents, LOG)
+    for name in ("easy", "fcfs", next(reversed(found.costs))):
+        schedules = found.schedules(name)
+        assert len(schedules) == found.windows
+        costs = [float(one.metric("mean_bounded_slowdown")) for one in schedules]
+        assert costs == pytest.approx(found.costs[name])
+    with raises(wt.PolicyError, "unknown_scheduler", "'ppo'"):
+        found.schedules("ppo")
+
+
 def test_evaluation__of_agents_and_options_that_do_not_fit(agents):
     def first(seen, mask):
         return 0

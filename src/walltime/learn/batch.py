@@ -57,6 +57,7 @@ class Rules(Specification):
     dense: bool = True
     baseline: Annotated[str | None, Field(known=FORMULAS)] = None
     overrun: str = "kill"
+    invalid: Literal["raise", "first"] = "raise"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -228,6 +229,25 @@ class Batch:
         self._actions[self.count] = -1 - episode
         self._decide(self.count, self.count + 1, *self._arguments)
         return self.starts(self.count)
+
+    def checked(self, environment: int, action: Any, whose: str = "") -> int:
+        """Return an action as a whole number; raises PolicyError for one that is forbidden now, unless the first allowed one replaces it.
+
+        `whose`: the agent that chose it, for the error.
+        """
+        given = np.asarray(action)
+        number = int(given.item()) if given.size == 1 and given.dtype.kind in "iu" else -1
+        mask = self.mask[environment] != 0
+        if 0 <= number < len(mask) and (mask[number] or self.rules.invalid == "first" or self.over[environment]):
+            return number
+        shown, who = repr(given.item() if given.size == 1 else given.tolist()), f"the agent {whose} chose" if whose else "invalid action"
+        if not 0 <= number < len(mask):
+            raise PolicyError(f"{who} {shown}; an action is a whole number from 0 to {len(mask) - 1}", "unknown_action")
+        allowed = ", ".join([*map(str, np.flatnonzero(mask)[:10].tolist()), *(["..."] if mask.sum() > 10 else [])])
+        raise PolicyError(
+            f"{who} {shown}, which the action mask forbids now. Allowed: {allowed}; with invalid='first', the first of these replaces it",
+            "forbidden_action",
+        )
 
     def starts(self, environment: int) -> Array:
         """Return the start of each job of the episode, s, int64, in order of arrival; -1 before its start."""

@@ -54,8 +54,9 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     mean, at the end of the episode; this also allows metrics of a whole schedule, such as `p90_wait` (s) or `utilization`, which is not
     negated. `baseline`: a formula whose mean on the same episode is added at the end. `overrun`: see `walltime.simulate`.
 
-    `info` has the `action_mask` (int8), the `time` (s), and the `episode_number`; `action_masks()` returns the mask as bool. A forbidden
-    action counts as the first allowed one. Raises PolicyError for invalid options, WorkloadError for no jobs.
+    `info` has the `action_mask` (int8), the `time` (s), and the `episode_number`; `action_masks()` returns the mask as bool. `invalid`: for
+    a forbidden action, `raise` PolicyError, or take the `first` allowed action instead. A copy of an environment (`copy.deepcopy`)
+    continues independently, for tree search. Raises PolicyError for invalid options, WorkloadError for no jobs.
 
     >>> import walltime as wt, walltime.learn
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -113,7 +114,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Apply an action, and advance to the next decision."""
         batch = self._batch
-        self._take(max(int(action), 0))
+        self._take(batch.checked(0, action))
         return batch.observed(0), float(batch.rewards[0]), bool(batch.over[0]), False, self._info()
 
     def _info(self) -> dict[str, Any]:
@@ -174,9 +175,9 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Apply an action in every environment, and advance each to its next decision."""
         batch = self._batch
-        given = np.maximum(np.asarray(actions, np.int64), 0)
-        for e in np.flatnonzero(batch.over):
-            given[e] = -1 - _choose(None, len(batch.episodes), self._generators[e])
+        given = np.zeros(self.num_envs, np.int64)
+        for e, (action, is_over) in enumerate(zip(np.asarray(actions), batch.over, strict=True)):
+            given[e] = -1 - _choose(None, len(batch.episodes), self._generators[e]) if is_over else batch.checked(e, action)
         batch.step(given)
         return self._observed(), batch.rewards[: self.num_envs].copy(), batch.over, np.zeros(self.num_envs, np.bool_), self._info()
 

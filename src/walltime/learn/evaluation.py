@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
+from walltime.estimates.base import effective_times
 from walltime.learn.batch import Batch, Rules, parse_rules
 from walltime.learn.sources import Episode
-from walltime.learn.training import Task, TrainedAgent, formula_outcomes, load, outcome_of
+from walltime.learn.training import Outcomes, Task, TrainedAgent, formula_outcomes, load, outcome_of
 from walltime.metrics import Interval, halves_differ, prediction_interval
 from walltime.provenance import jobs_sha256, version
 from walltime.simulation.windows import change_interval, in_percent, log_cost, percent
@@ -21,6 +22,8 @@ from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from walltime.schedule import Schedule
 
 AgentFunction = Callable[[Any, Array], int]
 """An agent of another library: a function from the observation and the mask of allowed actions (bool) to an action."""
@@ -104,7 +107,8 @@ class Evaluation:
     """The result of `walltime.learn.evaluate`.
 
     `costs`: of each scheduler and agent, one per window. `agents`: for each the seed, or the name of a function, the mean over windows, and
-    the change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions.
+    the change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions. `episodes`,
+    `starts`: the windows, and the starts of their jobs (s, int64) by scheduler and agent, for `schedules`.
     """
 
     log: str
@@ -119,6 +123,24 @@ class Evaluation:
     compared: tuple[AgainstScheduler, ...]
     halves: Halves
     costs: dict[str, list[float]]
+    episodes: tuple[Episode, ...] = field(repr=False, compare=False)
+    starts: dict[str, list[Array]] = field(repr=False, compare=False)
+    overrun: str = "kill"
+
+    def schedules(self, name: str) -> list[Schedule]:
+        """Return the schedules of a scheduler or an agent, by its name in `costs`, one per window, for metrics, figures and the auditor.
+
+        A schedule has the jobs that wait at the beginning of the window or arrive in it; jobs that run at its beginning are missing.
+        """
+        from walltime.schedule import Schedule
+
+        if name not in self.starts:
+            raise PolicyError(f"unknown scheduler {name!r}. Valid names: {', '.join(self.starts)}", "unknown_scheduler")
+        found = []
+        for one, start in zip(self.episodes, self.starts[name], strict=True):
+            columns = {"job_id": one.workload.job_id, "start": start, "end": start + effective_times(one.workload, self.overrun)[0]}
+            found.append(Schedule.from_table(columns, one.workload, name))
+        return found
 
     @property
     def windows(self) -> int:
@@ -147,7 +169,9 @@ class Evaluation:
         """Return the result as plain values."""
         compared = [asdict(one) | {"is_clear": one.is_clear} for one in self.compared]
         words = {"verdict": list(self.verdict), "caveats": list(self.caveats)}
-        return asdict(self) | {"compared": compared, "windows": self.windows, "version": version()} | words
+        hidden = ("episodes", "starts", "overrun", "compared")
+        plain = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in hidden}
+        return plain | {"halves": asdict(self.halves), "compared": compared, "windows": self.windows, "version": version()} | words
 
     def table(self) -> pl.DataFrame:
         """Return a polars table with a row per window: its number, and the cost of each scheduler and agent."""
@@ -169,23 +193,18 @@ class _FunctionAgent:
         """The function's name, or its class."""
         return str(getattr(self.decide, "__name__", type(self.decide).__name__))
 
-    def outcomes(self, episodes: list[Episode]) -> Array:
-        """Return cost and longest wait (s) of each episode; float64, two rows."""
+    def outcomes(self, episodes: list[Episode]) -> Outcomes:
+        """Return the outcomes of all episodes."""
         batch, outcomes = Batch(episodes, self.rules), []
         for number, one in enumerate(episodes):
             batch.step(np.array([-1 - number]))
             while not batch.over[0]:
                 batch.step(np.array([self._action(batch)]))
             outcomes.append(outcome_of(batch, 0, one))
-        return np.array(outcomes).T
+        return Outcomes.of(outcomes)
 
     def _action(self, batch: Batch) -> int:
-        given = np.asarray(self.decide(batch.observed(0), batch.mask[0] != 0))
-        if given.size != 1 or given.dtype.kind not in "iu" or not 0 <= given.item() < self.rules.actions:
-            shown = repr(given.item() if given.size == 1 else given.tolist())
-            valid = f"a whole number from 0 to {self.rules.actions - 1}"
-            raise PolicyError(f"the agent {self.name} returned {shown}; an action must be {valid}", "unknown_action")
-        return int(given.item())
+        return batch.checked(0, self.decide(batch.observed(0), batch.mask[0] != 0), self.name)
 
 
 def evaluate(
@@ -230,7 +249,7 @@ def evaluate(
     labels = [f"agent {number}, {text}" for number, text in enumerate(texts, 1)]
     players = {name: partial(formula_outcomes, episodes, first.task.rules, orders) for name, orders in SCHEDULERS.items()}
     players |= dict(zip(labels, [partial(one.outcomes, episodes) for one in judged], strict=True))
-    outcomes: dict[str, Array] = {}
+    outcomes: dict[str, Outcomes] = {}
     for number, (name, play) in enumerate(players.items(), 1):
         outcomes[name] = play()
         if progress is not None:
@@ -253,6 +272,9 @@ def evaluate(
         compared=tuple(_compare(name, outcomes[name], logs, metric) for name in SCHEDULERS),
         halves=_halves(first.task.windows(workload, "all"), first.task.rules, metric),
         costs={name: cost.tolist() for name, cost in costs.items()},
+        episodes=tuple(episodes),
+        starts={name: outcome[2] for name, outcome in outcomes.items()},
+        overrun=first.task.rules.overrun,
     )
 
 
@@ -286,9 +308,9 @@ def count_steps(agents: int) -> int:
     return len(SCHEDULERS) + agents
 
 
-def _compare(name: str, outcome: Array, agents: Array, metric: str) -> AgainstScheduler:
+def _compare(name: str, outcome: Outcomes, agents: Array, metric: str) -> AgainstScheduler:
     """Return the agents (logarithms, agents x windows) against a scheduler."""
-    costs, longest = outcome
+    costs, longest, _ = outcome
     differences = agents - log_cost(costs, metric)
     over_seeds = in_percent(prediction_interval(differences.mean(axis=1))) if len(agents) > 1 else None
     return AgainstScheduler(name, float(costs.mean()), float(longest.max()), change_interval(differences.mean(axis=0)), over_seeds)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -89,14 +89,11 @@ class TrainedAgent:
         """Whether the training is finished."""
         return self.done >= self.settings.iterations
 
-    def outcomes(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Array:
-        """Return the cost, a mean over jobs, and the longest wait (s) of each episode; float64, two rows.
-
-        `change`: see `walltime.learn.ppo.play`.
-        """
+    def outcomes(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Outcomes:
+        """Return the outcomes of all episodes; `change`: see `walltime.learn.ppo.play`."""
         batch = Batch(episodes, self.task.rules, len(episodes))
         ppo.play(batch, np.arange(len(episodes)), self.agent, change=change)
-        return np.array([outcome_of(batch, number, one) for number, one in enumerate(episodes)]).T
+        return Outcomes.of([outcome_of(batch, number, one) for number, one in enumerate(episodes)])
 
     def starts(self, jobs: Workload | Episode) -> Array:
         """Return the start of each job of a workload or an episode under this agent, s, int64, in order of arrival."""
@@ -105,18 +102,33 @@ class TrainedAgent:
         return batch.starts(0)
 
 
-def formula_outcomes(episodes: list[Episode], rules: Rules, orders: tuple[str, str | None] = SIMPLE) -> Array:
-    """Return cost and longest wait (s) of each episode, float64, two rows, with formulas for queue and backfilling (None: without)."""
+def formula_outcomes(episodes: list[Episode], rules: Rules, orders: tuple[str, str | None] = SIMPLE) -> Outcomes:
+    """Return the outcomes of all episodes, with formulas for queue and backfilling (None: without)."""
     batch, outcomes = Batch(episodes, rules), []
     for number, one in enumerate(episodes):
         batch.play(number, *orders)
         outcomes.append(outcome_of(batch, batch.count, one))
-    return np.array(outcomes).T
+    return Outcomes.of(outcomes)
 
 
-def outcome_of(batch: Batch, environment: int, episode: Episode) -> tuple[float, float]:
-    """Return cost and longest wait (s) of a finished episode."""
-    return batch.cost(environment), float((batch.starts(environment) - episode.workload.submit).max())
+class Outcomes(NamedTuple):
+    """Of each episode: the cost, a mean over jobs; the longest wait (s); both float64; and the starts of its jobs (s, int64)."""
+
+    costs: Array
+    longest: Array
+    starts: list[Array]
+
+    @classmethod
+    def of(cls, outcomes: list[tuple[float, float, Array]]) -> Outcomes:
+        """Return the outcomes of single episodes in this form."""
+        costs, longest, starts = zip(*outcomes, strict=True)
+        return cls(np.array(costs), np.array(longest), list(starts))
+
+
+def outcome_of(batch: Batch, environment: int, episode: Episode) -> tuple[float, float, Array]:
+    """Return cost, longest wait (s) and starts (s) of a finished episode."""
+    starts = batch.starts(environment)
+    return batch.cost(environment), float((starts - episode.workload.submit).max()), starts
 
 
 class _Lesson:
