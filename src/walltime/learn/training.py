@@ -112,7 +112,7 @@ def formula_outcomes(episodes: list[Episode], rules: Rules, orders: tuple[str, s
 
 
 class Outcomes(NamedTuple):
-    """Of each episode: the cost, a mean over jobs; the longest wait (s); both float64; and the starts of its jobs (s, int64)."""
+    """The cost (a mean over jobs) and the longest wait (s) of each episode, float64, and the starts of its jobs (s, int64)."""
 
     costs: Array
     longest: Array
