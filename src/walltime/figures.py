@@ -289,7 +289,7 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
     figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
     if not isinstance(figure, Figure):
         raise PolicyError(f"{shown(drawn)} cannot be saved; pass a figure or its axes", "wrong_type")
-    return write_figure(figure, path)
+    return write_figure(path, figure)
 
 
 class _ShownAxes(Axes):

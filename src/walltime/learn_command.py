@@ -130,7 +130,7 @@ def evaluate(
     with progress_bar(count_steps(len(agents)), "schedulers and agents") as progress:
         evaluation = compare(agents, workload, progress=progress)
     if out is not None:
-        write_rows(evaluation.table(), out)
+        write_rows(out, evaluation.table())
     blocks = [*learned_tables(evaluation), *evaluation.verdict, *caveats(evaluation.caveats)]
     title = f"{'A trained agent' if evaluation.trained_on else 'An agent'} on {evaluation.log}"
     output.write_blocks("learning", title, evaluation.verdict, blocks, workload)

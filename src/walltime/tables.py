@@ -154,7 +154,7 @@ class Table:
 
     def write(self, path: str | Path) -> Path:
         """Write it as .tex (booktabs), .md, .csv or .json, whole or not at all; returns the path. Raises OutputError."""
-        return write_tables([self], path)
+        return write_tables(path, [self])
 
     def without(self, *names: str) -> Table:
         """Return the table without these columns, and without its note."""
@@ -266,7 +266,7 @@ ENDINGS: Mapping[str, str] = {".tex": "latex", ".md": "markdown", ".csv": "csv",
 """The format of a file of tables, by its extension."""
 
 
-def write_tables(tables: Iterable[Table], path: str | Path) -> Path:
+def write_tables(path: str | Path, tables: Iterable[Table]) -> Path:
     """Write tables, one below the other, in the format of the file's extension; returns the path.
 
     Raises OutputError for another extension, or if the file cannot be written.

@@ -45,7 +45,7 @@ def campaign_page(tmp_path_factory):
     (folder / "plan.toml").write_text(PLAN)
     plan = read_plan(folder / "plan.toml")
     run_campaign(plan)
-    return write_page(wt.campaign.campaign_page(read_results(plan)), folder / "page.html")
+    return write_page(folder / "page.html", wt.campaign.campaign_page(read_results(plan)))
 
 
 @pytest.fixture(scope="module")
@@ -74,13 +74,13 @@ def jobs():
 
 @pytest.fixture(scope="module")
 def calibration_page(jobs, tmp_path_factory):
-    return write_page(wt.whatif.calibration_page(calibrate(jobs, MACHINE), jobs), tmp_path_factory.mktemp("calibration") / "page.html")
+    return write_page(tmp_path_factory.mktemp("calibration") / "page.html", wt.whatif.calibration_page(calibrate(jobs, MACHINE), jobs))
 
 
 @pytest.fixture(scope="module")
 def what_if_page(jobs, tmp_path_factory):
     found = what_if(jobs, MACHINE, ["nodes+=25%", "partition.main.MaxTime=2h", "policy=fcfs"], replications=2)
-    return write_page(wt.whatif.what_if_page(found), tmp_path_factory.mktemp("what-if") / "page.html")
+    return write_page(tmp_path_factory.mktemp("what-if") / "page.html", wt.whatif.what_if_page(found))
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ def test_write__takes_the_format_from_the_extension(tmp_path):
     assert r"A\_1 \& B & 2 h \\" in latex
     assert "| EASY | 1 h 00 min (50 %) |" in WAITS.write(tmp_path / "a.md").read_text()
     assert list(csv.reader(WAITS.write(tmp_path / "a.csv").read_text().splitlines()))[1] == ["EASY", "3600.5"]
-    assert json.loads(write_tables([WAITS, WAITS], tmp_path / "a.json").read_text())[1]["rows"][0]["mean wait"] == 3600.5
+    assert json.loads(write_tables(tmp_path / "a.json", [WAITS, WAITS]).read_text())[1]["rows"][0]["mean wait"] == 3600.5
     with raises(OutputError, "unknown_file_extension"):
         WAITS.write(tmp_path / "a.xlsx")
 

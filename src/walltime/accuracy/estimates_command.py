@@ -304,7 +304,7 @@ def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dic
     if seen is not None:
         title = workload.origin.name if model == "user" else f"{workload.origin.name}, estimates {model}"
         figure = estimates_figure(seen.runtime, seen.requested, killed=seen.killed, emax=record["emax"], title=title)
-        write_figure(figure, path, size)
+        write_figure(path, figure, size)
 
 
 def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:

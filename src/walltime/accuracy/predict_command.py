@@ -142,7 +142,7 @@ def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None
         table = pl.DataFrame({**columns, "predicted": replay.predicted, "class": names})
     else:
         table = pl.DataFrame(rows, infer_schema_length=None)
-    write_rows(table, out)
+    write_rows(out, table)
 
 
 def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:

@@ -186,9 +186,9 @@ def report(
         from walltime.campaign.page import campaign_page
         from walltime.report.html import write_page
 
-        write_page(campaign_page(results, metric or METRICS, base, command_line(), flurries, level), page)
+        write_page(page, campaign_page(results, metric or METRICS, base, command_line(), flurries, level))
     if out is not None:
-        write_rows(cells, out)
+        write_rows(out, cells)
     record = {"plan": str(plan), "cells": len(cells), "missing": missing, "failed": list(map(asdict, results.failures))}
     record |= {"baseline": base, "report": page}
     record |= {"lines": line_records(lines), "caveats": sentences}

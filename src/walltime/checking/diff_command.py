@@ -70,7 +70,7 @@ def diff(
         from walltime.checking.difference_page import difference_figure
         from walltime.report.figure_files import width_of, write_figure
 
-        write_figure(difference_figure(difference, **width_of(drawn.size)), drawn.figure)
+        write_figure(drawn.figure, difference_figure(difference, **width_of(drawn.size)))
     if output.report is not None:
         from walltime.checking.difference_page import difference_page
 

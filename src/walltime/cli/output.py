@@ -293,7 +293,7 @@ class Output:
         blocks = list(blocks)
         full = list(tables or _tables_of(blocks))
         if self.tables is not None:
-            write_tables(full, self.tables)
+            write_tables(self.tables, full)
             written["tables"] = self.tables
         if self.as_json:
             if self.form != "text":
@@ -348,7 +348,7 @@ class PageOutput(Output):
         from walltime.report.html import write_page
 
         if self.report is not None:
-            write_page(page, self.report)
+            write_page(self.report, page)
 
     def write_blocks(self, kind: str, title: str, answer: Sequence[str], blocks: Iterable[Part], log: Workload | None = None) -> None:
         """Write a page of the printed blocks to the file of --report, if there is one; `log`: the log of its provenance."""
@@ -457,7 +457,7 @@ def hidden_key(text: str) -> str:
     return text if text.startswith(("@", "env:")) else "KEY"
 
 
-def write_rows(table: pl.DataFrame, path: Path) -> None:
+def write_rows(path: Path, table: pl.DataFrame) -> None:
     """Write a table as .csv or .parquet, whole or not at all."""
     with whole_file(path) as sink:
         if path.name.lower().endswith(".csv"):
@@ -466,7 +466,7 @@ def write_rows(table: pl.DataFrame, path: Path) -> None:
             write_as_parquet(table, sink)
 
 
-def write_json(value: Mapping[str, Any], path: Path) -> None:
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write one object as a file, whole or not at all; undefined values (NaN) become null."""
     with whole_file(path) as sink:
         sink.write((json_text(_defined(value)) + "\n").encode())

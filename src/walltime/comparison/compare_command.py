@@ -130,7 +130,7 @@ def compare(
         schedules[1:] = sorted(schedules[1:], key=lambda schedule: schedule.summary(trim).mean_bounded_slowdown)
     records = [run_record(schedule, run, trace, seconds_read)[0] for schedule in schedules]
     if files.out is not None:
-        write_rows(side_by_side(*schedules, trim=trim).table(), files.out)
+        write_rows(files.out, side_by_side(*schedules, trim=trim).table())
     spread = None if shown.no_spread else spread_of(schedules, trim, COPIES if every else None, run.level)
     warnings = caveats_of(schedules, trim, run.estimates, spread)
     blocks = comparison_blocks(schedules, trim, warnings, spread)

@@ -80,7 +80,7 @@ def run_many(
         output.write(replicated_page(results, shown, combinations, trim=trim, settings=settings, level=run.level))
     cells = replication_cells(results, combinations)
     if files.out is not None:
-        write_rows(cells, files.out)
+        write_rows(files.out, cells)
     record = _record(shown, run, {"trace": trace, "shake": part.shake, "trim": trim, **run.settings}, output.report)
     lines, baseline = compare_replications(results, combinations, level=run.level)
     seeds = f"{run.replications} replications, seeds {run.seeds[0]} to {run.seeds[-1]}" if run.replications > 1 else f"seed {run.seed}"

@@ -87,7 +87,7 @@ def write_comparison_page(
         command=None if settings.get("command") or not users else repeat_command(schedules, trim),
         interactive=live_data(names, schedules, masks) if live else "",
     )
-    return write_page(page, path)
+    return write_page(path, page)
 
 
 def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]:

@@ -73,7 +73,7 @@ def dialects(
     with progress_bar(count, "interpretations", "simulations") as progress:
         comparison = compare_dialects(workload, schedulers, dialects=tried.dialect, copies=tried.copies, progress=progress, **how)
     if out is not None:
-        write_rows(comparison.table(), out)
+        write_rows(out, comparison.table())
     about = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     output.show(about | how | comparison.as_dict(), _blocks(comparison), table=out)
 

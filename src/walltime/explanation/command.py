@@ -96,7 +96,7 @@ def explain(
         from walltime.explanation.page import explanation_figure
         from walltime.report.figure_files import width_of, write_figure
 
-        write_figure(explanation_figure(explanation, **width_of(drawn.size)), drawn.figure)
+        write_figure(drawn.figure, explanation_figure(explanation, **width_of(drawn.size)))
     if output.report is not None:
         from walltime.explanation.page import explanation_page
 

@@ -52,7 +52,7 @@ def infer(
         inference = run(workload, machine=machine, progress=lambda share: progress(int(100 * share), note=steps[-1]), step=steps.append)
     written: list[Path] = []
     if out is not None and not inference.refused:
-        written = write_site(inference, out, eligible)
+        written = write_site(out, inference, eligible)
     if output.report is not None:
         output.write(rows.inference_page(inference, workload, {"command": command_line()}))
     blocks: list[Any] = [rows.short_verdict(inference), *rows.short_tables(inference), *caveats(rows.short_notes(inference))]

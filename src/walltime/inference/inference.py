@@ -129,7 +129,7 @@ class Inference:
         return record
 
 
-def write_site(inference: Inference, path: str | os.PathLike[str], eligible: bool = False) -> list[Path]:
+def write_site(path: str | os.PathLike[str], inference: Inference, eligible: bool = False) -> list[Path]:
     """Write the inferred machine file, with the evidence of each rule as a comment above it; return the paths written.
 
     With `eligible`, also write a table `NAME.held.csv` of how long each job seems not to have been eligible, which the machine file names
@@ -142,7 +142,7 @@ def write_site(inference: Inference, path: str | os.PathLike[str], eligible: boo
         return [written]
     table = write_held(written.with_suffix(".held.csv"), inference.held)
     known = replace(inference, machine=replace(inference.machine, eligible=table.name))
-    return [*write_site(known, written), table]
+    return [*write_site(written, known), table]
 
 
 def unread_of(machine: Machine | None) -> list[str]:

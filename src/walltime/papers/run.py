@@ -70,7 +70,7 @@ def run_paper(
         results.append(result)
         if on_result is not None:
             on_result(result)
-    page = write_page(paper_page(study.printed, results, subjects, quick=quick), folder / "index.html")
+    page = write_page(folder / "index.html", paper_page(study.printed, results, subjects, quick=quick))
     return PaperRun(results, page, jobs, time.monotonic() - begin)
 
 
@@ -93,7 +93,7 @@ def write_parts(result: Result, folder: Path, size: str = "") -> None:
             lines = textwrap.wrap(f"{result.title}. Run on: {result.where}.", letters)
             part.figure.supxlabel("\n".join(lines), fontsize=6, x=0.01, ha="left")
             for ending in (".pdf", ".png"):
-                write_figure(part.figure, folder / "figures" / f"{part.name}{ending}", size)
+                write_figure(folder / "figures" / f"{part.name}{ending}", part.figure, size)
             _write_csv(folder / "numbers" / f"{part.name}-figure.csv", list(part.data), list(zip(*part.data.values(), strict=True)))
         else:
             columns, rows = flat(part)

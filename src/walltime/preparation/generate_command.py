@@ -90,7 +90,7 @@ def generate(
         from walltime.report.figure_files import write_figure
 
         others = [] if compare_with is None else [LogOptions().load(compare_with)[0]]
-        write_figure(compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), figure, size)
+        write_figure(figure, compare_workloads([*others, workload], [*(other.origin.name for other in others), model]), size)
     given = {name: getattr(made, name) for name in ("load", "seed", "estimates")}
     record = {"model": model, **given, **_record(workload, out), "seconds": seconds}
     output.show(record | ({} if figure is None else {"figure": figure}), _blocks(record, workload), log=out, figure=figure)

@@ -72,7 +72,7 @@ def info(
         from walltime.report.html import write_page
 
         blocks = _blocks(record, workload, machine)
-        write_page(log_page(workload, blocks, command_line(), record["mean_use_of_request"]), report)
+        write_page(report, log_page(workload, blocks, command_line(), record["mean_use_of_request"]))
     if log.bad_lines and not reading.skip_bad_lines:
         first, all_lines = log.bad_lines[0], log.records + len(log.bad_lines)
         note(

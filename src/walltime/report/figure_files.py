@@ -81,7 +81,7 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
     return buffer.getvalue()
 
 
-def write_figure(figure: Figure, path: str | os.PathLike[str], width: str = "") -> Path:
+def write_figure(path: str | os.PathLike[str], figure: Figure, width: str = "") -> Path:
     """Write a figure, completely or not at all, with the same bytes every time; returns its path.
 
     `width`: as in `width_in_inches`; empty for its own. Raises OutputError, and PolicyError for an unknown width.

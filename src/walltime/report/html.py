@@ -46,7 +46,7 @@ PAGE_WIDTH, PICTURE_HEIGHT, LEAST_WIDTH = 1030, 440, 560
 EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
 
 
-def write_page(page: Page, path: str | Path) -> Path:
+def write_page(path: str | Path, page: Page) -> Path:
     """Write a page, completely or not at all, with equal bytes for equal values; return its path. Raises OutputError.
 
     A .pdf file has one or two pages, and the text of an e-mail is written next to it, as .txt.

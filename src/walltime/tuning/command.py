@@ -83,7 +83,7 @@ def tune(
     with progress_bar(fitting.budget, "candidates") as progress:
         result = fit(workload, progress=progress, **asdict(runs), **options)
     if out is not None:
-        write_json(result.as_dict(), out)
+        write_json(out, result.as_dict())
     blocks = [*tuning_tables(result), *result.verdict, *caveats(result.caveats)]
     output.write_blocks("tuning", f"A queue order fitted to {result.log}", result.verdict, blocks, workload)
     output.show(result.as_dict(), blocks, result=out)
@@ -160,7 +160,7 @@ def search(
 
         found = search_orders(logs, progress=show, **options)
     if out is not None:
-        write_order_file(found, out)
+        write_order_file(out, found)
     blocks = search_tables(found)
     output.write_blocks("search for an order", f"A queue order for {found.logs}", search_answer(found), blocks, logs[0])
     output.show(found.as_dict(), blocks, result=out)

@@ -114,7 +114,7 @@ def read_order_file(path: str | os.PathLike[str]) -> OrderFile:
     return ORDER_FILE.read(path)
 
 
-def write_order_file(found: OrderFile, path: str | os.PathLike[str]) -> None:
+def write_order_file(path: str | os.PathLike[str], found: OrderFile) -> None:
     """Write the result of a search; raises OutputError if that fails."""
     with whole_file(path) as file:
         file.write(to_toml(found, NOTHING).encode())

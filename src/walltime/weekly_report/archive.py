@@ -48,13 +48,13 @@ PANELS = {
 
 def write_archive(folder: Path, page: Page, numbers: Period) -> Path:
     """Write the page of a period into a folder of reports, and the index of all periods kept there; return the path of the index."""
-    write_page(page, folder / _file_of(numbers.numbers, numbers.workload))
+    write_page(folder / _file_of(numbers.numbers, numbers.workload), page)
     kept = read_trend(folder, numbers.workload.origin.unix_start_time or 0)
     rows = [_row(one, folder, numbers.workload) for one in reversed(kept)]
     head = ["period from", "jobs started", "mean wait", "90 % wait", "utilization", "used hours", "hours of failed jobs", "at their limit"]
     table = Table(head, rows, "Reports")
     index = Page("index of reports", numbers.site, page.answer, [Section("Reports", [table])], picture=page.picture, record=page.record)
-    return write_page(index, folder / INDEX)
+    return write_page(folder / INDEX, index)
 
 
 def _begin_of(one: PeriodNumbers, workload: Workload) -> str:

@@ -111,7 +111,7 @@ def report(
     more_sections = [part.waste_section(waste)] if waste is not None and waste.has_use else []
     made = period_page(numbers, {"command": command_line()}, more_sections)
     if page is not None:
-        write_page(made, page)
+        write_page(page, made)
     index = None if span.archive is None else archive.write_archive(span.archive, made, numbers)
     if span.metrics is not None:
         with whole_file(span.metrics) as file:

@@ -116,7 +116,7 @@ def what_if(
         )
     report_on(result.today.workload)
     if out is not None:
-        write_rows(result.table(), out)
+        write_rows(out, result.table())
     if output.report is not None:
         from walltime.whatif import what_if_page
 

@@ -122,7 +122,7 @@ def test_curves__are_shares_worked_by_hand():
 def test_page__from_python_gives_the_same_bytes_and_names_repeated_policies(log, tmp_path):
     jobs = wt.read(log)
     results = [wt.replicate(lambda seed: shaken(log, None, seed), name, range(3), keep=curves()) for name in ("easy", "easy", "fcfs")]
-    files = [write_page(replicated_page(results, jobs, notes=["Made <for> a test."]), tmp_path / f"{k}.html") for k in range(2)]
+    files = [write_page(tmp_path / f"{k}.html", replicated_page(results, jobs, notes=["Made <for> a test."])) for k in range(2)]
     assert files[0].read_bytes() == files[1].read_bytes()
     page = files[0].read_text()
     assert "easy (2)" in page

@@ -286,7 +286,7 @@ def test_figure__is_drawn_the_same_every_time(tmp_path, kind):
 
     told = wt.explain(wt.simulate(WILD, "easy"), 2, sooner=False)
     for name in ("a", "b"):
-        write_figure(explanation_figure(told), tmp_path / f"{name}.{kind}")
+        write_figure(tmp_path / f"{name}.{kind}", explanation_figure(told))
     assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
 
 

@@ -66,11 +66,11 @@ def test_site_text__says_until_which_day_a_rule_holds(golden):
 
 def test_write_site__names_the_table_of_held_jobs_only_if_that_is_asked_for(tmp_path):
     file = tmp_path / "site.toml"
-    assert write_site(inferred(), file) == [file]
+    assert write_site(file, inferred()) == [file]
     assert read_machine(file).eligible is None
     assert [path.name for path in tmp_path.iterdir()] == ["site.toml"]
     table = tmp_path / "site.held.csv"
-    assert write_site(inferred(), file, eligible=True) == [file, table]
+    assert write_site(file, inferred(), eligible=True) == [file, table]
     assert table.read_text() == "job_id,held\n17,3600\n"
     assert read_machine(file).eligible == str(table)
     assert "# no job across 08:00" in file.read_text()

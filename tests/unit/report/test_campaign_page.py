@@ -154,10 +154,10 @@ def test_page__is_whole_and_says_what_was_run(capsys, plan, tmp_path, monkeypatc
     assert sum("Curves of the mean wait over the load" in image for image in images) == 2  # the first screen's, once for telephones
     again = tmp_path / "again.html"
     write_page(
+        again,
         campaign_page(
             read_results(read_plan(plan, run_files=False)), command=["walltime", "campaign", "report", str(plan), "--report", str(path)]
         ),
-        again,
     )
     assert again.read_text() == page, "the same from Python, to the byte"
 
@@ -180,7 +180,7 @@ def test_page__of_a_campaign_without_a_swept_parameter(tmp_path):
     path.write_text(PLAN.replace("load = [0.5, 0.7, 0.9]", "load = [0.7]").replace(', "easy:backfill-order=orders.py:narrow"', ""))
     plan = read_plan(path)
     run_campaign(plan)
-    page = write_page(campaign_page(read_results(plan)), tmp_path / "page.html").read_text()
+    page = write_page(tmp_path / "page.html", campaign_page(read_results(plan))).read_text()
     assert page.index("Bars: 90 % confidence intervals") < page.index("The numbers"), "the means are the picture of the first screen"
     assert "Over the" not in page
     assert "Bars: 90 % confidence intervals" in page

@@ -214,7 +214,7 @@ def test_figures__letters_that_the_font_lacks_give_no_warning(tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         runtime = np.arange(1, 301)
-        write_figure(estimates_figure(runtime, runtime * 2, title=name), tmp_path / "x.png")
+        write_figure(tmp_path / "x.png", estimates_figure(runtime, runtime * 2, title=name))
         s = random_schedule()
         w = Workload.from_arrays(submit=s.submit, runtime=s.runtime, procs=s.workload.procs, machine_procs=32, origin=Origin(name=name))
         for kind in ("png", "svg"):
@@ -234,10 +234,10 @@ def test_resize__gives_the_width_and_puts_narrow_panels_below_each_other(columns
 
 
 def test_write_figure__takes_the_widths_of_journals(tmp_path):
-    path = write_figure(figures.WAITS.figure([random_schedule(50)]), tmp_path / "w.svg", "ieee-column")
+    path = write_figure(tmp_path / "w.svg", figures.WAITS.figure([random_schedule(50)]), "ieee-column")
     assert 'width="252pt"' in path.read_text()
     with raises(PolicyError, "unknown_width", "'furlong'"):
-        write_figure(Figure(), tmp_path / "w.svg", "furlong")
+        write_figure(tmp_path / "w.svg", Figure(), "furlong")
     assert figures.columns_of(["short", "short"], 40) == 2
     assert figures.columns_of(["a name of many letters", "short"], 40) == 1
 

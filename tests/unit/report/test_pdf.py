@@ -36,7 +36,7 @@ def test_mail__says_the_answer_and_names_what_is_attached():
 
 @pytest.mark.slow
 def test_write_page__pdf_by_its_ending(tmp_path):
-    write_page(page(), tmp_path / "page.pdf")
+    write_page(tmp_path / "page.pdf", page())
     assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "page.txt").read_text().startswith("Subject: Title")
 

@@ -86,7 +86,7 @@ def test_search__repeats_itself_and_goes_on_where_it_was(tmp_path):
     assert slowdowns == sorted(slowdowns, reverse=True)
     with raises(wt.errors.OutputError, "other_settings"):
         search_orders(logs, store=tmp_path / "kept", **rules | {"copies": 2})
-    write_order_file(first, tmp_path / "order.toml")
+    write_order_file(tmp_path / "order.toml", first)
     assert read_order_file(tmp_path / "order.toml") == first
 
 
@@ -116,11 +116,11 @@ def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too()
 
 def test_order_file__is_an_order(tmp_path):
     file = tmp_path / "order.toml"
-    write_order_file(OrderFile(scheduler="easy:order=expr:log(wait+60)-log(believed),limit=0.4"), file)
+    write_order_file(file, OrderFile(scheduler="easy:order=expr:log(wait+60)-log(believed),limit=0.4"))
     assert parse_order(str(file)) == parse_order("expr:log(wait+60)-log(believed),limit=0.4")
     assert parse_scheduler(f"easy:order={file},backfill-order=sjf").policy.order == parse_order(str(file))
     for label in ("easy:order=lxf,backfill-order=saf", "easy:order=lxf,predictor=tsafrir07", "fcfs"):
-        write_order_file(OrderFile(scheduler=label), file)
+        write_order_file(file, OrderFile(scheduler=label))
         with raises(wt.PolicyError, "more_than_an_order"):
             parse_order(str(file))
     file.write_text("a = 1\n")

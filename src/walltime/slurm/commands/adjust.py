@@ -235,7 +235,7 @@ def _report(path: Path, places: Places, predictor: Tang13, settings: SidecarSett
     with output.progress_bar(runs(1, gain.replications), "simulations") as progress:
         world = simulate_gain(jobs, predictor, settings, machine, gain.policy, gain.replications, progress)
     review = None if events is None else with_delays(what_happened(events, jobs), jobs, world.machine, gain.policy)
-    write_page(adjust_page(review, world, jobs, {"command": command_line()}), path)
+    write_page(path, adjust_page(review, world, jobs, {"command": command_line()}))
     output.report_on(world.today.workload)
     sentences = [*([] if review is None else review_sentences(review)), gain_sentence(world), calibration_sentence(world)]
     output.Output().show({}, sentences, report=path)
