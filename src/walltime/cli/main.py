@@ -242,6 +242,11 @@ def _fault_of(error: typer.TyperException) -> str:
         context = getattr(error, "ctx", None)
         known = [] if context is None else [text for one in context.command.params for text in one.opts]
         return f"unknown option {name}{nearest(name, known, 0.8)}"
+    if unknown := re.match(r"No such command '([^']+)'", str(error)):
+        from walltime.cli.records import declared_records
+
+        if within := next((one for one in declared_records() if one.endswith(f" {unknown[1]}")), None):
+            return f"no such command {shown(unknown[1])}. Did you mean '{within}'?"
     extra = re.match(r"Got unexpected extra argument\S* \((.*)\)", str(error))
     return f"unexpected argument {shown(extra[1])}" if extra else ""
 

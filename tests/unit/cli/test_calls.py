@@ -12,7 +12,7 @@ def test_group_without_a_command__shows_its_help_once(capsys, words):
 
 
 def test_misspelt_command__gets_a_suggestion_and_ends_in_one_mark(golden, capsys):
-    golden("main", one_line(*call(capsys, "compere")))
+    golden("main", *(one_line(*call(capsys, word)) for word in ("compere", "start-times")))
 
 
 def test_policy_of_ones_own_that_fails__is_told_with_its_line(golden, capsys, tmp_path, monkeypatch):
