@@ -136,7 +136,7 @@ def estimates(
     if given and not simulated:
         raise PolicyError(f"{' and '.join(given)} {'requires' if len(given) == 1 else 'require'} simulations; add --adjusted or --report")
     machine = machine_in(adjusting.machine_file)
-    workload, seconds = reading.load(trace, machine)
+    workload, seconds = reading.load(trace, machine, any_size=not simulated)
     workload = part.alone(workload)
     accuracy = (
         estimate_accuracy(workload, machine=machine, replications=adjusting.replications, progress=progress_bar) if simulated else None

@@ -85,7 +85,7 @@ def suggest(
     from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
     from walltime.estimates.suggestion import suggest as find
 
-    workload = stretch.alone(reading.load(trace)[0])
+    workload = stretch.alone(reading.load(trace, any_size=True)[0])
     user = getpass.getuser() if user == "me" and workload.origin.number_of("user", user) < 0 else user
     number, named = _number(workload, "user", user), {"group": asked.group, "executable": asked.executable}
     kind = {name: value for name, value in (("procs", asked.job_procs), ("requested", asked.requested)) if value is not None}
@@ -138,7 +138,7 @@ def _answer(user: str, log: str, advice: Advice) -> list[str]:
     from walltime.accuracy.letters import clock
 
     one = _usual(advice)
-    past = f"{counted(advice.jobs, 'similar earlier job')} on {log}"
+    past = f"{counted(advice.jobs, 'similar earlier job')} in the log {log}"
     medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
     answer = [
         f"Request {clock(one.walltime)} for the next job of user {user}, at a risk of {one.risk:g} % that it is killed ({past}: {medians})."

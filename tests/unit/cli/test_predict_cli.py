@@ -66,7 +66,7 @@ def test_suggest__prints_walltimes_and_risks(golden, capsys, log):
     assert status == 0, err
     assert "0:10:00" in out
     assert "job of user 1" in out
-    assert "30 similar earlier jobs on log" in out
+    assert "30 similar earlier jobs in the log log" in out
     found = json.loads(call(capsys, "suggest", log, "--user", 1, "--json")[1])
     assert (found["jobs"], found["suggestions"][0]["walltime"]) == (30, 600)
     golden("suggest", one_line(*call(capsys, "suggest", log, "--user", 9)))
@@ -175,3 +175,10 @@ def test_report__has_the_answer_three_numbers_and_a_picture(golden, capsys, log,
     first = text[: text.index("<h2")]
     assert first.count('class="number"') == 3 or first.count("<dt>") >= 3
     assert "<svg" in first
+
+
+@pytest.mark.parametrize("words", [("suggest", "--user", 1), ("estimates",), ("waste",)])
+def test_commands_on_users__need_no_size_of_the_machine(capsys, tmp_path, words):
+    log = tmp_path / "log.swf"
+    log.write_text("".join(record(k, 10 * k, 60, 2, 100) for k in range(1, 30)))
+    assert call(capsys, words[0], log, *words[1:])[0] == 0

@@ -141,7 +141,7 @@ def test_run_paper__counts_jobs_simulated_on_threads_without_a_campaign(small, t
     jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[5, 5, 5], procs=[1, 2, 1], machine_procs=2)
 
     def simulates(study):
-        study.kept("three", [{"number": number} for number in range(4)], lambda task, check: float(wt.simulate(jobs).wait.mean()))
+        study.kept("three", [{"number": number} for number in range(4)], lambda task, check: float(wt.simulate(jobs, "easy").wait.mean()))
         return []
 
     simulates.__module__ = "walltime.papers.tsafrir06.test"
