@@ -24,12 +24,13 @@ from walltime.engine.interface.load import ENTRIES, _Counter
 LONG = Compilation("simulation", "simulations", 90, 30.0)
 LINE = "walltime: compiling the engine for simulations: 90 functions, about 30 s, once on this machine\n"
 ADDED = {
-    "conservative": 69,
-    "easy": 18,
+    "plan": 55,
+    "conservative": 40,
+    "easy": 19,
     "easy-ordered": 42,
     "lookahead": 8,
-    "particular": 21,
-    "scratch": 19,
+    "particular": 19,
+    "scratch": 4,
     "slack": 5,
     "cluster": 110,
     "cluster-kept": 33,

@@ -152,5 +152,5 @@ PASS = Pass(
     pass_by_annealing,
     Annealing,
     lambda rules, passes, count: Annealing(new_profile(count), *(np.zeros(most, np.int64) for most in (*[count] * 3, 1))),
-    (Loop("plan", "plan-based scheduling", 47, 6),),
+    (Loop("plan", "plan-based scheduling", 55, 7),),
 )

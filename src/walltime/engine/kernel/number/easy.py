@@ -244,9 +244,9 @@ def _new_head(rules: Records, _passes: Any, count: int) -> Head:
 
 
 _LOOPS = (
-    Loop("easy", "FCFS and EASY", 47, 6, (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
-    Loop("easy-ordered", "FCFS and EASY with an ordered queue", 82, 11),
-    Loop("lookahead", "backfilling that looks ahead", 86, 11, (("ahead", 1),)),
+    Loop("easy", "FCFS and EASY", 48, 6, (("order", BY_ARRIVAL), ("backfill_order", BY_ARRIVAL))),
+    Loop("easy-ordered", "FCFS and EASY with an ordered queue", 83, 11),
+    Loop("lookahead", "backfilling that looks ahead", 87, 11, (("ahead", 1),)),
 )
 PASS = Pass(
     ("head", "relaxed", "lookahead"),
