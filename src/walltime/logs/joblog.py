@@ -333,7 +333,7 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
 
     >>> log = JobLog(2, {"submit": [0, 5], "wait": [0, 0], "runtime": [9, 9], "allocated_procs": [4, 2], "nodes": [2, 1]})
     >>> estimated_size(log)
-    SizeEstimate(procs=6, seconds=4, nodes=3, nodes_seconds=4)
+    SizeEstimate(procs=6, seconds=4, nodes=3, nodes_seconds=4, unshared=False)
     """
     width = _width(log, requested_first=False)
     procs = _highest_use(log, width)

@@ -107,6 +107,7 @@ NEEDS = {
     "slurm score": "jobs that started after the predictions",
     "campaign": "the plan of its page",
     "order.toml": "a file of walltime search",
+    "out_jobs.csv": "a file of Batsim",
     "--policy all": "minutes",
     "dialects": "minutes",
     "gaussier15": "minutes",
