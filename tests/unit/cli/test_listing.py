@@ -66,7 +66,7 @@ def test_coincident__is_another_spelling_of_simultaneous(capsys, tmp_path):
 def test_list__without_a_kind_lists_the_kinds_and_what_takes_their_names(capsys):
     status, out, _ = call(capsys, "list", "--json")
     kinds = {one["kind"]: one["taken_by"] for one in json.loads(out)["kinds"]}
-    assert (status, len(kinds), kinds["policies"], kinds["metrics"]) == (0, 9, "--policy", "--metric")
+    assert (status, len(kinds), kinds["policies"], kinds["metrics"]) == (0, 10, "--policy", "--metric")
 
 
 def test_list__prints_names_without_the_marks_of_markdown(capsys):
