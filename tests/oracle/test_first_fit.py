@@ -1,6 +1,9 @@
 """Policies on single nodes by first fit: the kernel equals the reference, no node has more than it has, and one node is a pool."""
 
+import os
 import random
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -241,3 +244,21 @@ def test_worked_example__fcfs_and_pools():
     pools = simulate(jobs, "easy", machine=replace(machine, by_node=False))
     assert pools.simulated_on == "pools"
     assert pools.start[2] == 2
+
+
+KEPT = """
+import numpy as np
+from walltime import Workload, simulate
+from walltime.machine import Machine, Partition, Pool
+submit, hundred = np.arange(40), np.full(40, 100)
+jobs = Workload.from_arrays(submit=submit, runtime=hundred, requested=hundred, procs=np.ones(40, int), machine_procs=40)
+machine = Machine((Pool("all", 1, 40),), (Partition("all", ("all",)),), by_node=True)
+print((simulate(jobs, "conservative", machine=machine).start - submit).max())
+"""
+
+
+def test_kept_places__do_not_outgrow_their_memory():
+    """Forty jobs start before the first one ends, and leave gaps. Without the compiler, an index out of bounds is an error."""
+    command = [sys.executable, "-c", KEPT]
+    done = subprocess.run(command, env=os.environ | {"NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True, check=False)
+    assert done.stdout == "0\n", done.stderr

@@ -117,6 +117,9 @@ def _has_room(state, rules, jobs, site, plan, traffic, levels):
     for i in range(state.waiting if rules.keeps else 0):
         job = jobs[traffic.queue[i]]
         state.held_needed += 2 * min(len(plan.choice.chosen), job.asked + job.nodes + job.second)
+    if state.held + state.held_needed > levels.held.shape[1]:
+        state.level_count = 0  # so that the places are entered again, without the gaps that jobs have left
+    state.held_needed *= 2  # else there would be gaps to close in every pass
     return state.levels_needed <= len(levels.times) and state.held_needed <= levels.held.shape[1]
 
 
