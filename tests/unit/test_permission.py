@@ -21,6 +21,8 @@ PACKAGE = Path(walltime.__file__).parent
 READERS = {
     "assistant/server.py": "records that commands of this program print",
     "benchmark/result.py": "results, whose policy is checked: see `SPECIFYING`",
+    "cli/records.py": "shipped with the program",
+    "comparison/cell_caveats.py": "rules of jobs left out: names and numbers",
     "campaign/executors.py": "tasks that the campaign's own process has packed",
     "campaign/store.py": "the manifest: names and checksums",
     "files.py": "lines of JSON: costs by label and tables of numbers, which are compared and not parsed",
