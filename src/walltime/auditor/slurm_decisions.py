@@ -123,7 +123,8 @@ class SlurmWalk(SlurmReference, Walk):
         super()._preempt(job, victims)
         for other in victims:
             k = other.index
-            if other.due < NEVER and not (self._is_cut(k) and self.end[k] == other.due):
+            may_fail = self.now < self.end[k] < other.due  # `_lose_nodes` looks then for a node that fails in the grace time
+            if other.due < NEVER and not (self._is_cut(k) and (self.end[k] == other.due or may_fail)):
                 self._note_preemption(other, f"must end at {other.due} for job {self._job_id(job)}, but runs until {self.end[k]}")
                 other.due = NEVER
             other.runtime = self.end[k] - other.start
@@ -131,7 +132,7 @@ class SlurmWalk(SlurmReference, Walk):
     def _lose_nodes(self) -> None:
         """Let jobs end with their nodes, unless the schedule lets them run on, and note those that end early without a reason."""
         for job in self.running:
-            if job.end <= self.now and self._is_cut(job.index) and job.due == NEVER:
+            if job.end <= self.now < job.due and self._is_cut(job.index):
                 job.runtime = self.runtimes[job.index]
         super()._lose_nodes()
         for job in self.running:
