@@ -8,7 +8,8 @@ import pytest
 
 from tests.oracle.test_slurm import KINDS, columns_of, policy_of, ran, reserved, shaped, site_of
 from tests.profiles import scaled
-from walltime.machine import Failure, Machine, Outage, Qos
+from walltime import simulate
+from walltime.machine import Failure, Machine, Outage, Partition, Pool, Qos
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
@@ -100,3 +101,17 @@ def test_jobs_that_end_early__kernel_equals_reference_and_passes_the_audit(kind,
         cancelled += int((kernel.lost.requeued == 0).sum())
     assert requeued > 0
     assert cancelled > 0 or scaled(400) < 100
+
+
+def test_a_preempted_job_whose_node_fails__ends_then():
+    """Jobs 0 and 1 are preempted at 10 with 20 s of grace; the node of job 0 fails at 20, so it ends then, and job 1 at 30."""
+    partitions = (Partition("1", ("a",), tier=1, preempt="requeue", grace=20), Partition("2", ("a",), tier=2))
+    slurm = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
+    machine = Machine((Pool("a", 2, 4),), partitions, outages=(Outage("a", 20, 60, "1", None, jobs="requeue"),), slurm=slurm)
+    jobs = Workload.from_arrays(
+        submit=[0, 1, 10], runtime=[100, 100, 5], procs=[4, 4, 8], machine_procs=8, columns={"partition": np.array([1, 1, 2])}
+    )
+    for engine in ("kernel", "reference"):
+        found = simulate(jobs, "slurm:bf_interval=1,bf_resolution=1", machine=machine, engine=engine)
+        assert (found.lost.end.tolist(), found.lost.failed.tolist(), found.start[2]) == ([20, 30], [1, 0], 60)
+        assert found.audit().ok, found.audit()
