@@ -99,7 +99,7 @@ def test_jobs_that_end_early__kernel_equals_reference_and_passes_the_audit(kind,
         assert kernel.audit().ok, f"seed {seed}: {kernel.audit()}"
         requeued += int((kernel.lost.requeued > 0).sum())
         cancelled += int((kernel.lost.requeued == 0).sum())
-    assert requeued > 0
+    assert requeued > 0 or scaled(400) < 100
     assert cancelled > 0 or scaled(400) < 100
 
 
