@@ -12,7 +12,8 @@ from walltime.workload.columns import (
     SWF_COLUMNS,
     Column,
 )
-from walltime.workload.workload import MAX_TIME, Array, Origin, Workload, check_workload
+from walltime.workload.origin import Origin
+from walltime.workload.workload import MAX_TIME, Array, Workload, check_workload
 
 __all__ = [
     "BATCH_COLUMNS",

@@ -14,8 +14,9 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.specification import Specification
 from walltime.wording import seed_fault
+from walltime.workload.origin import Origin
 from walltime.workload.scaling import HIGHEST_LOAD
-from walltime.workload.workload import MAX_TIME, Origin, Workload
+from walltime.workload.workload import MAX_TIME, Workload
 
 Array = np.ndarray
 
