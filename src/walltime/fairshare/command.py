@@ -1,4 +1,4 @@
-"""`walltime fairshare`: shares, decayed use and fair-share factors, their price in waits, and when they recover."""
+"""`walltime fairshare`: shares, decayed use and fair-share factors, their cost in waits, and when they recover."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ LISTED = 40
 @manual(
     "guides/slurm-policy",
     ("Show the shares and the use of all accounts and users.", "fairshare jobs.txt.gz --machine machine.toml"),
-    ("Explain the factor of a user, with its price in waits.", "fairshare jobs.txt.gz --machine machine.toml --user u1"),
+    ("Explain the factor of a user, with the cost in waits.", "fairshare jobs.txt.gz --machine machine.toml --user u1"),
 )
 def fairshare(
     trace: o.TraceArgument,
     *,
     user: Annotated[str | None, o.option("Explain the factor of this user, by name.", group=o.JOBS)] = None,
     account: Annotated[str | None, o.option("Explain the share of this account, by name, or name the user's.", group=o.JOBS)] = None,
-    waits: Annotated[bool, o.option("Simulate the log with and without fair share, for the price in waits.", "--waits/--no-waits")] = True,
+    waits: Annotated[bool, o.option("Simulate the log with and without fair share, for the cost in waits.", "--waits/--no-waits")] = True,
     stretch: RecordedWindow,
     reading: LogOptions,
     machine_file: o.MachineOption = None,
     output: PageOutput,
 ) -> None:
-    """Show the shares, decayed use and fair-share factors of accounts and users, their price in waits, and when they recover."""
+    """Show the shares, decayed use and fair-share factors of accounts and users, their cost in waits, and when they recover."""
     from walltime.fairshare.shares import cost_in_waits, fair_share
     from walltime.provenance import version
 
@@ -53,13 +53,13 @@ def fairshare(
     if user is None and account is None:
         answer = [_overview(found)]
         places = [k for k in _in_order(found, 0) if k]
-        used = [k for k in places if found.associations[k].use]
+        used = [k for k in places if found.associations[k].use] or places
         blocks.append(_table(found, places))
         shown = [_table(found, used[:LISTED], len(places) - len(used[:LISTED]))]
     else:
         k = found.find(user, account)
         cost = cost_in_waits(found, k) if waits and found.settings["priority_weight_fairshare"] else None
-        answer = [*_answer(found, k), *([] if cost is None else [_price(cost)])]
+        answer = [*_answer(found, k), *([] if cost is None else [_price(cost, "account" if user is None else "user")])]
         path = [place for place in _path(found, k) if place]
         blocks.append(_table(found, path))
         shown = list(blocks)
@@ -103,21 +103,24 @@ def _answer(found: FairShare, k: int) -> list[str]:
         sentence += f": fair-share factor {one.factor:.3f}, rank {place} of {counted(users, 'user')}"
     after = found.recovery(k)
     if not after:
-        return [f"{sentence}.", "Its use is within its share."]
+        return [f"{sentence}.", "The use is within the share."]
     if math.isinf(after):
-        return [f"{sentence}.", "Its use does not fall to its share, as no other jobs ran lately."]
-    return [f"{sentence}.", f"Without new jobs, its use falls to its share in {human_time(after)}, if the others go on as in the past."]
+        why = "no other jobs ran lately" if one.share else "there are no shares"
+        return [f"{sentence}.", f"The use does not fall to the share, as {why}."]
+    return [f"{sentence}.", f"Without new jobs, the use falls to the share in {human_time(after)}, if the others go on as in the past."]
 
 
-def _price(cost: Cost) -> str:
-    """Return what fair share does to the waits of the jobs, in words."""
+def _price(cost: Cost, whose: str) -> str:
+    """Return the effect of fair share on the waits of the jobs of a user or an account, in words."""
     if not cost.jobs:
-        return "None of its jobs fits on the machine, so their waits are unknown."
+        return "No job of this log counts towards it, so the cost in waits is unknown."
     now, without = map(time_form([cost.with_weight, cost.without]), (cost.with_weight, cost.without))
     if now == without:
-        return f"In the simulation of this log, fair share does not change the mean wait of its {counted(cost.jobs, 'job')}, {now}."
+        return (
+            f"In the simulation of this log, fair share does not change the mean wait of the {whose}'s {counted(cost.jobs, 'job')}, {now}."
+        )
     change = "lengthens" if cost.with_weight > cost.without else "shortens"
-    return f"In the simulation of this log, fair share {change} the mean wait of its {counted(cost.jobs, 'job')} from {without} to {now}."
+    return f"In the simulation of this log, fair share {change} the mean wait of the {whose}'s {counted(cost.jobs, 'job')} from {without} to {now}."
 
 
 def _hours(use: float) -> str:
@@ -125,7 +128,7 @@ def _hours(use: float) -> str:
 
 
 def _overview(found: FairShare) -> str:
-    """Return who used more than its share, in words."""
+    """Return how many users used more than their shares, in words."""
     users = [one for one in found.associations if one.user is not None]
     over = sum(one.used > one.share for one in users)
     return f"{over:,} of {counted(len(users), 'user')} used more than their shares."

@@ -20,7 +20,7 @@ from walltime.node_demands import tree_of_shares
 from walltime.policy import parse_policy
 from walltime.policy.slurm import Slurm, SlurmSettings
 from walltime.wording import shown
-from walltime.workload import Array, Workload
+from walltime.workload import MISSING, Array, Workload
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,15 @@ def cost_in_waits(shares: FairShare, k: int) -> Cost:
 def fair_share(workload: Workload, machine: Machine) -> FairShare:
     """Return the shares and the use of all accounts and users when the last recorded job had ended.
 
-    Raises WorkloadError if the log does not record waits.
+    Raises WorkloadError if the log does not record waits or users.
     """
     settings = slurm_policy(machine).settings(machine.slurm)
     assert settings is not None
     wait = workload.columns.get("wait")
     if wait is None or not (wait >= 0).any():
         raise WorkloadError(f"{workload.origin.name} does not record when jobs started; fair shares need their use", "no_waits")
+    if not (workload.columns.get("user", np.full(len(workload), MISSING)) >= 0).any():
+        raise WorkloadError(f"{workload.origin.name} does not record users; fair shares need them", "no_users")
     workload = workload.take(wait >= 0, "jobs whose start is recorded")
     association, tree, _, names = tree_of_shares(workload, machine)
     start = workload.submit + workload.columns["wait"]
@@ -178,7 +180,9 @@ def fair_share(workload: Workload, machine: Machine) -> FairShare:
     decayed = (np.exp2((end - at) / half_life) - np.exp2((start - at) / half_life)) / weight if half_life else workload.runtime * 1.0
     lately = np.maximum(end - np.maximum(start, recent), 0) * charge / max(at - recent, 1)
     used, rate = (np.bincount(association, values, len(tree.parent)) for values in (decayed * charge, lately))
-    shares = FairShares(tree, settings)
+    shares = FairShares(
+        tree, replace(settings, values={**settings.values, "priority_weight_fairshare": 1})
+    )  # factors without a weight, too
     shares.add({k: round(value) for k, value in enumerate(used) if value})
     parents, own = tree.parent.tolist(), tree.shares.tolist()
     for k in reversed(range(1, len(parents))):

@@ -1,4 +1,4 @@
-"""Shares, decayed use, factors, recovery and price of fair share, by hand and by small steps."""
+"""Shares, decayed use, factors, recovery and cost of fair share, by hand and by small steps."""
 
 import json
 import math
@@ -69,6 +69,11 @@ def test_factors__of_the_tree():
     assert found.rank(found.find("ann", None)) == (3, 4)
 
 
+def test_factors__are_known_without_a_weight():
+    without = fair_share(log_of(), machine_of(PriorityWeightFairShare="0"))
+    assert [one.factor for one in without.associations if one.user] == [0.5, 0.75, 0.25, 1.0]
+
+
 def test_factors__classic_ones():
     found = fair_share(log_of(), machine_of((), PriorityFlags="NO_FAIR_TREE"))
     use = {one.user: one.use for one in found.associations if one.user}
@@ -116,6 +121,8 @@ def test_cost__is_what_the_weight_changes():
 def test_errors():
     with raises(WorkloadError, "no_waits"):
         fair_share(log_of(wait=(-1, -1, -1)), machine_of())
+    with raises(WorkloadError, "no_users"):
+        fair_share(replace(log_of(), columns={"wait": np.zeros(3, int)}), machine_of())
     found = fair_share(log_of(), machine_of())
     for name in (("anna", None), (None, "chemistry"), ("carl", "physics")):
         with raises(WorkloadError, "unknown_association"):
