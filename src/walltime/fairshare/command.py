@@ -115,12 +115,11 @@ def _price(cost: Cost, whose: str) -> str:
     if not cost.jobs:
         return "No job of this log counts towards it, so the cost in waits is unknown."
     now, without = map(time_form([cost.with_weight, cost.without]), (cost.with_weight, cost.without))
+    mean = f"the mean wait of the {whose}'s {counted(cost.jobs, 'job')}"
     if now == without:
-        return (
-            f"In the simulation of this log, fair share does not change the mean wait of the {whose}'s {counted(cost.jobs, 'job')}, {now}."
-        )
+        return f"In the simulation of this log, fair share does not change {mean}, {now}."
     change = "lengthens" if cost.with_weight > cost.without else "shortens"
-    return f"In the simulation of this log, fair share {change} the mean wait of the {whose}'s {counted(cost.jobs, 'job')} from {without} to {now}."
+    return f"In the simulation of this log, fair share {change} {mean} from {without} to {now}."
 
 
 def _hours(use: float) -> str:
