@@ -68,7 +68,7 @@ def fairshare(
     notes = _notes(found)
     record |= {"version": version()}
     if output.report is not None:
-        output.write_blocks("fairshare", f"Fair share on {workload.origin.name}", answer, [*blocks, *caveats(notes)], workload)
+        output.write_blocks("fairshare", f"Fair share in the log {workload.origin.name}", answer, [*blocks, *caveats(notes)], workload)
     output.show(record, [*answer, *shown, *caveats(notes)], blocks)
 
 
