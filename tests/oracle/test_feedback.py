@@ -56,6 +56,7 @@ def test_feedback__is_audited_against_the_ends_of_the_schedule(tmp_path):
 
 @strategies.examples(200)
 @given(strategies.workloads(), strategies.policies(), st.sampled_from(["batch", "sequential"]), st.data())
+@pytest.mark.slow
 def test_feedback__kernel_equals_reference(workload, policy, coincident, data):
     n = len(workload)
     place = np.array([data.draw(st.integers(-1, i - 1)) for i in range(n)], np.int64)

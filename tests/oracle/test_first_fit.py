@@ -257,6 +257,7 @@ print((simulate(jobs, "conservative", machine=machine).start - submit).max())
 """
 
 
+@pytest.mark.slow
 def test_kept_places__do_not_outgrow_their_memory():
     """Forty jobs start before the first one ends, and leave gaps. Without the compiler, an index out of bounds is an error."""
     command = [sys.executable, "-c", KEPT]

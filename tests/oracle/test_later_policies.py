@@ -31,6 +31,7 @@ def assert_same(workload: wt.Workload, one: wt.policy.Policy, other: wt.policy.P
 @pytest.mark.parametrize("policy", [Relaxed(omega=0), Lookahead(lookahead=1), wt.Hybrid(depth=1)], ids=lambda policy: policy.label)
 @ANY
 @given(workload=RUNS, order=orders(), backfill_order=orders())
+@pytest.mark.slow
 def test_easy__is_relaxed_by_nothing_and_a_lookahead_of_one(coincident, policy, workload, order, backfill_order):
     policy = dataclasses.replace(policy, order=order, backfill_order=backfill_order)
     assert_same(workload, policy, wt.Easy(order=order, backfill_order=backfill_order), coincident)

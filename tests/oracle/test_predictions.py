@@ -185,6 +185,7 @@ def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coinci
 @pytest.mark.parametrize("coincident", COINCIDENT)
 @examples(50)
 @given(data=st.data())
+@pytest.mark.slow
 def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
     order = wt.policy.Wfp(exponent=data.draw(st.integers(1, 3)), threshold=data.draw(st.sampled_from((0.25, 0.75, 1.0))))

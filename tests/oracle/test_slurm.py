@@ -149,6 +149,7 @@ def columns_of(schedule):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.slow
 def test_kernel_equals_reference_and_passes_the_audit(kind):
     errors = 0
     seen = {"shortened": 0, "backfilled": 0, "reserved": 0}

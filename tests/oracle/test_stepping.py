@@ -68,6 +68,7 @@ def test_schedule__is_that_of_simulate_however_it_is_stepped_through(rules, engi
 @pytest.mark.parametrize("rules", RULES)
 @examples(25)
 @given(data=st.data())
+@pytest.mark.slow
 def test_jobs_submitted_on_the_way__are_scheduled_as_if_they_had_been_known(rules, data):
     jobs = data.draw(st.one_of(workloads(), crowded(max_size=30)), label="jobs")
     policy = data.draw(policies("easy" if rules == "rlscheduler" else None), label="policy")

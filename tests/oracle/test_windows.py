@@ -75,6 +75,7 @@ def little_ahead(monkeypatch):
     monkeypatch.setattr(agenda, "AHEAD", DAY)
 
 
+@pytest.mark.slow
 def test_windows__engines_and_auditor_agree_until_the_last_start():
     late = 0
     for seed in range(max(5, scaled(100))):

@@ -80,6 +80,7 @@ def test_commands__work_without(feature, tmp_path, small_log):
     assert not listed & set(COMMANDS[feature])
 
 
+@pytest.mark.slow
 def test_command__of_a_missing_feature_is_refused(small_log):
     done = run_without("explanation", [["explain", small_log]])
     assert "status 2 explain" in done.stdout

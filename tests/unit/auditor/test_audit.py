@@ -161,6 +161,7 @@ def test_audit__without_a_policy_checks_what_every_schedule_must_keep():
 
 
 @pytest.mark.parametrize("order", ["sjf", "wfp", "f1", "unicef"])
+@pytest.mark.slow
 def test_audit__checks_other_orders_as_well(order):
     jobs = Workload.from_arrays(submit=[0, 1, 2, 3], runtime=[10, 50, 5, 40], procs=[4, 3, 3, 2], machine_procs=4)
     schedule = simulate(jobs, f"easy:order={order}")

@@ -117,6 +117,7 @@ def test_left_out__of_the_runs_begins_the_caveats():
     assert left_out_cells(cells.head(1), 0) == left_out_cells(cells.head(1)) == left_out_cells(cells.drop("left_out_work")) == []
 
 
+@pytest.mark.slow
 def test_run__prints_what_is_left_out(capsys, plan):
     plan.write_text('[fixed]\nmodel = "lublin99"\njobs = 300\nprocs = 64\nmachine = "small.toml"\n[grid]\npolicy = ["fcfs", "easy"]\n')
     status, out, err = call(capsys, "campaign", "run", plan)

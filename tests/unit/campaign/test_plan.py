@@ -372,6 +372,7 @@ def test_varied__names_what_differs_and_no_more(tmp_path):
     assert plan.varied == ["load", "estimates"]
 
 
+@pytest.mark.slow
 def test_keys__tell_apart_what_is_computed_differently(tmp_path):
     (tmp_path / "small.swf").write_text(LOG)
     (tmp_path / "same.swf").write_text(LOG)

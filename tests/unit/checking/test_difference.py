@@ -58,6 +58,7 @@ def test_diff__of_ends_names_the_rule_for_overruns(golden):
     golden("diff", found.rule)
 
 
+@pytest.mark.slow
 def test_diff__says_when_nothing_explains_it(golden):
     late = columns("easy")
     late["start"], late["end"] = late["start"] + [0, 1, 0, 0], late["end"] + [0, 1, 0, 0]
@@ -163,6 +164,7 @@ def on_machine(gpus=(4, 4, 0, 0, 0), partition=(2, 2, 2, 1, 1)):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_diff_machine__names_the_partition_and_its_gpus(golden):
     jobs = on_machine()
     files = [columns(policy, jobs, machine=MACHINE) for policy in ("fcfs", "easy")]

@@ -158,6 +158,7 @@ def test_example__runs(name, call, data, tmp_path, monkeypatch, capsys):
     assert captured.out
 
 
+@pytest.mark.slow
 def test_man_pages__have_all_commands_and_no_warnings(tmp_path):
     pages = man.pages("1.2.3")
     assert set(pages) == {f"{name.replace(' ', '-')}.1" for name in COMMANDS}

@@ -27,6 +27,7 @@ def test_commands__have_a_record_each():
 
 
 @pytest.mark.parametrize("command", declared_records())
+@pytest.mark.slow
 def test_schemas__are_valid(command):
     for closed in (False, True):
         schema = record_schema(command, closed)

@@ -34,6 +34,7 @@ def test_index__counts_from_zero():
     assert kernel(read_cell)(numbers.reshape(2, 3), 1, 2) == 5
 
 
+@pytest.mark.slow
 def test_negative_index__is_an_error_and_not_the_last_place():
     with pytest.raises(IndexError):
         kernel(read)(np.arange(3), -1)

@@ -56,6 +56,7 @@ def test_pages__cite_papers_not_labels(page):
     assert not LABEL.findall(page.read_text())
 
 
+@pytest.mark.slow
 def test_docstrings__cite_papers_not_labels():
     for path in sorted((ROOT / "src").rglob("*.py")):
         assert not LABEL.findall(path.read_text()), path

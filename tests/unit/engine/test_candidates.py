@@ -51,6 +51,7 @@ def test_coarse_numbers__keep_their_order():
     assert (found[0], found[-1] <= NONE) == (0, True)
 
 
+@pytest.mark.slow
 def test_coarse_times__keep_their_order_and_leave_room_for_none():
     slots = np.zeros(1, SLOTS).view(np.recarray)[0]
     for since, shift in ((0, 0), (1000, 3), (10**9, 12)):

@@ -201,6 +201,7 @@ def changed(workload: wt.Workload, job: int, **values: int) -> wt.Workload:
 
 @given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN), st.sampled_from((1, 60, 900)))
 @examples(60)
+@pytest.mark.slow
 def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workload, policy, coincident, overrun, unit):
     times = {name: getattr(workload, name) * unit for name in ("submit", "runtime", "requested", "believed")}
     workload = replace(workload, **times)

@@ -135,6 +135,7 @@ def test_runs_of_a_job__are_jobs_by_default(read, tmp_path, capsys):
     assert lost["share_of_work"] == pytest.approx(lost["core_seconds"] / sum(work))
 
 
+@pytest.mark.slow
 def test_clusters__are_named(read, tmp_path, capsys):
     lines = [f"{HEADING}|Cluster", *(f"{row(k)}|{name}" for k, name in ((1, "sun"), (2, "moon"), (1, "moon")))]
     log = read(*lines)

@@ -236,6 +236,7 @@ def test_window__instants_are_the_moment_of_the_change_or_the_first_of_two():
 
 @given(st.integers(0, 10**6))
 @examples(60)
+@pytest.mark.slow
 def test_engines_and_auditor__agree_under_windows(seed):
     draw = np.random.default_rng(seed)
     count = int(draw.integers(2, 20))

@@ -150,6 +150,7 @@ def test_run_paper__counts_jobs_simulated_on_threads_without_a_campaign(small, t
     assert run_paper("tsafrir06", [item], [small], tmp_path, workers=2).jobs == 0
 
 
+@pytest.mark.slow
 def test_run_paper__finds_what_was_run_before(tiny, small, tmp_path):
     first = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)
     again = run_paper("tsafrir06", items_of("tsafrir06", "F4"), [small], tmp_path, quick=True)

@@ -84,6 +84,7 @@ def test_compression__again_moves_a_job_that_one_round_leaves(compression):
     assert starts(w, wt.Conservative(compression=compression)) == [0, 5, 9, 5]
 
 
+@pytest.mark.slow
 def test_compression__keeps_promises():
     rng = np.random.default_rng(3)
     for _ in range(30):

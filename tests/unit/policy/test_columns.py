@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import walltime as wt
 from tests.errors import raises
@@ -54,6 +55,7 @@ class Valued:
         assert job.deadline > job.submit
 
 
+@pytest.mark.slow
 def test_further_columns__reach_orders_on_both_engines_and_the_auditor():
     kernel, reference = (wt.simulate(JOBS, wt.Easy(order=urgent), engine=engine) for engine in ("kernel", "reference"))
     assert kernel.start.tolist() == reference.start.tolist() != wt.simulate(JOBS, "easy").start.tolist()
@@ -75,6 +77,7 @@ def test_further_columns__missing_or_of_the_future_are_errors():
         wt.simulate(JOBS, type("Peeking", (), {"choose": lambda self, now, waiting, running, free: [job for job in waiting if job.energy]}))
 
 
+@pytest.mark.slow
 def test_seed__reaches_orders():
     policy = wt.Easy(order=lottery)
     runs = [wt.simulate(JOBS, policy, seed=seed) for seed in (0, 0, 1)]
@@ -84,6 +87,7 @@ def test_seed__reaches_orders():
     assert len(set(replicate(lambda seed: JOBS, policy, range(3)).values("mean_wait"))) == 3
 
 
+@pytest.mark.slow
 def test_order_that_draws__makes_a_cell_for_each_seed(tmp_path):
     (tmp_path / "own.py").write_text("def lottery(random):\n    return random\n")
     (tmp_path / "plan.toml").write_text(

@@ -224,6 +224,7 @@ def test_user_order__that_cannot_be_compiled_is_named_in_one_line():
         ("wait += 1; return len({wait: set()})", 2, "it may use numbers, other such functions and the module math, and no more"),
     ],
 )
+@pytest.mark.slow
 def test_user_order__that_cannot_be_compiled_says_what_it_does(golden, tmp_path, code, line, said):
     file = tmp_path / "own.py"
     file.write_text(f"def mine(wait):\n    {code}\n")
@@ -233,6 +234,7 @@ def test_user_order__that_cannot_be_compiled_says_what_it_does(golden, tmp_path,
 
 
 @pytest.mark.parametrize(("role", "start"), [("order", [0, 13, 10, 4, 2]), ("backfill_order", [0, 10, 15, 4, 2])])
+@pytest.mark.slow
 def test_user_order__works_in_both_roles(role, start):
     # 3 processors; 1 has two of them until 10; 2 and 3 need all three for 5 and 3; 4 (4 long) and 5 (2 long) need one.
     # All but 1 arrive at 2; the shortest is first by the user's order.
@@ -390,6 +392,7 @@ def test_user_order__reads_columns_and_clock_in_a_batch():
     assert len({summary.mean_wait for summary in batch.summaries[:6]}) > 1
 
 
+@pytest.mark.slow
 def test_weighted_wait__under_an_order_that_reads_columns_and_the_clock():
     jobs = wt.Workload.from_arrays(**FIVE, columns={"user": np.array([1, 3, 9, -1, 3])}, origin=STOCKHOLM)
 

@@ -218,6 +218,7 @@ def test_kernel__predicts_what_plain_python_does(options, dialect):
     assert np.array_equal(fast.basis, slow.basis)
 
 
+@pytest.mark.slow
 def test_kth__with_shortest_backfilled_first_it_beats_easy():
     jobs = wt.read(trace_path("KTH-SP2-1996-2"))
     easy = wt.simulate(jobs, wt.Easy()).summary().mean_bounded_slowdown

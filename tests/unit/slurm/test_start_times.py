@@ -465,6 +465,7 @@ def files(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_command__prints_writes_and_explains(capsys, files):
     status, out, err = call(
         capsys, "slurm", "start-times", files / "s.json", "--history", files / "log.swf", "--samples", 5, "--replayed", 0, "--job", "5",

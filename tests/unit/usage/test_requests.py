@@ -74,6 +74,7 @@ def test_suggestions_that_allocate_more_than_the_requests_do_not_help():
     assert suggest_requests(jobs_with(need), np.arange(200), 5.0)[0].helps
 
 
+@pytest.mark.slow
 def test_command__warns_of_suggestions_that_are_worse_than_requests(golden, tmp_path, capsys):
     jobs = [job | {"user": "u1", "asked_mb": (job["used_mb"] or 2) + 2} for job in month(60)]
     path = write(tmp_path, jobs)["text"]

@@ -57,6 +57,7 @@ def test_page__begins_with_the_chart_and_has_sortable_tables(files, capsys, tmp_
     assert text.count("<table") >= 9
 
 
+@pytest.mark.slow
 def test_metrics(files, capsys, tmp_path):
     target = tmp_path / "waste.prom"
     assert call(capsys, "waste", files["text"], "--metrics", target)[0] == 0

@@ -310,6 +310,7 @@ def test_ranking__has_one_definition_of_lost_work(found):
     assert not hasattr(effect.cost, "cut_hours")
 
 
+@pytest.mark.slow
 def test_together__only_when_asked_and_never_for_one_value(jobs):
     asked = ["policy=fcfs", "policy=conservative"]
     assert [one.label for one in what_if(jobs, MACHINE, asked, replications=0, trim="none").effects] == asked
