@@ -21,9 +21,9 @@ from walltime.policy import parse_policy
 from walltime.policy.registry import NAMED_ORDERS, POLICIES, has_option
 from walltime.predictors import PREDICTORS
 
-WORKLOADS = scaled(5_000)
+WORKLOADS = scaled(1_600)
 """Workloads for each kind of machine."""
-SHARES = 8
+SHARES = 4
 """Tests that share the workloads of a kind, so that workers can."""
 ORDERS = (*NAMED_ORDERS, "expr:-procs", "expr:log(wait+60)-log(area)", "linear:wait=1.2,area=-0.3", "wfp:starvation=20", "sjf:limit=0.5")
 OFTEN = ("easy", "hybrid")

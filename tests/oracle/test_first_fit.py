@@ -34,7 +34,7 @@ COMPILED = (
     "conservative-scratch",
     "conservative-scratch:order=saf",
 )
-COUNT = 1500
+COUNT = 600
 
 
 def case_of(seed, policy):

@@ -60,7 +60,9 @@ NO_TEXT = ("parquet", "predictions-parquet", "schedule-parquet", "agent")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in INPUTS if kind not in NO_TEXT])
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind in SLOW)) for kind in INPUTS if kind not in NO_TEXT]
+)
 def test_odd_digits__are_read_or_counted(kind):
     count = USUAL if profiles.PROFILE == "nightly" else (SLOW.get(kind, USUAL) + 3) // 4
     assert hostile.trials(kind, count, seed=2, damage=odd_digits) == []

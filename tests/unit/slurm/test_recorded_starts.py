@@ -60,7 +60,7 @@ def test_recorded__nothing_of_the_future_is_used(log):
         assert np.array_equal(first.ends[name], second.ends[name]), name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_recorded__where_the_simulation_is_the_truth_its_intervals_hold(log):
     found = calibrate_starts(log, moments=12, draws=Draws(10))
     jobs, scores = found.classes["all"]
