@@ -37,7 +37,7 @@ def length_of(value: int | str) -> int:
     try:
         return value if isinstance(value, int) else seconds_of(value)
     except ValueError:
-        raise WorkloadError(f"a length of time must be seconds, or a text such as '1-12:00:00', not {value!r}") from None
+        raise WorkloadError(f"a time must be a number of seconds, or a string such as '1-12:00:00', not {value!r}") from None
 
 
 Length = Annotated[int, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")]

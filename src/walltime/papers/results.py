@@ -17,7 +17,7 @@ class Value:
     """One of our numbers, with the printed one, if any.
 
     `within`: the relative deviation up to which it counts as reproduced. `band`: the 5th and the 95th percentile of our number when the
-    submit times are shaken; if the printed number lies inside, the deviation is chaos, not error.
+    submit times are shaken; if the printed number lies inside, the deviation is run-to-run variation, not error.
     """
 
     ours: float

@@ -197,7 +197,7 @@ class Policy(Specification):
     @property
     def machines(self) -> Mapping[str, Support]:
         """The engine for a machine that is a `number` of processors, `pools`, or single `nodes`."""
-        compiled = KERNEL if self.passes.compiled else Support("reference", "these options are not compiled")
+        compiled = KERNEL if self.passes.compiled else Support("reference", "these options have no compiled code")
         return {"number": compiled, "pools": self.on_pools, "nodes": self.on_nodes}
 
     @property

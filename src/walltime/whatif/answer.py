@@ -1,4 +1,4 @@
-"""The answer of a what-if: the best change by gain against price, and a sentence on whether the differences can be trusted."""
+"""The answer of a what-if: the best change by gain minus cost, and a sentence on whether the differences can be trusted."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MOST_NAMED, MOST_TOLD = 2, 3
 
 
 def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None) -> str:
-    """Return the effect and price of the best change, of all together if asked for, and whether differences can be trusted, in sentences.
+    """Return the effect and cost of the best change, of all together if asked for, and whether differences can be trusted, in sentences.
 
-    `effects`: of each change alone, by gain against price, and possibly of all together as the last; `calibration`: of today's setting.
+    `effects`: of each change alone, by gain minus cost, and possibly of all together as the last; `calibration`: of today's setting.
     """
     whole = effects[-1] if effects[-1].label == ALL_CHANGES else None
     each = [effect for effect in effects if effect is not whole]

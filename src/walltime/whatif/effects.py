@@ -269,7 +269,7 @@ class Effect:
 
     @property
     def worth(self) -> float:
-        """Its gain against its price, percent: the decrease of the mean wait less the work lost or stranded and the nodes added."""
+        """The gain minus the cost, percent: the decrease of the mean wait less the work lost or stranded and the nodes added."""
         return -self.percent - 100 * (self.cost.work_lost + self.cost.stranded) - 100 * max(self.nodes_added, 0.0)
 
     @property
