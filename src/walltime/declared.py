@@ -87,12 +87,12 @@ class DeclaredField:
 
     @property
     def needed(self) -> bool:
-        """Whether it has no default."""
+        """Return whether it has no default."""
         return self.default is MISSING
 
     @property
     def has_shown_default(self) -> bool:
-        """Whether there is a default that help texts can show."""
+        """Return whether there is a default that help texts can show."""
         return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
 
 

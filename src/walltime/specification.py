@@ -54,12 +54,12 @@ class Specification:
 
     @property
     def unlisted(self) -> str:
-        """Its name in messages if it has none in its family."""
+        """Return its name in messages if it has none in its family."""
         return type(self).__name__
 
     @property
     def label(self) -> str:
-        """The specification: the name, with the options that differ from the default."""
+        """Return the specification: the name, with the options that differ from the default."""
         name, implied = name_of(self)
         options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
         texts = {key: spell(getattr(self, one.field), one) for key, one in options.items()}
@@ -105,7 +105,7 @@ class Variant:
 
     @property
     def loaded(self) -> Any:
-        """The class, or the complete object."""
+        """Return the class, or the complete object."""
         if not isinstance(self.kind, str):
             return self.kind
         module, _, name = self.kind.partition(":")
@@ -113,7 +113,7 @@ class Variant:
 
     @property
     def keys(self) -> dict[str, DeclaredField]:
-        """The options that may be set, by name."""
+        """Return the options that may be set, by name."""
         if self.declared is not None:
             return dict(self.declared)
         if not isinstance(self.loaded, type):

@@ -64,7 +64,7 @@ class AdjustedWalltimes:
 
     @property
     def ends(self) -> str:
-        """The source of the ends from which the replay learned."""
+        """Return the source of the ends from which the replay learned."""
         return self.replays[0].ends
 
     def rows(self) -> list[dict[str, Any]]:

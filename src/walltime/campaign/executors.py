@@ -71,7 +71,7 @@ class SlurmWorkers(Workers):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of dask-jobqueue."""
+        """Return the options of dask-jobqueue."""
         given = {"walltime": self.walltime, "queue": self.partition, "account": self.account}
         return {"cores": self.cores, "memory": self.memory or f"{2 * self.cores}GB"} | {key: one for key, one in given.items() if one}
 

@@ -47,12 +47,12 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """The label at the beginning of a sentence."""
+        """Return the label at the beginning of a sentence."""
         return f"{self.label[0].upper()}{self.label[1:]}"
 
     @property
     def axis(self) -> str:
-        """The label of an axis."""
+        """Return the label of an axis."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
 

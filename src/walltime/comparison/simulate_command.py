@@ -36,7 +36,7 @@ class GroupOptions:
 
     @property
     def groupings(self) -> dict[str, tuple[str, Edges]]:
-        """The groupings by their spelling; raises PolicyError for an invalid one, and for --month-of without --monthly."""
+        """Return the groupings by their spelling; raises PolicyError for an invalid one, and for --month-of without --monthly."""
         from walltime.schedule.groups import parse_grouping
 
         if self.month_of != "end" and not self.monthly:

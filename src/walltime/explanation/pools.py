@@ -85,7 +85,7 @@ class MachineExplanation(Explanation):
 
     @property
     def short_of(self) -> str:
-        """The resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`.
+        """Return the resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`.
 
         If none was short, the second resource of a job that needs it, which is scarcer than processors.
         """

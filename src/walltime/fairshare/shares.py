@@ -44,7 +44,7 @@ class Association:
 
     @property
     def level(self) -> float:
-        """The share divided by the share of the use; infinite without use, nan if nothing was used."""
+        """Return the share divided by the share of the use; infinite without use, nan if nothing was used."""
         return self.share / self.used if self.used else math.inf
 
 

@@ -57,7 +57,7 @@ class AtOnce(NamedTuple):
 
     @property
     def kind(self) -> tuple[int, bool, int | None, int | None]:
-        """The sort key of a limit, all fields but the user."""
+        """Return the sort key of a limit, all fields but the user."""
         return self[1:]
 
 

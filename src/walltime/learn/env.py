@@ -96,7 +96,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def episode(self) -> Episode:
-        """The current episode."""
+        """Return the current episode."""
         return self._batch.episodes[self._number]
 
     @property

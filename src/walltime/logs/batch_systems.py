@@ -111,7 +111,7 @@ class Names:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The names so far; the k-th has the number k."""
+        """Return the names so far; the k-th has the number k."""
         return tuple(self._numbers)
 
     def numbers(self, texts: list[str] | pl.Series, rows: Array | None = None) -> Array:

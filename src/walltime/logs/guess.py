@@ -338,7 +338,7 @@ class Guessing:
             if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
                 source, requested = self.sources.pop("requested"), None
                 self.reading.pop("requested")
-                self.reading["again"] = f"{printable(source.column or '')!r} is the runtime again, not a request"
+                self.reading["again"] = f"{printable(source.column or '')!r} repeats the runtime and is not a request"
         if runtime is not None and requested is not None and self._lacks_unit("requested"):
             self._settle("requested", requested, runtime, "limit")
         requested = self.seconds("requested")

@@ -32,12 +32,12 @@ class Change(Specification):
 
     @property
     def label(self) -> str:
-        """The spelling."""
+        """Return the spelling."""
         return f"{self.target}{self.sign}{self.value}"
 
     @property
     def where(self) -> str:
-        """Its name in messages."""
+        """Return its name in messages."""
         return f"the change {shown(self.label)}"
 
 

@@ -387,7 +387,7 @@ class ChangedTable:
 
     @property
     def row(self) -> type:
-        """The class of a row."""
+        """Return the class of a row."""
         (rows,) = (one for one in keys_of(Machine).values() if one.field == self.rows)
         kind: type = get_args(rows.kind)[0]
         return kind
@@ -399,7 +399,7 @@ class ChangedTable:
 
     @property
     def declared(self) -> dict[str, DeclaredField]:
-        """The declared keys of a row, by field."""
+        """Return the declared keys of a row, by field."""
         return {one.field: one for one in keys_of(self.row).values()}
 
     def signs(self, field: str) -> tuple[str, ...]:

@@ -77,17 +77,17 @@ class WhatIf:
 
     @property
     def alone(self) -> Sequence[Effect]:
-        """The effects of single changes, without the one of all together."""
+        """Return the effects of single changes, without the one of all together."""
         return [effect for effect in self.effects if effect.label != ALL_CHANGES]
 
     @property
     def ranked(self) -> Sequence[Effect]:
-        """The effects of single changes by gain minus cost (`Effect.worth`), the best first, and then the one of all together."""
+        """Return the effects of single changes by gain minus cost (`Effect.worth`), the best first, and then the one of all together."""
         return [*sorted(self.alone, key=lambda one: -one.worth), *(one for one in self.effects if one.label == ALL_CHANGES)]
 
     @property
     def best(self) -> Effect:
-        """The change with the largest gain minus cost."""
+        """Return the change with the largest gain minus cost."""
         return self.ranked[0]
 
     def rows(self) -> list[dict[str, Any]]:
