@@ -190,7 +190,7 @@ OTHER_NAMES = {"log": "trace", "logs": "trace", "policies": "policy", "cluster":
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.5) -> str:
-    """Return the question about the most similar known word, as a sentence of its own; empty if none is similar.
+    """Return the question about the most similar known word, as a separate sentence; empty if none is similar.
 
     `alike`: the least similarity, from 0 to 1.
 

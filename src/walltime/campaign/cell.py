@@ -1,4 +1,4 @@
-"""Cells: single simulations of a campaign, with keys that identify what they compute."""
+"""Cells: single simulations of a campaign, with keys that identify the computation."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Cell:
         return (_sortable(self.workload), _sortable(self.values), seed)
 
     def key(self, sha256: str | None, schema: int, machine: str | None = None) -> str:
-        """Return a hash of what the cell computes: the log's checksum, the settings, the seed, and the version of results and engine.
+        """Return a hash of the cell's computation: the log's checksum, the settings, the seed, and the version of results and engine.
 
         `machine`: the text of the cell's machine file.
         """

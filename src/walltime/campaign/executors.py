@@ -191,7 +191,7 @@ class Dask:
             raise PolicyError(no_answer) from error
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
-        """Run all tasks, a few at a time for each thread of the cluster; if a worker dies, another one repeats its task."""
+        """Run all tasks, a few at a time for each thread of the cluster; if a worker dies, another repeats its task."""
         from distributed import KilledWorker, as_completed
         from distributed.comm.core import CommClosedError
 

@@ -242,7 +242,7 @@ def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOpt
 
 
 def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> dict[str, Path]:
-    """Draw the requested figures of these schedules, and return their files by what they show; `size`: a width other than the usual."""
+    """Draw the requested figures of these schedules, and return their files by content; `size`: a width other than the usual."""
     drawn: dict[str, Path] = {}
     if not texts:
         return drawn

@@ -149,7 +149,7 @@ class Guessing:
                     break
 
     def described(self) -> Guess | None:
-        """Return what was recognised; None if that is not a log. Raises LogError if an essential column is missing."""
+        """Return the recognised columns in words; None if that is not a log. Raises LogError if an essential column is missing."""
         columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
             stand_ins = (("nodes", "allocated_procs"), ("requested_nodes", "requested_procs"), ("gpus", "allocated_procs"))
@@ -407,7 +407,7 @@ class Guessing:
         return CLOCKS[0]
 
     def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Relation) -> None:
-        """Choose the unit in which a column agrees with another one; add a doubt if no unit clearly does."""
+        """Choose the unit in which a column agrees with another; add a doubt if no unit clearly does."""
         fits = agreeing(values, others, how)
         if not fits:
             return

@@ -91,7 +91,7 @@ class Pool:
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource on each node, under the name of the resource"""
     memory: Count = 0
-    """memory of each node (MB), if the second resource is another one; 0 for no limit"""
+    """memory of each node (MB), if the second resource is another; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
     features: tuple[str, ...] = ()
@@ -326,7 +326,7 @@ class Note:
     """A feature that this file leaves out or approximates."""
 
     text: Name
-    """a sentence, or what shows the feature"""
+    """a sentence, or the setting that shows the feature"""
     feature: str = ""
     """a feature of the site's scheduler that is not modelled; answers name it, with the share of the work that requests it"""
     above: Mapping[str, int] = field(default_factory=dict, hash=False)

@@ -113,7 +113,7 @@ class Result:
     item: str
     title: str
     where: str
-    """its input, in words: the paper's log, another one, or a generated workload"""
+    """its input, in words: the paper's log, another, or a generated workload"""
     parts: Sequence[Part]
 
     @property

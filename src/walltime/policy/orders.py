@@ -399,7 +399,7 @@ class UserOrder(ScoredOrder):
 
 
 def _place_of(function: Any) -> tuple[str, str]:
-    """Return the module or file of a function, and its name there; raises PicklingError for a function inside another one."""
+    """Return the module or file of a function, and its name there; raises PicklingError for a function inside another."""
     name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", "")
     found = getattr(sys.modules.get(module), name, None)
     if found is function or getattr(found, "function", None) is function:

@@ -51,7 +51,7 @@ class Cluster:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return sentences on what is not modelled, left out or approximated."""
+        """Return sentences on features that are not modelled, left out or approximated."""
         return tuple(map(str, self.machine.notes))
 
     def text(self) -> str:

@@ -16,7 +16,7 @@ NO_PARTITION_LIMIT = "partitiontimelimit"
 
 
 class Mode(StrEnum):
-    """How the cluster treats TimeMin, and so what the side-car may do."""
+    """How the cluster treats TimeMin, which decides the actions open to the side-car."""
 
     SOFT_LIMIT = "soft limit"
     """a started job keeps its limit: SchedulerParameters has time_min_as_soft_limit"""

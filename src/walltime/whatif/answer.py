@@ -42,7 +42,7 @@ def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None)
 
 
 def one_by_one(effects: Sequence[Effect]) -> list[str]:
-    """Return a sentence on what each of several changes does alone; none for a single one."""
+    """Return a sentence on the effect of each of several changes alone; none for a single one."""
     each = [effect for effect in effects if effect.label != ALL_CHANGES]
     each = each if len(each) > 1 else []
     shown = _largest(each) if each else []

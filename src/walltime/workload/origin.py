@@ -1,4 +1,4 @@
-"""Where jobs come from, and what was done to them."""
+"""The origin of jobs, and their changes since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of the engine for a problem, or the reason why none can simulate it: from what policies declare and what engines support."""
+"""The choice of the engine for a problem, or the reason why none can simulate it, from declarations of policies and engines."""
 
 from __future__ import annotations
 
