@@ -105,7 +105,7 @@ def short_table(calibration: Calibration) -> Table:
 
 
 def full_tables(calibration: Calibration) -> list[Table]:
-    """Return the other numbers in narrow tables, for the terminal."""
+    """Return the remaining numbers in narrow tables, for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
     waits = Table(
         ("", *COLUMNS[5:12]), [[group_name(row), *agreement(row)[5:12]] for row in rows], "Waits in the log and in the simulation"

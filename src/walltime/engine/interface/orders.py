@@ -60,7 +60,7 @@ class LoweredOrder(NamedTuple):
     fault: Array | None = None
 
     def check(self) -> None:
-        """Raise PolicyError if a user's function has returned a score that orders nothing."""
+        """Raise PolicyError if a user's function has returned a score without an order (nan)."""
         if self.own is not None and self.fault is not None and self.fault[0]:
             job, score = int(self.fault[0]) - 1, float(self.fault[1:].view(np.float64)[0])
             self.fault[0] = 0

@@ -197,7 +197,7 @@ class Pass(NamedTuple):
     """How passes of some kinds are made: each module of `number/` that makes passes declares this as `PASS`, and load.py finds it.
 
     `kinds`: of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py. `reservations`:
-    the class of what the pass keeps; `new` makes it from the rules, the `PassSpec`, and the number of jobs. `loop_of`: which of the `loops`
+    the class of the pass's data; `new` makes it from the rules, the `PassSpec`, and the number of jobs. `loop_of`: which of the `loops`
     is for a memory.
     """
 

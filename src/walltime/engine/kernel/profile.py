@@ -180,7 +180,7 @@ def _step_in_only_block(profile, when):
 
 @called_kernel
 def _occupy_among_blocks(profile, begin, end, procs):
-    """Occupy a hole where there are several blocks, or soon will be."""
+    """Take the processors where there are several blocks, or soon will be."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     place, slot = _find(profile, begin)
     if steps[slot].time != begin:
