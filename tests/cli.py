@@ -14,7 +14,7 @@ def call(capsys, *arguments: object) -> tuple[int, str, str]:
     """Exit status, standard output, and standard error without what is said to those who wait."""
     status = run([str(a) for a in arguments])
     captured = capsys.readouterr()
-    waits = ("compiling the engine", "the plain Python engine is used, which is 200 to 700 times slower")
+    waits = ("compiling the engine", "runs in the plain Python engine, 200 to 700 times slower")
     errors = "".join(line for line in captured.err.splitlines(keepends=True) if not any(text in line for text in waits))
     return status, captured.out, errors
 

@@ -32,7 +32,7 @@ def reproduction(what: str, file: Path = FILE) -> str:
 
 def summary(papers: dict[str, Any]) -> str:
     """For each paper, the number of printed numbers and claims that are reproduced."""
-    lines = ["| paper | numbers with a criterion | reproduced | within the chaos | off | claims | hold |", "|---|---|---|---|---|---|---|"]
+    lines = ["| paper | numbers with a criterion | reproduced | within variation | off | claims | hold |", "|---|---|---|---|---|---|---|"]
     for paper, found in papers.items():
         verdicts = [cell for t in found["tables"].values() for cell in _verdicts(t)]
         decided = [c["holds"] for cs in found["claims"].values() for c in cs if c["holds"] is not None]

@@ -21,7 +21,7 @@ from walltime.errors import WalltimeError
 from walltime.wording import counted
 
 KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
-    str: ("a text", "texts", {"type": "string"}),
+    str: ("a string", "strings", {"type": "string"}),
     int: ("a whole number", "whole numbers", {"type": "integer"}),
     float: ("a number", "numbers", {"type": "number"}),
     bool: ("true or false", "true or false", {"type": "boolean"}),
@@ -87,12 +87,12 @@ class DeclaredField:
 
     @property
     def needed(self) -> bool:
-        """Whether it has no default."""
+        """Return whether it has no default."""
         return self.default is MISSING
 
     @property
     def has_shown_default(self) -> bool:
-        """Whether there is a default that help texts can show."""
+        """Return whether there is a default that help texts can show."""
         return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
 
 
@@ -166,7 +166,9 @@ def described(kind: Any, key: Field) -> str:
         return "tables" if is_table(inner) else f"a list of {' or '.join(KINDS[one][1] for one in map(bare, alternatives(inner)))}"
     if is_table(kind):
         return "a table"
-    return f"one of {', '.join(key.known)}" if key.known else KINDS[kind][0] + _bounds(key, kind is str)
+    if kind is str and key.least and not key.known:
+        return "a non-empty string" if key.most is None else f"a string of {counted(int(key.most), 'character')}"
+    return f"one of {', '.join(key.known)}" if key.known else KINDS[kind][0] + _bounds(key)
 
 
 def bare(kind: Any) -> Any:
@@ -174,10 +176,8 @@ def bare(kind: Any) -> Any:
     return unwrapped(kind)[0]
 
 
-def _bounds(key: Field, letters: bool) -> str:
+def _bounds(key: Field) -> str:
     least, most = key.least, key.most
-    if letters and (least or most):
-        return " that is not empty" if most is None else f" of {counted(int(most), 'character')}"
     low = f" over {key.above:,}" if key.above is not None else "" if least is None else f" of {least:,} or more"
     if key.below is not None or most is not None:
         high = f"below {key.below:,}" if most is None else f"up to {most:,}"
@@ -190,7 +190,7 @@ OTHER_NAMES = {"log": "trace", "logs": "trace", "policies": "policy", "cluster":
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.5) -> str:
-    """Return the question about the most similar known word, as a sentence of its own; empty if none is similar.
+    """Return the question about the most similar known word, as a separate sentence; empty if none is similar.
 
     `alike`: the least similarity, from 0 to 1.
 

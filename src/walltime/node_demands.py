@@ -1,4 +1,4 @@
-"""The nodes of a machine and what jobs need of them, for schedulers that plan single nodes; accounts, and the jobs' priorities."""
+"""The nodes of a machine and the jobs' needs, for schedulers that plan single nodes; accounts, and the jobs' priorities."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
     """Return the nodes of a machine, pool by pool, and the sets of them that these jobs may use.
 
     An outage takes its nodes or, if it has only their number, the last nodes of its pool, first those without an earlier outage at the same
-    time. The jobs of a reservation have a partition of their own, of a higher tier: the nodes of theirs that are reserved.
+    time. The jobs of a reservation have their own partition, of a higher tier: the nodes of theirs that are reserved.
     """
     counts = [pool.nodes for pool in machine.pools]
     own = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
@@ -132,7 +132,7 @@ class PoolNeeds(NamedTuple):
 
 
 def pool_needs(placed: Workload, placement: Placement) -> PoolNeeds:
-    """Return what placed jobs need of the pools that they may use."""
+    """Return the needs of placed jobs in the pools that they may use."""
     pools, nodes = placement.machine.pools, nodes_of(placement.machine, placement, placed)
     needs = demands_on(nodes, placed, placement)
     memory = np.where(needs.memory > 0, needs.memory * needs.nodes, needs.task_memory * (placed.procs // np.maximum(needs.task, 1)))
@@ -367,7 +367,7 @@ def with_priorities(
 
 
 def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemands, weights: Mapping[str, float]) -> Array:
-    """Return the sum over resources of their weight times the job's share of what its partition has, float64 (Slurm's PriorityWeightTRES).
+    """Return the sum over resources of their weight times the job's share of its partition, float64 (Slurm's PriorityWeightTRES).
 
     A type of GPUs counts for the jobs that requested it, and the nodes that have it.
     """
@@ -394,7 +394,7 @@ def _preemption(placed: Workload, placement: Placement, settings: SlurmSettings)
     machine, exempt = placement.machine, settings["preempt_exempt_time"]
     if any(one.preempts for one in machine.qos):
         rows = [(one.priority, one.preempt, one.grace, exempt if one.exempt is None else one.exempt) for one in machine.qos]
-        rows.append((0, "off", 0, 0))  # jobs of another one, or of none
+        rows.append((0, "off", 0, 0))  # jobs of another, or of none
         may = [[other.name in one.preempts and other.preempt != "off" for other in machine.qos] + [False] for one in machine.qos]
         may.append([False] * len(rows))
         number = {one.name: k for k, one in enumerate(machine.qos)}

@@ -22,7 +22,7 @@ _here: ContextVar[frozenset[Path] | None] = ContextVar("_here", default=None)
 
 
 class NotRunError(PolicyError):
-    """A Python file is named that the call does not allow to run."""
+    """An error for a Python file that the call does not allow to run."""
 
 
 def python_files(text: str) -> list[str]:

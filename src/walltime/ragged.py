@@ -76,7 +76,7 @@ class Ragged(Sequence[list[int]]):
 
     @property
     def counts(self) -> Array:
-        """How many items each list has, int64."""
+        """Return how many items each list has, int64."""
         return np.diff(self.first)
 
     @property

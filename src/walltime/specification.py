@@ -23,7 +23,7 @@ from walltime.wording import shown
 
 T = TypeVar("T", bound="Specification")
 FAMILIES: dict[type, Family[Any]] = {}
-"""The families, by the base class of what they make."""
+"""The families, by the base class of their objects."""
 
 
 class Specification:
@@ -54,12 +54,12 @@ class Specification:
 
     @property
     def unlisted(self) -> str:
-        """Its name in messages if it has none in its family."""
+        """Return its name in messages if it has none in its family."""
         return type(self).__name__
 
     @property
     def label(self) -> str:
-        """The specification: the name, with the options that differ from the default."""
+        """Return the specification: the name, with the options that differ from the default."""
         name, implied = name_of(self)
         options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
         texts = {key: spell(getattr(self, one.field), one) for key, one in options.items()}
@@ -105,7 +105,7 @@ class Variant:
 
     @property
     def loaded(self) -> Any:
-        """The class, or the complete object."""
+        """Return the class, or the complete object."""
         if not isinstance(self.kind, str):
             return self.kind
         module, _, name = self.kind.partition(":")
@@ -113,7 +113,7 @@ class Variant:
 
     @property
     def keys(self) -> dict[str, DeclaredField]:
-        """The options that may be set, by name."""
+        """Return the options that may be set, by name."""
         if self.declared is not None:
             return dict(self.declared)
         if not isinstance(self.loaded, type):
@@ -187,7 +187,7 @@ class Family(Mapping[str, T], Generic[T]):
         return made
 
     def variant(self, text: object) -> tuple[Variant, str]:
-        """Return the variant that a text names, and what follows the name."""
+        """Return the variant that a text names, and the rest of the text."""
         if not isinstance(text, str):
             raise PolicyError(f"{self.title} must be one such as {next(iter(self.variants))!r}, not {shown(text)}")
         name, _, rest = text.strip().partition(":")
@@ -218,7 +218,7 @@ def read_options(
     preset: Mapping[str, Any] = {}
     given: dict[str, str] = {}
     free: dict[str, Any] = {}
-    inner = ""  # the option whose value is a specification, and may go on
+    inner = ""  # the option whose value is a specification, and may continue
     for number, part in enumerate(filter(None, map(str.strip, _parts(text)))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         name = by_letters.get(_letters(key)) if equals else None
@@ -427,7 +427,7 @@ def literal(text: str) -> Any:
 
 
 def _typed(kind: Any, key: Field, text: str, between: str = "/") -> Any:
-    """Return a text as a value of a type, None if it is not one; `between`: what separates the elements of a list."""
+    """Return a text as a value of a type, None if it is not one; `between`: the separator of the elements of a list."""
     if kind in FAMILIES:
         return FAMILIES[kind].parse(text)
     if kind is bool:

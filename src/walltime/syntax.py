@@ -1,4 +1,4 @@
-"""A hash of what Python code does: comments, docstrings and formatting do not change it."""
+"""A hash of Python code that ignores comments, docstrings and formatting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 _SAYS_NOTHING = {"kind", "returns", "type_comment"}
-"""Fields of the syntax tree that do not affect results; argument annotations do not either."""
+"""Fields of the syntax tree that do not affect results, such as return annotations."""
 
 
 def syntax_hash(files: Iterable[Path], folder: Path) -> str:

@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """The text with its small print in one line."""
+        """Return the text with its small print in one line."""
         return f"{self.text} ({', '.join(self.small)})" if self.small else self.text
 
 
@@ -89,12 +89,12 @@ class Table:
 
     @property
     def heads(self) -> list[Column]:
-        """The columns as values."""
+        """Return the columns as values."""
         return [column if isinstance(column, Column) else Column(column) for column in self.columns]
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """The rows as values: the times in a column in one form, compared cells with their difference from the first policy's."""
+        """Return the rows as values: the times in a column in one form, compared cells with their difference from the first policy's."""
         cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
         for k in range(len(self.columns)):
             times = [(row, seconds) for row in cells if (seconds := _seconds(row[k])) is not None]

@@ -53,7 +53,7 @@ NOTHING: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class TomlFile(Generic[T]):
-    """A kind of file: the dataclass that declares it, what messages call such a file, the page that describes it, and their class.
+    """A kind of file: the dataclass that declares it, its name in messages, the page that describes it, and the class of errors.
 
     `words`: a function of a file's content, which returns the words of keys whose names differ from file to file.
     """
@@ -146,7 +146,7 @@ class _Incomplete(Exception):  # noqa: N818 (it never leaves this module)
 
 
 class _Reading:
-    """One pass over a file, which goes on after a missing key."""
+    """One pass over a file, which continues after a missing key."""
 
     def __init__(self, words: Mapping[str, str]) -> None:
         self.words = words

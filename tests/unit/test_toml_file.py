@@ -100,7 +100,7 @@ def test_key_tables__are_of_the_types():
     assert "| `height` | a number | required |  |" in tables
     assert "`[[nodes]]`: A node." in tables
     assert "| `procs` | a whole number | required | of each |" in tables
-    assert '| `label` | a text | `""` |  |' in tables
+    assert '| `label` | a string | `""` |  |' in tables
 
 
 @pytest.mark.parametrize(("kind", "text"), WHOLE, ids=[f"{kind}{k}" for k, (kind, _) in enumerate(WHOLE)])

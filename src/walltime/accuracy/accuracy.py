@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 LARGEST = 15
-"""Number of users, accounts, partitions and queues that are named: the ones with the most requested hours."""
+"""Number of users, accounts, partitions and queues that are named: those with the most requested hours."""
 COLUMNS = {"user": "user", "account": "group", **{column: column for column in GROUPED_COLUMNS}}
 """Groupings by a column of the log."""
 FEW_JOBS = 1000

@@ -64,7 +64,7 @@ class AdjustedWalltimes:
 
     @property
     def ends(self) -> str:
-        """The source of the ends from which the replay learned."""
+        """Return the source of the ends from which the replay learned."""
         return self.replays[0].ends
 
     def rows(self) -> list[dict[str, Any]]:
@@ -160,7 +160,7 @@ def adjust_walltimes(
 
 
 def simulated_policy(machine: Machine | None) -> tuple[Policy, str]:
-    """Return the policy to simulate, and the label of the machine's policy if another one is simulated."""
+    """Return the policy to simulate, and the label of the machine's policy if another is simulated."""
     if machine is None or machine.policy is None:
         return Easy(), ""
     own = parse_scheduler(machine.policy).policy

@@ -94,12 +94,12 @@ class UserAdvice:
 
     @property
     def advised(self) -> list[KindAdvice]:
-        """The kinds with a better request than now: the five that save most."""
+        """Return the kinds with a better request than now: the five that save most."""
         return [kind for kind in self.kinds if kind.walltime is not None][:LISTED]
 
     @property
     def less_hours(self) -> float:
-        """Reduction of the user's requested processor-hours, had these kinds been advised."""
+        """Return the reduction of the user's requested processor-hours, had these kinds been advised."""
         return sum(kind.less_hours for kind in self.advised)
 
     def as_dict(self) -> dict[str, Any]:

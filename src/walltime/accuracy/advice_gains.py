@@ -41,12 +41,12 @@ class UserGain:
 
     @property
     def helps(self) -> bool:
-        """Whether the saved wait, minus the cost of killed runs, exceeds a minute, 2 % of the wait, and chance (in shaken copies)."""
+        """Return whether the saved wait, less the cost of killed runs, exceeds 1 min, 2 % of the wait, and chance (in shaken copies)."""
         return bool(self.advice.advised) and -self.difference - self.lost > max(self.scatter, LEAST_GAIN, LEAST_SHARE * self.before)
 
     @property
     def saved_hours(self) -> float:
-        """Hours of waiting saved, over all jobs of the user; 0 if there is no clear gain."""
+        """Return the hours of waiting saved, over all jobs of the user; 0 if there is no clear gain."""
         return -self.difference * self.advice.jobs / 3600 if self.helps else 0.0
 
 
@@ -64,7 +64,7 @@ class AdviceGains:
 
     @property
     def helped(self) -> list[UserGain]:
-        """The users who gain clearly."""
+        """Return the users who gain clearly."""
         return [user for user in self.users if user.helps]
 
 

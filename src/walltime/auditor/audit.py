@@ -169,7 +169,7 @@ class _Audit:
             yield Violation(rule, message, (int(w.job_id[job]),), moment)
 
     def _check_policy(self, progress: Callable[[int], None] | None) -> Iterator[Violation]:
-        """Check the promises of the policy: what it starts at each event, and the labels."""
+        """Check the guarantees of the policy: the jobs that it starts at each event, and their labels."""
         if self.policy is None:
             self.skipped.update(dict.fromkeys(POLICY_RULES, "no policy was given"))
             return

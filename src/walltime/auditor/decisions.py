@@ -1,7 +1,7 @@
 """Compare a policy's decisions along a schedule with the schedule's starts.
 
 At every event, the policy's pass (passes/) runs in the state to which the schedule has led. The first job on which the two differ is
-reported, and the run goes on as the schedule does.
+reported, and the run continues as the schedule does.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         """The last instant whose events have been processed."""
 
     def _recorded(self, k: int) -> Array | None:
-        """Return what a job has of each node in the schedule, if that is recorded; its memory follows from its processors."""
+        """Return the amounts that a job has of each node in the schedule, if recorded; its memory follows from its processors."""
         if self.schedule.slots is None:
             return None
         mine = slice(*np.searchsorted(self.schedule.slots[0], [k, k + 1]))
@@ -94,15 +94,15 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return self.jobs[job].ticket >= 0
 
     def _free_now(self) -> Array:
-        """Return what no running job has of each node."""
+        """Return the free amounts of each node."""
         return self.capacity - sum((job.given for job in self.running), np.zeros_like(self.capacity))
 
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
-        """Return what the reference returns; that is quick for most of the jobs that do not fit now."""
+        """Return the result of the reference; that is quick for most of the jobs that do not fit now."""
         return None if begin == self.now and not self._may_fit(job) else super()._fits(job, begin, so_far)
 
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
-        """Return what the reference returns, without plans only once for each state."""
+        """Return the result of the reference, without plans only once for each state."""
         state = self.now, self._started, len(self.running), len(self._planned_now)
         if planned:
             return super()._levels(planned)

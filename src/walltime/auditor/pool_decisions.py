@@ -213,7 +213,7 @@ class PoolsWalk(Walk):
     def _change_capacity(self) -> None:
         """Take out and return the processors of outages; an outage that becomes known now breaks the reservations.
 
-        It does so once: when a job of zero length ends and the instant goes on, the reservations of its first round are kept.
+        It does so once: when a job of zero length ends and the instant continues, the reservations of its first round are kept.
         """
         is_again, self._last_instant = self._last_instant == self.now, self.now
         for number, (pool, procs, second, begin, until, known) in enumerate(self.placement.outages):

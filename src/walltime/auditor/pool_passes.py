@@ -157,7 +157,7 @@ def find_place(state: Any, jobs: Any, pools: Any, plan: Any, job: Any, latest: A
 
 @called_kernel
 def put_in_place(state: Any, jobs: Any, pools: Any, plan: Any, given: Any, job: Any, begin: Any) -> Any:
-    """Give a job the place just found: from each pool of its partition in turn what stays free there, until it has enough."""
+    """Give a job the place just found: take the free amounts of each pool of its partition in turn, until it has enough."""
     procs, second = jobs[job].procs, jobs[job].second
     for p in range(pools.free.shape[0]):
         given[job, p, 0] = given[job, p, 1] = 0

@@ -237,7 +237,7 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
 
 
 def _needs(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any, needs: Any) -> Iterator[Difference]:
-    """Check that each job has what it needs, and on each node what it needs there."""
+    """Check that each job has the amounts it needs, in total and on each node."""
     job, node, procs, second = slots
     number, total_procs, total_second = (
         np.bincount(job, weights=values, minlength=len(needs.nodes)).astype(np.int64) for values in (np.ones(len(job)), procs, second)

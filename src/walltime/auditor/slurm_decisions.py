@@ -116,7 +116,7 @@ class SlurmWalk(SlurmReference, Walk):
     # ------------------------------------------------------------------ preemption
 
     def _preempt(self, job: SlurmJob, victims: list[SlurmJob]) -> None:
-        """Preempt jobs for another one; those that the schedule does not preempt then run on."""
+        """Preempt jobs for another; those that the schedule does not preempt then run on."""
         for other in victims:
             if self._is_cut(other.index) and other.due == NEVER:
                 other.runtime = self.runtimes[other.index]

@@ -46,7 +46,7 @@ class MachineSchedule:
 class Walk(ABC):
     """A walk from event to event of a schedule: the policy decides in the state to which the schedule has led.
 
-    Its starts are compared with the schedule's. After a difference the walk goes on as the schedule does. Jobs are indices into the
+    Its starts are compared with the schedule's. After a difference the walk continues as the schedule does. Jobs are indices into the
     workload, times are in s.
     """
 

@@ -95,9 +95,9 @@ def answers(judgement: Judgement) -> list[str]:
         means = {name: float(np.nanmean([one.correlation for one in correlations if one.measure == name])) for name in MEASURES}
         measure = max(means, key=lambda name: means[name])
         name = measure.replace("_", " ")
-        mean = f"mean rank correlation over logs and schedulers {means[measure]:+.2f}; mean accuracy: {means['accuracy']:+.2f}"
+        mean = f"mean rank correlation of {means[measure]:+.2f} over logs and schedulers; mean accuracy: {means['accuracy']:+.2f}"
         if means[measure] < MIN_CORRELATION:
-            clauses.append(f"no measure of accuracy indicates which predictor shortens waits (the best one, {name}: {mean})")
+            clauses.append(f"no measure of accuracy indicates which predictor shortens waits (the best, {name}, has a {mean})")
         else:
             clauses.append(f"the measure of accuracy that best indicates which predictor shortens waits is {name} ({mean})")
     return clauses

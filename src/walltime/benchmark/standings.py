@@ -88,7 +88,7 @@ class Standing:
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is clearly behind the best."""
+        """Return whether it is clearly behind the best."""
         return self.remark == BEHIND
 
 

@@ -1,4 +1,4 @@
-"""Cells: single simulations of a campaign, with keys that identify what they compute."""
+"""Cells: single simulations of a campaign, with keys that identify the computation."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Cell:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The value of each parameter."""
+        """Return the value of each parameter."""
         return dict(zip(DIMENSIONS, self.values, strict=True))
 
     @property
     def is_random(self) -> bool:
-        """Whether the result depends on the seed."""
+        """Return whether the result depends on the seed."""
         estimates = self.settings["estimates"]
         own = named_files(estimates)
         random = any(draws(Path(file), "seed") for file in own) if own else _random_estimates(estimates)
@@ -63,19 +63,19 @@ class Cell:
 
     @property
     def python_files(self) -> list[Path]:
-        """The Python files that it runs."""
+        """Return the Python files that it runs."""
         texts = [self.trim, *(self.settings[name] or "" for name in USER_FILE_SETTINGS)]
         return [Path(file) for text in texts for file in named_files(text) if file.endswith(".py")]
 
     @property
     def workload_is_random(self) -> bool:
-        """Whether the workload depends on the seed."""
+        """Return whether the workload depends on the seed."""
         s = self.settings
         return s["model"] is not None or s["shake"] > 0 or (s["load"] is not None and s["scale_by"] in RANDOM_SCALING)
 
     @property
     def workload(self) -> tuple[Any, ...]:
-        """The settings that determine the workload; cells with equal ones share it."""
+        """Return the settings that determine the workload; cells with equal ones share it."""
         return (*self.values[: len(WORKLOAD)], self.seed if self.workload_is_random else None)
 
     def workload_files(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Cell:
         return (_sortable(self.workload), _sortable(self.values), seed)
 
     def key(self, sha256: str | None, schema: int, machine: str | None = None) -> str:
-        """Return a hash of what the cell computes: the log's checksum, the settings, the seed, and the version of results and engine.
+        """Return a hash of the cell's computation: the log's checksum, the settings, the seed, and the version of results and engine.
 
         `machine`: the text of the cell's machine file.
         """

@@ -46,7 +46,7 @@ class Dimension:
 
     @property
     def type(self) -> Any:
-        """The type of its key in a plan."""
+        """Return the type of its key in a plan."""
         return Annotated[self.kind, replace(self.values, literals={DEFAULT: self.default}, read=self._checked, meaning=self.meaning)]
 
     def _checked(self, value: Any) -> Any:

@@ -71,7 +71,7 @@ class SlurmWorkers(Workers):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options of dask-jobqueue."""
+        """Return the options of dask-jobqueue."""
         given = {"walltime": self.walltime, "queue": self.partition, "account": self.account}
         return {"cores": self.cores, "memory": self.memory or f"{2 * self.cores}GB"} | {key: one for key, one in given.items() if one}
 
@@ -191,7 +191,7 @@ class Dask:
             raise PolicyError(no_answer) from error
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
-        """Run all tasks, a few at a time for each thread of the cluster; if a worker dies, another one repeats its task."""
+        """Run all tasks, a few at a time for each thread of the cluster; if a worker dies, another repeats its task."""
         from distributed import KilledWorker, as_completed
         from distributed.comm.core import CommClosedError
 

@@ -131,23 +131,23 @@ class Plan:
 
     @property
     def folder(self) -> Path:
-        """The folder of the plan, to which paths are relative."""
+        """Return the folder of the plan, to which paths are relative."""
         return self.path.parent
 
     @property
     def python_files(self) -> list[str]:
-        """The Python files that its cells run, sorted."""
+        """Return the Python files that its cells run, sorted."""
         texts = [self.trim, *(str(choice.get(name)) for axis in self.axes for choice in axis for name in USER_FILE_SETTINGS)]
         return sorted({file for text in texts for file in python_files(text)})
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """The distinct cells, sorted so that neighbours share a workload."""
+        """Return the distinct cells, sorted so that neighbours share a workload."""
         return sorted(dict.fromkeys(self._combinations()), key=Cell.sort_key)
 
     @property
     def varied(self) -> list[str]:
-        """The parameters with several values, in their order."""
+        """Return the parameters with several values, in their order."""
         values = {(name, value) for axis in self.axes for choice in axis for name, value in choice.items()}
         counts = Counter(name for name, _ in values)
         return [name for name in DIMENSIONS if counts[name] > 1]

@@ -34,18 +34,18 @@ class Results:
 
     @property
     def missing(self) -> list[Cell]:
-        """The cells that are not in the store: not run yet, or stopped by an error."""
+        """Return the cells that are not in the store: not run yet, or stopped by an error."""
         finished = set(self.cells["cell"])
         return [cell for key, cell in zip(self.keys, self.plan.cells, strict=True) if key not in finished]
 
     @cached_property
     def failures(self) -> list[Failures]:
-        """The cells that ended with an error, by cause."""
+        """Return the cells that ended with an error, by cause."""
         return failures_of(self.plan, self.store, self.keys, set(self.cells["cell"]))
 
     @cached_property
     def baseline(self) -> dict[str, Any] | None:
-        """The default baseline: the first policy of the plan that has results, if it compares several."""
+        """Return the default baseline: the first policy of the plan that has results, if it compares several."""
         if "policy" not in self.plan.varied:
             return None
         present = set(self.cells["policy"])
@@ -53,7 +53,7 @@ class Results:
 
     @cached_property
     def groups(self) -> pl.DataFrame:
-        """One row per cell and group of jobs, as in `Store.group_table`."""
+        """Return one row per cell and group of jobs, as in `Store.group_table`."""
         return self.store.group_table(self.keys)
 
     def means(

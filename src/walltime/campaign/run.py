@@ -58,7 +58,7 @@ class Progress:
 
     @property
     def jobs_per_second(self) -> float:
-        """Jobs simulated per second since the run began."""
+        """Return jobs simulated per second since the run began."""
         return self.jobs / max(time.monotonic() - self.begun, 1e-9)
 
 

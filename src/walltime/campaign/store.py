@@ -65,27 +65,27 @@ class Store:
 
     @property
     def cells(self) -> Path:
-        """The folder of the files with one row per cell."""
+        """Return the folder of the files with one row per cell."""
         return self.folder / "cells"
 
     @property
     def groups(self) -> Path:
-        """The folder of the files with one row per cell and group."""
+        """Return the folder of the files with one row per cell and group."""
         return self.folder / "groups"
 
     @property
     def failures(self) -> Path:
-        """The folder of the files with one row per failed cell."""
+        """Return the folder of the files with one row per failed cell."""
         return self.folder / "failures"
 
     @property
     def schedules(self) -> Path:
-        """The folder of the kept schedules."""
+        """Return the folder of the kept schedules."""
         return self.folder / "schedules"
 
     @property
     def unkept(self) -> Path:
-        """The folder of the files with one row per cell that every run runs again."""
+        """Return the folder of the files with one row per cell that every run runs again."""
         return self.folder / "unkept"
 
     def open(self, name: str, logs: Mapping[str, str]) -> None:

@@ -137,7 +137,7 @@ def recorded_schedule(workload: Workload) -> dict[str, Any]:
 
 
 def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts | str]:
-    """Yield each broken rule with its first violation, and what was not checked or is assumed."""
+    """Yield each broken rule with its first violation, the unchecked rules, and the assumptions."""
     from walltime.tables import Facts
 
     firsts = {one.rule: one for one in reversed(report.violations)}

@@ -311,7 +311,7 @@ class _Matched:
 
 
 def _state_of(placement: Placement, w: Workload, job: int, running: Array) -> PartitionState:
-    """Return what these jobs (bool) use in the partition of a job, and in those that share pools with it."""
+    """Return the use of these jobs (bool) in the partition of a job, and in partitions that share pools with it."""
     machine, own = placement.machine, placement.machine.partitions[placement.partition[job]]
     sharing = [k for k, one in enumerate(machine.partitions) if set(one.pools) & set(own.pools)]
     there = running & np.isin(placement.partition, sharing)

@@ -29,7 +29,7 @@ COMPLETED = {
 }
 """The registry of the names that an option or an argument takes, or the function that completes them; imported on first use."""
 ENDS_WORD = re.compile(r"[:=]+")
-"""Bash takes these for words of their own, and completes only what follows the last one."""
+"""Bash treats these as separate words, and completes only the text after the last one."""
 
 
 def completion_of(option: str) -> Callable[[str], list[str]] | None:
@@ -65,7 +65,7 @@ def _texts(option: str, incomplete: str) -> list[str]:
 
 
 def answer_bash(run: Callable[[list[str]], int]) -> int:
-    """Print what may follow the word that is typed in bash, which replaces only what comes after the last colon or equals sign of it."""
+    """Print completions of the word typed in bash, which replaces only the part after its last colon or equals sign."""
     word = join_words(os.environ)
     value = word.partition("=")[2] if word.startswith("--") else word
     kept = max((match.end() for match in ENDS_WORD.finditer(value)), default=0)
@@ -90,7 +90,7 @@ def join_words(environment: MutableMapping[str, str]) -> str:
     if not at.isdecimal():
         return ""
     joined: list[str] = []
-    glued = False  # whether the last word goes on
+    glued = False  # whether the last word continues
     for number, word in enumerate(words[: int(at) + 1]):
         splits = ENDS_WORD.fullmatch(word) is not None
         if joined and number > 1 and (splits or (glued and word)):

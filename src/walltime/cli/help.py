@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Example:
-    """A command line without the word `walltime`, and a sentence on what it does."""
+    """A command line without the word `walltime`, and a sentence on its effect."""
 
     does: str
     call: str

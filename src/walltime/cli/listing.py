@@ -81,7 +81,7 @@ def _unmarked(text: str) -> str:
 
 
 def about(form: Any) -> str:
-    """Return what a name of a registry makes, in a sentence."""
+    """Return a sentence that describes a name of a registry."""
     kind = form.loaded if isinstance(form.loaded, type) else type(form.loaded)
     return form.meaning or " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
 

@@ -224,7 +224,7 @@ def _wrong_call(error: typer.TyperException, called: str) -> int:
 
 
 def _fault_of(error: typer.TyperException) -> str:
-    """Return what is wrong with a value or a name, and what is allowed; empty for other faults."""
+    """Return the fault of a value or a name, and the allowed values; empty for other faults."""
     from walltime.declared import nearest
 
     param = getattr(error, "param", None)

@@ -50,17 +50,17 @@ class LogOptions:
 
     @property
     def of_file(self) -> dict[str, Any]:
-        """How the file is read, for `read_log`."""
+        """Return how the file is read, for `read_log`."""
         return {name: getattr(self, name) for name in ("skip_bad_lines", "join_runs", "time_zone", "mapping", "anonymise")}
 
     @property
     def of_jobs(self) -> dict[str, Any]:
-        """How its records become jobs, for `JobLog.to_workload`."""
+        """Return how its records become jobs, for `JobLog.to_workload`."""
         return {"procs": self.procs, "too_wide": self.too_wide, "partial": self.partial}
 
     @property
     def words(self) -> list[str]:
-        """The given options as words of a command line, without a secret key."""
+        """Return the given options as words of a command line, without a secret key."""
         words = []
         for field in fields(self):
             value, option = getattr(self, field.name), f"--{field.name.replace('_', '-')}"
@@ -141,7 +141,7 @@ class JobSelection:
 
     @property
     def loads(self) -> list[float | None]:
-        """The loads to scale to, without repetitions; None stands for the log's own load."""
+        """Return the loads to scale to, without repetitions; None stands for the log's own load."""
         return list(dict.fromkeys(self.load if isinstance(self.load, list) else [self.load])) or [None]
 
     def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
@@ -253,7 +253,7 @@ class DecisionOptions:
 
     @property
     def models(self) -> dict[str, EstimateModel]:
-        """The models of estimates by their spelling; raises PolicyError for an invalid one."""
+        """Return the models of estimates by their spelling; raises PolicyError for an invalid one."""
         from walltime.estimates import parse_estimates
 
         given = [self.estimates_given] if isinstance(self.estimates_given, str) else self.estimates_given or ["user"]
@@ -261,22 +261,22 @@ class DecisionOptions:
 
     @property
     def model(self) -> EstimateModel:
-        """The only model of estimates; raises PolicyError if it is invalid."""
+        """Return the only model of estimates; raises PolicyError if it is invalid."""
         return self.models[self.estimates]
 
     @property
     def estimates(self) -> str:
-        """The spelling of the only model of estimates."""
+        """Return the spelling of the only model of estimates."""
         return next(iter(self.models))
 
     @property
     def rules(self) -> dict[str, Any]:
-        """The dialect and the rule for overruns, by name; raises PolicyError for an unknown dialect."""
+        """Return the dialect and the rule for overruns, by name; raises PolicyError for an unknown dialect."""
         return {"dialect": o.read_dialect(self.dialect, self.simultaneous), "overrun": self.overrun}
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The same rules by their names in files and tables."""
+        """Return the same rules by their names in files and tables."""
         dialect = self.rules["dialect"]
         named = {} if dialect.label in ("papers", "pyss") else {"dialect": dialect.label}
         return {"coincident": dialect.coincident, **named, "overrun": self.overrun}
@@ -333,7 +333,7 @@ class SchedulingOptions(DecisionOptions):
 
     @property
     def measuring(self) -> str:
-        """The measured jobs, as `walltime.metrics.measured` takes them; raises PolicyError for two contradicting options."""
+        """Return the measured jobs, as `walltime.metrics.measured` takes them; raises PolicyError for two contradicting options."""
         if not self.test_share:
             raise PolicyError("--test-share must be above 0 and at most 1, not 0")
         if self.test_share < 1 and self.trim != "none":
@@ -342,17 +342,17 @@ class SchedulingOptions(DecisionOptions):
 
     @property
     def level(self) -> float:
-        """The level of the intervals."""
+        """Return the level of the intervals."""
         return self.level_given or LEVEL
 
     @property
     def seeds(self) -> range:
-        """A seed for each replication."""
+        """Return a seed for each replication."""
         return range(self.seed, self.seed + self.replications)
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one replication, and one model of estimates."""
+        """Return whether there is one replication, and one model of estimates."""
         return self.replications == 1 and len(self.models) == 1
 
 

@@ -253,7 +253,7 @@ def forget_logs() -> None:
 
 
 def _left_out_records() -> dict[str, Any]:
-    """Return the jobs left out of the logs, by log if there are several, and what is not modelled, as keys of a record."""
+    """Return the jobs left out of the logs, by log if there are several, and unmodelled features, as keys of a record."""
     from walltime.workload.drops import left_out
 
     found = {name: left_out(one.origin.drops) for name, one in _logs.items()}

@@ -1,4 +1,4 @@
-"""`walltime schema`: the JSON Schemas of what commands print with `--json`, and of the TOML files, for editors."""
+"""`walltime schema`: the JSON Schemas of the commands' `--json` output and of the TOML files, for editors."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def caveats_of(
 
 
 def _left_out(schedules: Sequence[Schedule]) -> list[str]:
-    """Return sentences on jobs left out, if they are much of the work, and on what their machine does not model."""
+    """Return sentences on jobs left out, if they are much of the work, and on unmodelled features of their machine."""
     notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
     notes += [placement_note(s) for s in schedules if s.simulated_on == "nodes" and not s.policy.plans_nodes]
     notes += [note for s in schedules for note in s.interruption_notes]

@@ -50,7 +50,7 @@ class CombinationMean:
 
     @property
     def clear(self) -> bool | None:
-        """Whether the difference is significant at this level among all comparisons in this measure; None without an interval."""
+        """Return whether the difference is significant at this level among all comparisons in this measure; None without an interval."""
         return None if self.probability is None else self.probability < 1 - self.level
 
 

@@ -72,7 +72,7 @@ def demo(
 
 
 def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Workload:
-    """Write a generated log with users and their estimates, and read it: what follows can be repeated with the file."""
+    """Write a generated log with users and their estimates, and read it back, so that the rest can be repeated with the file."""
     from walltime.estimates import Tsafrir05
     from walltime.logs import write_swf
     from walltime.workload.models import MODELS

@@ -59,7 +59,7 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
 
 
 def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
-    """Draw the mean wait by size and requested time in a figure of its own."""
+    """Draw the mean wait by size and requested time in its own figure."""
     with panel(0.9 + 0.36 * len(grid.rows)) as (figure, axes):
         draw_size_map(axes, grid, title, scale)
     return figure

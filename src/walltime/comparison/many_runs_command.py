@@ -117,7 +117,7 @@ def check_bands(figures: Sequence[str] | None, several: bool) -> None:
 
 
 def draw_bands(texts: Sequence[str] | None, results: Sequence[Replications], size: str) -> dict[str, Path]:
-    """Draw the requested figures as bands over the replications, and return their files by what they show."""
+    """Draw the requested figures as bands over the replications, and return their files by content."""
     if not texts:
         return {}
     figures = part_of("simulate --figure")

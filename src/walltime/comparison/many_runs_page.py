@@ -108,9 +108,9 @@ def caveats_of_cells(
 
 
 def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
-    """Return, for `replicate(..., keep=curves(trim))`, what the page needs to draw distributions.
+    """Return a function for `replicate(..., keep=curves(trim))` that keeps the data of the page's distributions.
 
-    The share of measured jobs that wait less than each of `WAITS`, and that have at most each of `SLOWDOWNS`; float64, in percent.
+    These are the shares of measured jobs with a wait below each of `WAITS`, and with at most each of `SLOWDOWNS`; float64, percent.
     """
 
     def shares(schedule: Schedule) -> tuple[Array, Array]:

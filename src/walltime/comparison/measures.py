@@ -18,7 +18,7 @@ UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure as it is shown: its label, a value in words, and for axes the unit and what a value is divided by."""
+    """How a measure is shown: its label, a value in words, and for axes the unit and the divisor of values."""
 
     name: str
     label: str
@@ -26,7 +26,7 @@ class Measure:
     unit: str = ""
     divisor: float = 1.0
     points: float = 0.0
-    """what a value is multiplied with to be in percent, if it is a share: differences are in percentage points"""
+    """factor that turns a share into percent; differences are in percentage points"""
 
     def change(self, value: float) -> str:
         """Return the size of a difference, or of an interval's half."""
@@ -47,12 +47,12 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """The label at the beginning of a sentence."""
+        """Return the label at the beginning of a sentence."""
         return f"{self.label[0].upper()}{self.label[1:]}"
 
     @property
     def axis(self) -> str:
-        """The label of an axis."""
+        """Return the label of an axis."""
         return f"{self.label} ({self.unit})" if self.unit else self.label
 
 

@@ -36,7 +36,7 @@ class GroupOptions:
 
     @property
     def groupings(self) -> dict[str, tuple[str, Edges]]:
-        """The groupings by their spelling; raises PolicyError for an invalid one, and for --month-of without --monthly."""
+        """Return the groupings by their spelling; raises PolicyError for an invalid one, and for --month-of without --monthly."""
         from walltime.schedule.groups import parse_grouping
 
         if self.month_of != "end" and not self.monthly:
@@ -242,7 +242,7 @@ def write_run_page(path: Path, schedules: Sequence[Schedule], run: SchedulingOpt
 
 
 def draw_figures(texts: Sequence[str] | None, schedules: Sequence[Schedule], trim: str, size: str = "") -> dict[str, Path]:
-    """Draw the requested figures of these schedules, and return their files by what they show; `size`: a width other than the usual."""
+    """Draw the requested figures of these schedules, and return their files by content; `size`: a width other than the usual."""
     drawn: dict[str, Path] = {}
     if not texts:
         return drawn

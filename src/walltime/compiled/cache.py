@@ -111,7 +111,7 @@ class _Files:
                 write_whole(self._sums, sums.decode())
 
     def _stored(self) -> list[Path]:
-        """Return the index and the machine code, except what another process is writing."""
+        """Return the index and the machine code, except files that another process is writing."""
         return sorted(self._folder.glob(f"*/{self._name}-*.nb[ic]"))
 
     def _checksums(self) -> bytes:

@@ -72,12 +72,12 @@ def notify(state: Compilation) -> None:
         _listener(state)
 
 
-def notice(line: str) -> None:
-    """Print a line to a waiting user, only once: where there is a listener, or in a terminal or a notebook."""
+def notice(line: str, topic: str = "") -> None:
+    """Print a line to a waiting user, only the first of a topic (by default the line): with a listener, or in a terminal or a notebook."""
     if _listener is None or (_listener is print_compilation and not _is_watched()):
         return
     with _noticing:
-        if line in _noticed:
+        if (topic or line) in _noticed:
             return
-        _noticed.add(line)
+        _noticed.add(topic or line)
     print(f"walltime: {line}", file=sys.stderr, flush=True)

@@ -149,8 +149,8 @@ def remove_unused(current: Path) -> None:
 def remove(folder: Path) -> bool:
     """Remove a folder of kernels; return whether it has gone.
 
-    It is renamed first, so that another process finds all of it or nothing. A process that is using it loses nothing but what it would have
-    stored: it creates the folder again.
+    It is renamed first, so that another process finds all of it or nothing. A process that is using it only loses
+    later results: it creates the folder again.
     """
     gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
     try:

@@ -1,4 +1,4 @@
-"""Comparison of interpretations of points that papers leave open, on one log."""
+"""Comparison, on one log, of interpretations of details that papers leave unspecified."""
 
 from typing import TYPE_CHECKING
 

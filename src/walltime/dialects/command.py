@@ -65,10 +65,7 @@ def dialects(
     schedulers = tried.policy or list(SCHEDULERS)
     count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload = stretch.alone(reading.load(trace)[0])
-    note(
-        f"{counted(count, 'simulation')} of {counted(len(workload), 'job')}; some interpretations run on the reference "
-        "engine, which takes a few seconds each"
-    )
+    note(f"{counted(count, 'simulation')} of {counted(len(workload), 'job')}")
     how: dict[str, Any] = {"overrun": tried.overrun, "trim": tried.trim}
     with progress_bar(count, "interpretations", "simulations") as progress:
         comparison = compare_dialects(workload, schedulers, dialects=tried.dialect, copies=tried.copies, progress=progress, **how)

@@ -276,7 +276,7 @@ class PredictionSource(Protocol):
 
     @property
     def needs_reference(self) -> str:
-        """Return what only the reference engine can do, as the beginning of a sentence; empty if there is nothing."""
+        """Return the feature that only the reference engine has, as the beginning of a sentence; empty if there is nothing."""
 
     @property
     def may_be_overdue(self) -> bool:
@@ -344,7 +344,7 @@ class Problem:
         return list(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
 
     def known_as_lists(self) -> LogView:
-        """Return what orders read, with lists of Python integers."""
+        """Return the data that orders read, with lists of Python integers."""
         known = self.known or LogView({})
         return known._replace(columns={name: np.asarray(values).tolist() for name, values in known.columns.items()})
 
@@ -412,7 +412,7 @@ class Outcome:
 
 
 def running_at_first(since: Array) -> Array:
-    """Return the jobs that run at first, in order of their starts (`since`, s; NEVER for others)."""
+    """Return the initially running jobs, in order of their starts (`since`, s; NEVER for others)."""
     jobs = np.flatnonzero(since < NEVER)
     return np.asarray(jobs[np.argsort(since[jobs], kind="stable")])
 
@@ -421,7 +421,7 @@ def as_number(problem: Problem) -> Problem | None:
     """Return the same problem on one pool of processors, where that makes no difference for these jobs; else None.
 
     It makes no difference if all jobs use the same single pool, in one tier, and there are no outages and no windows. Besides, no job may
-    wait for others; the jobs that run at first must be submitted when they started, before all others, so that they start at once. And
+    wait for others; the initially running jobs must be submitted when they started, before all others, so that they start at once. And
     neither the second resource nor a limit may restrain any job. Under EASY, no job may outlive its expected end: pools expect such a job
     to end in a second, EASY on one pool at its expected end, which has passed.
     """
@@ -447,7 +447,7 @@ def as_number(problem: Problem) -> Problem | None:
 
 
 def _starts_at_once(problem: Problem, since: Array, capacity: int) -> bool:
-    """Return whether the jobs that run at first would start at `since` (s; NEVER for others) on an empty machine of this capacity."""
+    """Return whether the initially running jobs would start at `since` (s; NEVER for others) on an empty machine of this capacity."""
     running = since < NEVER
     if not running.any():
         return True

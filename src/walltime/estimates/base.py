@@ -24,7 +24,7 @@ class EstimateModel(Specification):
 
     @property
     def random(self) -> bool:
-        """Whether the estimates depend on the seed."""
+        """Return whether the estimates depend on the seed."""
         return False
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:

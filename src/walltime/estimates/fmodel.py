@@ -55,12 +55,12 @@ class FModel(EstimateModel):
 
     @property
     def badness(self) -> float:
-        """The f of tsafrir06."""
+        """Return the f of tsafrir06."""
         return self.F - 1
 
     @property
     def random(self) -> bool:
-        """Whether the estimates depend on the seed: unless the model is deterministic or perfect."""
+        """Return whether the estimates depend on the seed: unless the model is deterministic or perfect."""
         return not self.deterministic and self.F > 1
 
     def twin(self) -> FModel:

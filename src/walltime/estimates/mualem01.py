@@ -45,7 +45,7 @@ class Mualem01(EstimateModel):
 
     @property
     def random(self) -> bool:
-        """Whether the estimates depend on the seed: always."""
+        """Return whether the estimates depend on the seed: always."""
         return True
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:

@@ -40,12 +40,12 @@ class OwnEstimates(EstimateModel):
 
     @property
     def random(self) -> bool:
-        """Whether the function takes the seed."""
+        """Return whether the function takes the seed."""
         return function_options(self.function, ("workload", "seed"), "an estimate model", FORM)
 
     @property
     def label(self) -> str:
-        """The spelling, with the options."""
+        """Return the spelling, with the options."""
         options = [("limit", self.limit)] * (self.limit != "model") + [*self.options]
         texts = [f"{name.replace('_', '-')}={spell(value)}" for name, value in options]
         return ",".join([self.spelling or self.function.__name__, *texts])

@@ -71,7 +71,7 @@ class Tsafrir05(EstimateModel):
 
     @property
     def random(self) -> bool:
-        """Whether the estimates depend on the seed: always."""
+        """Return whether the estimates depend on the seed: always."""
         return True
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobOptions:
-    """The explained jobs."""
+    """The jobs to explain."""
 
     job: str | None = o.field(
         None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"

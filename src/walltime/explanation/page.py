@@ -131,7 +131,7 @@ OTHER_CAUSES = {
 
 
 def _fits(explanation: AnyExplanation) -> str:
-    """Return what the picture shows of when the job fits, by the longest cause of its wait."""
+    """Return the sentence on when the job fits in the figure, by the longest cause of its wait."""
     if isinstance(explanation, MachineExplanation):
         held = explanation.held_back
         spread = held.features + held.memory + held.resource + held.nodes

@@ -1,4 +1,4 @@
-"""Why a job waited on a machine with several pools, from the schedule: the pools that it shares, and what held it back."""
+"""Why a job waited on a machine with several pools, from the schedule: the pools that it shares, and its obstacles."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class MachineExplanation(Explanation):
 
     @property
     def short_of(self) -> str:
-        """The resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`.
+        """Return the resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`.
 
         If none was short, the second resource of a job that needs it, which is scarcer than processors.
         """
@@ -225,7 +225,7 @@ def _moments(placement: Placement, window: int, begin: int, end: int) -> list[in
 
 
 def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) -> Array:
-    """Return what these jobs use together from each moment on, shape (moments, kinds of amounts); `amounts`: a row per job."""
+    """Return the total use of these jobs from each moment on, shape (moments, kinds of amounts); `amounts`: a row per job."""
     start, end = schedule.start[jobs], schedule.end[jobs]
     return np.stack([levels_at(*steps(start, end, column), moments) for column in amounts.T], axis=1)
 
@@ -313,7 +313,7 @@ def _limits(why: MachineExplanation) -> str:
 
 
 def limit_words(placement: Placement, limit: int, used: Sequence[int] = ()) -> str:
-    """Describe a limit by its number, such as "64 processors", and what the running jobs use of it, if given."""
+    """Describe a limit by its number, such as "64 processors", and its use by running jobs, if given."""
     if limit >= len(placement.limits) - len(placement.counted):
         return placement.counted[limit - len(placement.limits)]
     jobs, procs, second = placement.limits[limit]

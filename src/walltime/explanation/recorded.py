@@ -1,4 +1,4 @@
-"""Why a job waited as the log shows it, without a simulation: what was free at each instant, the jobs that ran, and those that overtook."""
+"""Why a job waited, from the log without a simulation: free amounts at each instant, jobs that ran, and jobs that overtook it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class RecordedExplanation:
         return listed([*each, *([f"{len(jobs) - MOST_LISTED:,} more"] if len(jobs) > MOST_LISTED else [])])
 
     def table(self) -> Table:
-        """Return what was free at each instant of the wait, the first rows."""
+        """Return the free amounts at the first instants of the wait."""
         second = self.second > 0
         rows = [
             [time_cell(one.after), f"{one.procs:,}", *([f"{one.second:,}" if one.second is not None else "n/a"] if second else [])]
@@ -129,7 +129,7 @@ class RecordedExplanation:
 
 
 def explain_recorded(workload: Workload, job: int, machine: Machine | None = None) -> RecordedExplanation:
-    """Explain a job's recorded wait by what the log shows; `machine`: None for one pool of the log's processors.
+    """Explain a job's recorded wait from the log alone; `machine`: None for one pool of the log's processors.
 
     Logs do not record pools: where a job may use several, its use counts in proportion to their sizes. Raises WorkloadError for an unknown
     job, a log without waits, or a job without a recorded start or that the machine cannot run.

@@ -107,7 +107,7 @@ def _answer(found: FairShare, k: int) -> list[str]:
     if math.isinf(after):
         why = "no other jobs ran lately" if one.share else "there are no shares"
         return [f"{sentence}.", f"The use does not fall to the share, as {why}."]
-    return [f"{sentence}.", f"Without new jobs, the use falls to the share in {human_time(after)}, if the others go on as in the past."]
+    return [f"{sentence}.", f"Without new jobs, the use falls to the share in {human_time(after)}, if the other users continue as before."]
 
 
 def _price(cost: Cost, whose: str) -> str:

@@ -44,7 +44,7 @@ class Association:
 
     @property
     def level(self) -> float:
-        """The share divided by the share of the use; infinite without use, nan if nothing was used."""
+        """Return the share divided by the share of the use; infinite without use, nan if nothing was used."""
         return self.share / self.used if self.used else math.inf
 
 
@@ -100,7 +100,7 @@ class FairShare:
         return 1 + sum(one > self.associations[k].factor for one in factors), len(factors)
 
     def recovery(self, k: int) -> float:
-        """Return after how long its share of the use falls to its share of the machine, s, if it starts no jobs and others go on as now.
+        """Return after how long its share of the use falls to its share of the machine, s, if it starts no jobs and others continue as now.
 
         0 if it is there; infinite if it never does.
         """

@@ -43,12 +43,12 @@ class InferredRule:
 
     @property
     def agreement(self) -> str:
-        """The gain with two standard errors, in words."""
+        """Return the gain with two standard errors, in words."""
         return f"{self.gain:+.3f} ± {2 * self.error:.3f}"
 
     @property
     def weeks(self) -> str:
-        """The numbers of held-out weeks with a gain or a loss, in words."""
+        """Return the numbers of held-out weeks with a gain or a loss, in words."""
         return f"better in {counted(self.better, 'week')}, worse in {self.worse}"
 
 

@@ -113,37 +113,37 @@ class Score:
 
     @property
     def at(self) -> float:
-        """Share of the recorded starts that the policy proposed."""
+        """Return the share of the recorded starts that the policy proposed."""
         return _share(self.matched, self.jobs)
 
     @property
     def prompt_at(self) -> float:
-        """Share of the recorded starts that followed a proposal promptly."""
+        """Return the share of the recorded starts that followed a proposal promptly."""
         return _share(self.prompt, self.jobs)
 
     @property
     def followed(self) -> float:
-        """Share of the proposals that were followed."""
+        """Return the share of the proposals that were followed."""
         return _share(self.matched, self.proposals)
 
     @property
     def followed_promptly(self) -> float:
-        """Share of the proposals that were followed promptly."""
+        """Return the share of the proposals that were followed promptly."""
         return _share(self.prompt, self.proposals)
 
     @property
     def f1(self) -> float:
-        """Harmonic mean of both shares, including late starts."""
+        """Return the harmonic mean of both shares, including late starts."""
         return _share(2 * self.matched, self.jobs + self.proposals)
 
     @property
     def prompt_f1(self) -> float:
-        """Harmonic mean of both prompt shares, by which rules are chosen and judged."""
+        """Return the harmonic mean of both prompt shares, by which rules are chosen and judged."""
         return _share(2 * self.prompt, self.jobs + self.proposals)
 
     @property
     def text(self) -> str:
-        """The shares, in words that follow the name of a policy."""
+        """Return the shares, in words that follow the name of a policy."""
         return (
             f"would start {100 * self.at:.0f} % of the jobs that the site started ({100 * self.prompt_at:.0f} % at most {self.within} s "
             f"earlier), and the site started {100 * self.followed:.0f} % of the jobs that the policy would start "

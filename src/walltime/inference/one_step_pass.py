@@ -16,7 +16,7 @@ from walltime.compiled.jit import called_kernel, entry, kernel
 
 Array = np.ndarray
 FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD, BY_OUTAGE = range(5)
-"""Whether a job may start now, and what forbids it."""
+"""Whether a job may start now, or the rule that forbids it."""
 WINDOW = np.dtype([(name, np.int64) for name in ["next", "last", "crossing", "kind"]], align=True)
 """A window: which of the begins and ends comes next, where its own end, whether jobs are not planned across its begins, and what forbids
 a job to start in it: BY_CLOCK or BY_OUTAGE."""
@@ -123,7 +123,7 @@ def put_back(state, jobs, lists, asked, count):
 
 @called_kernel
 def ask(state, rules, jobs, lists, profile, tables, asked):
-    """Ask the policy what it starts now, and note it; the recorded state is as before."""
+    """Note the jobs that the policy would start now; the recorded state stays unchanged."""
     count, running, started, free = state.waiting, state.running, state.started, state.free
     if count == 0:
         return

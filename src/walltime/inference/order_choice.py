@@ -46,7 +46,7 @@ class Choices(NamedTuple):
 
     @property
     def choice(self) -> Array:
-        """The choice number of each row."""
+        """Return the choice number of each row."""
         return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.job)))
 
 

@@ -57,7 +57,7 @@ class AtOnce(NamedTuple):
 
     @property
     def kind(self) -> tuple[int, bool, int | None, int | None]:
-        """The sort key of a limit, all fields but the user."""
+        """Return the sort key of a limit, all fields but the user."""
         return self[1:]
 
 
@@ -75,7 +75,7 @@ class Rules(NamedTuple):
     policy_until: int | None = None
 
     def without(self, before: Rules, after: Rules) -> Rules:
-        """Return these rules without the rule that made the second of two others from the first."""
+        """Return these rules without the rule that turned the first of two sets into the second."""
         changed: dict[str, Any] = {}
         for name in self._fields:
             old, new, now = (getattr(rules, name) for rules in (before, after, self))

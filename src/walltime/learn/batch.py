@@ -75,27 +75,27 @@ class Rules(Specification):
 
     @property
     def shown(self) -> int:
-        """Number of waiting jobs that are observed and can be chosen."""
+        """Return the number of waiting jobs that are observed and can be chosen."""
         return self.slots or (128 if self.observation == "published" else 32)
 
     @property
     def alternates(self) -> bool:
-        """Whether the shortest and the smallest jobs get slots in turn if there are too few, instead of the first to arrive."""
+        """Return whether the shortest and the smallest jobs get slots in turn if there are too few, instead of the first to arrive."""
         return (self.selection or ("published" if self.observation == "published" else "arrival")) == "published"
 
     @property
     def skips(self) -> bool:
-        """Whether there is an action that starts no job."""
+        """Return whether there is an action that starts no job."""
         return self.decision == "backfill" or (self.decision in ("next", "both") and self.skip)
 
     @property
     def actions(self) -> int:
-        """Number of actions: one for each slot, and one to skip; or one for each formula."""
+        """Return the number of actions: one for each slot, and one to skip; or one for each formula."""
         return len(FORMULAS) if self.decision == "formula" else self.shown + int(self.skips)
 
     @property
     def fills_by_arrival(self) -> bool:
-        """Whether jobs are backfilled by arrival where the agent does not decide."""
+        """Return whether jobs are backfilled by arrival where the agent does not decide."""
         return self.dialect == "rlscheduler" or self.decision == "next"
 
     def lowered(self, size: int) -> Any:
@@ -157,12 +157,12 @@ class Batch:
 
     @property
     def over(self) -> Array:
-        """Whether the episode of each environment has ended, bool."""
+        """Return whether the episode of each environment has ended, bool."""
         return self._over == 1
 
     @property
     def left(self) -> Array:
-        """Number of jobs of each environment's episode that have not started yet, int64."""
+        """Return the number of jobs of each environment's episode that have not started yet, int64."""
         own = self.state[: self.count]
         return np.asarray(self._table.jobs[own.episode] - own.started)
 

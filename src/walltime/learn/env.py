@@ -96,7 +96,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
 
     @property
     def episode(self) -> Episode:
-        """The current episode."""
+        """Return the current episode."""
         return self._batch.episodes[self._number]
 
     @property
@@ -147,7 +147,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
     """Vectorised environments, stepped in compiled code; `gymnasium.make_vec("walltime/Backfilling-v0", num_envs=..., jobs=...)`.
 
     `threads`: number of threads, by default one per core. Environment i, seeded with `seed + i`, equals a single `BackfillingEnv`, for any
-    number of threads. If its episode has ended, it begins another one in the next step, regardless of the action and without reward
+    number of threads. If its episode has ended, it begins another in the next step, regardless of the action and without reward
     (`AutoresetMode.NEXT_STEP`). Observations and masks have a row for each environment.
     """
 

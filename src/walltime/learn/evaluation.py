@@ -66,7 +66,7 @@ class AgainstScheduler:
 
     @property
     def is_clear(self) -> bool:
-        """Whether neither interval, over windows and for one further agent, contains 0."""
+        """Return whether neither interval, over windows and for one further agent, contains 0."""
         return all(one is None or one.low > 0 or one.high < 0 for one in (self.change, self.over_seeds))
 
 
@@ -144,17 +144,17 @@ class Evaluation:
 
     @property
     def windows(self) -> int:
-        """Number of held-out windows."""
+        """Return the number of held-out windows."""
         return len(self.costs["easy"])
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sentences on the result."""
+        """Return sentences on the result."""
         return verdict_of(self.metric, self.compared, self.windows)
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The caveats, in sentences."""
+        """Return the caveats, in sentences."""
         if not self.halves.differ:
             return CAVEATS
         early, late = (f"{change:+.0f} %" for change in (self.halves.early, self.halves.late))
@@ -190,7 +190,7 @@ class _FunctionAgent:
 
     @property
     def name(self) -> str:
-        """The function's name, or its class."""
+        """Return the function's name, or its class."""
         return str(getattr(self.decide, "__name__", type(self.decide).__name__))
 
     def outcomes(self, episodes: list[Episode]) -> Outcomes:
@@ -220,7 +220,7 @@ def evaluate(
     `agents`: results of `train`, or their folders; or functions from an observation of `BackfillingEnv` and the mask of allowed actions
     (bool) to an action, for agents of other libraries. For functions, `task` names the windows and the metric (default: `Task()`), and
     `options` are the environment's in training, such as `decision` and `slots`; a trained agent has its own. `workload`: the log of the
-    training, or another one. All schedulers get the same windows with the jobs of the warm start. Costs are compared by their logarithms,
+    training, or another. All schedulers get the same windows with the jobs of the warm start. Costs are compared by their logarithms,
     so that windows count equally, and changes are in %.
     `progress` is called with the number of finished schedulers and agents (see `count_steps`).
 

@@ -65,7 +65,7 @@ class TrainingSettings(Specification):
 
     @property
     def iterations(self) -> int:
-        """Number of iterations."""
+        """Return the number of iterations."""
         return -(-self.episodes // self.together)
 
 

@@ -54,7 +54,7 @@ class Task(Specification):
 
     @property
     def rules(self) -> Rules:
-        """The rules of the environments."""
+        """Return the rules of the environments."""
         return Rules(**FIXED, reward=self.reward, overrun=self.overrun, skip=self.skip)
 
     def windows(self, workload: Workload, part: str) -> list[Episode]:
@@ -86,7 +86,7 @@ class TrainedAgent:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the training is finished."""
+        """Return whether the training is finished."""
         return self.done >= self.settings.iterations
 
     def outcomes(self, episodes: list[Episode], change: Callable[[Array, Array], None] | None = None) -> Outcomes:
@@ -269,12 +269,12 @@ class _State:
 
     @property
     def done(self) -> int:
-        """Number of finished iterations."""
+        """Return the number of finished iterations."""
         return len(self.rows)
 
     @property
     def best_agent(self) -> ppo.Agent:
-        """The agent with the best policy, or the current one before the first validation."""
+        """Return the agent with the best policy, or the current one before the first validation."""
         return self.best if np.isfinite(self.cost) else self.agent
 
     def keep_best(self, cost: float) -> None:

@@ -111,7 +111,7 @@ class Names:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The names so far; the k-th has the number k."""
+        """Return the names so far; the k-th has the number k."""
         return tuple(self._numbers)
 
     def numbers(self, texts: list[str] | pl.Series, rows: Array | None = None) -> Array:
@@ -151,7 +151,7 @@ class Skip(Exception):  # noqa: N818 (not an error)
 
 
 Run = tuple[Mapping[str, float], Mapping[str, str], object]
-"""The numbers and the names of a run, and what its job's runs have in common, None if a job has one run.
+"""The numbers and the names of a run, and the common values of its job's runs, None if a job has one run.
 
 Its Unix times are `submit, eligible, start`; -1 is unknown, `UNREADABLE` a value that cannot be read.
 """

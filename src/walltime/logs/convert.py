@@ -1,4 +1,4 @@
-"""Conversion of logs of any format into another one."""
+"""Conversion of logs of any format into another."""
 
 from __future__ import annotations
 

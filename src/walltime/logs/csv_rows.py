@@ -185,7 +185,7 @@ class _Blocks:
 class Records:
     """Records of one line or several, with the number of their first line, and their fields; None if a closing quote is missing.
 
-    A quoted text may continue on the next lines, but a line that is a whole record is never part of another one. `joined`: the number of
+    A quoted text may continue on the next lines, but a line that is a whole record is never part of another. `joined`: the number of
     multi-line records read so far.
     """
 

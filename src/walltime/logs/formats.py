@@ -67,7 +67,7 @@ _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"\s*job-ID\s+prior", "a list of Grid Engine's jobs that have not ended; give its accounting file, or print them with qacct -j"),
     (rb"(?i)\s*<(?:!doctype )?html", "a web page, perhaps from a failed download; fetch the log again"),
 )
-"""First bytes of files that are not logs, and what to do with them."""
+"""First bytes of files that are not logs, and the advice in the error."""
 
 
 def read_log(

@@ -149,7 +149,7 @@ class Guessing:
                     break
 
     def described(self) -> Guess | None:
-        """Return what was recognised; None if that is not a log. Raises LogError if an essential column is missing."""
+        """Return the recognised columns in words; None if that is not a log. Raises LogError if an essential column is missing."""
         columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
             stand_ins = (("nodes", "allocated_procs"), ("requested_nodes", "requested_procs"), ("gpus", "allocated_procs"))
@@ -338,7 +338,7 @@ class Guessing:
             if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
                 source, requested = self.sources.pop("requested"), None
                 self.reading.pop("requested")
-                self.reading["again"] = f"{printable(source.column or '')!r} is the runtime again, not a request"
+                self.reading["again"] = f"{printable(source.column or '')!r} repeats the runtime and is not a request"
         if runtime is not None and requested is not None and self._lacks_unit("requested"):
             self._settle("requested", requested, runtime, "limit")
         requested = self.seconds("requested")
@@ -407,7 +407,7 @@ class Guessing:
         return CLOCKS[0]
 
     def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Relation) -> None:
-        """Choose the unit in which a column agrees with another one; add a doubt if no unit clearly does."""
+        """Choose the unit in which a column agrees with another; add a doubt if no unit clearly does."""
         fits = agreeing(values, others, how)
         if not fits:
             return

@@ -80,13 +80,13 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @property
     def contradictions(self) -> dict[str, tuple[str, ...]]:
-        """The different values of each key that may have only one; the first valid value counts."""
+        """Return the different values of each key that may have only one; the first valid value counts."""
         different = {key: tuple(dict.fromkeys(values)) for key, values in self.items() if key not in _SEVERAL}
         return {key: values for key, values in different.items() if len(values) > 1}
 
     @property
     def machine_procs(self) -> int | None:
-        """Processors of the machine: MaxProcs, else MaxNodes, if positive; None if neither is."""
+        """Return the processors of the machine: MaxProcs, else MaxNodes, if positive; None if neither is."""
         sizes = (self.whole_number(key) or 0 for key in ("MaxProcs", "MaxNodes"))
         return next((size for size in sizes if size > 0), None)
 
@@ -98,7 +98,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @property
     def time_zone(self) -> str:
-        """TimeZoneString, else the offset of TimeZone in seconds, else UTC."""
+        """Return TimeZoneString, else the offset of TimeZone in seconds, else UTC."""
         for value in self.get("TimeZoneString", ()):
             words = value.split()
             if words and not words[0].lstrip("+-").isdecimal():

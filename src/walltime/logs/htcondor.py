@@ -108,7 +108,7 @@ def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
 
 
 def _use(ad: _Ad, numbers: Mapping[str, float]) -> dict[str, float]:
-    """Return what the only run of a job used (`USE`), -1 if unknown; the attributes are sums over all runs."""
+    """Return the use of a job with a single run (`USE`), -1 if unknown; the attributes are sums over all runs."""
     user, system, gpus = ad.number("remoteusercpu"), ad.number("remotesyscpu"), numbers["gpus"]
     resident, average = ad.number("residentsetsize_raw", "residentsetsize", least=1e-9), ad.number("gpusaverageusage")
     procs = max(numbers["allocated_procs"], numbers["requested_procs"], 1)

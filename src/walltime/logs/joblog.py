@@ -107,7 +107,7 @@ class JobLog:
 
     @cached_property
     def header(self) -> Header:
-        """The standard keys of the header with their values; the case of a key does not matter."""
+        """Return the standard keys of the header with their values; the case of a key does not matter."""
         return Header.parse(self.header_lines)
 
     def with_header(self, lines: Sequence[str]) -> Self:
@@ -120,7 +120,7 @@ class JobLog:
 
     @property
     def further_columns(self) -> tuple[str, ...]:
-        """Names of the columns that the Standard Workload Format does not have."""
+        """Return the names of the columns that the Standard Workload Format does not have."""
         return tuple(name for name in self.columns if name not in SWF_BY_NAME)
 
     def column(self, name: str) -> Array:
@@ -379,7 +379,7 @@ def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
 
 
 def _width(log: JobLog, requested_first: bool) -> Array:
-    """Return processors of each record: the first of the two numbers that is positive; 0 or less if neither is."""
+    """Return the processors of each record: the first of the two numbers that is positive; 0 or less if neither is."""
     first, second = log.column("allocated_procs"), log.column("requested_procs")
     if requested_first:
         first, second = second, first

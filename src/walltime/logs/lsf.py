@@ -67,7 +67,7 @@ class _Fields:
             if match is None:
                 if not line[place:].strip():
                     break
-                raise RecordError(f"field {len(self.tokens) + 1} must be a number or a text in quotes")
+                raise RecordError(f"field {len(self.tokens) + 1} must be a number or a quoted string")
             self.tokens.append((match[1].replace('""', '"'), True) if match[1] is not None else (match[2], False))
             place = match.end()
 
@@ -90,7 +90,7 @@ class _Fields:
         text, quoted = self.tokens[self.next]
         self.next += 1
         if quoted != (kind == ""):
-            must = "a number" if kind else "a text in quotes"
+            must = "a number" if kind else "a quoted string"
             raise RecordError(f"field {self.next} ({name}) must be {must}, not {text[:30]!r}")
         if kind == "." and (not _NUMBER.fullmatch(text) or len(text) > 24):
             raise RecordError(f"field {self.next} ({name}) must be a number, not {text[:30]!r}")

@@ -251,14 +251,14 @@ class TableMapping:
 
     @property
     def wanted(self) -> list[str]:
-        """The titles of all columns that are read."""
+        """Return the titles of all columns that are read."""
         titles = [title for source in self.columns.values() for title in (source.column, source.by, source.otherwise)]
         titles += [] if self.status is None else [self.status.column, self.status.exit_code]
         return list(dict.fromkeys(title for title in titles if title is not None))
 
     @property
     def header(self) -> dict[str, str]:
-        """The machine's size and name, under the keys of a header."""
+        """Return the machine's size and name, under the keys of a header."""
         facts = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}
         return {key: str(value) for key, value in facts.items() if value}
 

@@ -17,7 +17,7 @@ _JOB_FIELDS = 3
 _DEEPEST = 6
 """Greatest depth of nested objects and lists in JSON that become columns."""
 _LINES = re.compile(rb"\A\{[^\n]*\}\s*\n\s*\{")
-"""JSON lines: a line is a whole object, and another one follows."""
+"""JSON lines: a line is a whole object, and another follows."""
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
 _FIRST_PAIR = re.compile(rb"[A-Za-z]\w*+=\S")
 _FEWEST_PAIRS = 4

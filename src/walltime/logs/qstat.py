@@ -1,4 +1,4 @@
-"""The items of PBS's accounting records in other forms: what `qstat -f` prints, as text or JSON, and tables with the items as titles."""
+"""The items of PBS's accounting records in other forms: the output of `qstat -f`, as text or JSON, and tables with the items as titles."""
 
 from __future__ import annotations
 

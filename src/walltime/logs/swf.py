@@ -86,12 +86,12 @@ class SwfLog(JobLog):
 
     @property
     def further_columns(self) -> tuple[str, ...]:
-        """Names of the fields beyond the 18th, and of the columns derived from them."""
+        """Return the names of the fields beyond the 18th, and of the columns derived from them."""
         return tuple(dict.fromkeys([*self.further, *super().further_columns]))
 
     @property
     def fields(self) -> list[str]:
-        """Sentences on the fields beyond the 18th, with the source of their names."""
+        """Return sentences on the fields beyond the 18th, with the source of their names."""
         notes = []
         declared = further_fields(FIELDS + len(self.further), self.header_lines)
         for number, (name, in_header) in enumerate(zip(self.further, declared, strict=True), FIELDS + 1):
@@ -102,7 +102,7 @@ class SwfLog(JobLog):
             how += "" if name in self.columns else ", always unknown"
             notes.append(f"field {number} is {name} ({how}{example})")
         if self.layout:
-            note = f"{int((self.column('nodes') >= 0).sum()):,} descriptors are read as nodes and processors on each"
+            note = f"{int((self.column('nodes') >= 0).sum()):,} node descriptors give nodes and processors per node"
             if "exclusive" in self.columns:
                 exclusive, shared = (int((self.columns["exclusive"] == k).sum()) for k in (1, 0))
                 note += f"; {exclusive:,} exclusive, {shared:,} shared"

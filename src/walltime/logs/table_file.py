@@ -104,7 +104,7 @@ def _read(state: ReaderState) -> JobLog:
             raise LogError(f"{file.where}: a log cannot have a column {name!r}; describe the columns with mapping=FILE")
         if series.dtype == pl.String and name in SWF_BY_NAME and name not in TEXTS:
             if len(texts := series.drop_nulls()):
-                raise LogError(f"{file.where}: {name} must contain numbers, not texts such as {quoted(texts[0])}")
+                raise LogError(f"{file.where}: {name} must contain numbers, not strings such as {quoted(texts[0])}")
             series = series.cast(pl.Int64)
         if series.dtype == pl.String:
             numbers = Names()

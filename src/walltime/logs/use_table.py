@@ -58,7 +58,7 @@ class Joined:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on the join."""
+        """Return sentences on the join."""
         of = counted(self.rows, "row")
         sentences = [f"The table of use has {of}, for {self.jobs:,} of {counted(len(self.workload), 'job')}."]
         if self.unknown:

@@ -1,4 +1,4 @@
-"""The share of the work that requests what a simulation on a machine does not model."""
+"""The share of the work that requests features which a simulation on a machine does not model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COUNTED = ("user", "group", "queue")
 
 
 def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[str, float | None]:
-    """Return what is not modelled, with the share of the work that requests it, 0 to 1; None if the log does not show that.
+    """Return the unmodelled features, with the share of the work that requests them, 0 to 1; None if the log does not show that.
 
     `partition`: the number of each job's partition.
     """
@@ -80,7 +80,7 @@ def slurm_limits(machine: Machine) -> dict[str, float | None]:
 def with_settings(
     found: Mapping[str, float | None], machine: Machine, settings: Sequence[str], preempts: bool = False
 ) -> dict[str, float | None]:
-    """Return what a policy that plans single nodes does not model: settings are added, unless notes have them, and BY_NODES left out.
+    """Return the features that a policy for single nodes does not model: settings are added, unless notes have them, and BY_NODES left out.
 
     `preempts`: whether it ends jobs early, by preemption and with their nodes.
     """

@@ -37,7 +37,7 @@ def length_of(value: int | str) -> int:
     try:
         return value if isinstance(value, int) else seconds_of(value)
     except ValueError:
-        raise WorkloadError(f"a length of time must be seconds, or a text such as '1-12:00:00', not {value!r}") from None
+        raise WorkloadError(f"a time must be a number of seconds, or a string such as '1-12:00:00', not {value!r}") from None
 
 
 Length = Annotated[int, Field(accepts=int | str, read=length_of, label="seconds, or as in '1-12:00:00'")]
@@ -91,7 +91,7 @@ class Pool:
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource on each node, under the name of the resource"""
     memory: Count = 0
-    """memory of each node (MB), if the second resource is another one; 0 for no limit"""
+    """memory of each node (MB), if the second resource is another; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
     features: tuple[str, ...] = ()
@@ -326,7 +326,7 @@ class Note:
     """A feature that this file leaves out or approximates."""
 
     text: Name
-    """a sentence, or what shows the feature"""
+    """a sentence, or the setting that shows the feature"""
     feature: str = ""
     """a feature of the site's scheduler that is not modelled; answers name it, with the share of the work that requests it"""
     above: Mapping[str, int] = field(default_factory=dict, hash=False)

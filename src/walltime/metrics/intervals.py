@@ -13,7 +13,7 @@ from walltime.errors import PolicyError
 from walltime.wording import shown
 
 LEVEL = 0.90
-"""The level of all intervals, unless another one is printed."""
+"""The level of all intervals, unless another is printed."""
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
 
 

@@ -1,4 +1,4 @@
-"""Requests of the right size: what jobs needed of each resource, and the same jobs with requests from the use of earlier ones."""
+"""Requests of the right size: the jobs' needs of each resource, and the jobs with requests from the use of earlier jobs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RISK = 5.0
 
 
 def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
-    """Return what each job needed of a resource (float64, nan if unknown), whether it needed more than that, and what it requested.
+    """Return each job's need of a resource (float64, nan if unknown), whether it needed more, and its request.
 
     The resources are those of `STEPS` other than time.
     """

@@ -161,7 +161,7 @@ def _outcome(result: Result) -> str:
     from walltime.papers.results import Tally
 
     tally = Tally.of(result)
-    chaos = f", {tally.verdicts['chaos']} within chaos" if tally.verdicts["chaos"] else ""
+    chaos = f", {tally.verdicts['chaos']} within run-to-run variation" if tally.verdicts["chaos"] else ""
     told = [f"{tally.numbers} printed numbers reproduced{chaos}"] if tally.numbers else []
     told += [f"{tally.claims} claims hold"] if tally.claims else []
     return f"{result.title}: {'; '.join(told) or 'done'}"

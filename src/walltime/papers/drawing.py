@@ -151,7 +151,7 @@ class Example:
 
     @property
     def schedule(self) -> Schedule:
-        """The schedule of the jobs under the policy."""
+        """Return the schedule of the jobs under the policy."""
         return simulate(self.workload, self.policy)
 
 

@@ -31,7 +31,7 @@ class Item:
 
     @property
     def paper(self) -> str:
-        """The paper's name, such as mualem01."""
+        """Return the paper's name, such as mualem01."""
         return self.run.__module__.split(".")[2]
 
     def place(self) -> tuple[int, int, str]:

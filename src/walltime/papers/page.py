@@ -27,13 +27,13 @@ def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Sub
     tally = Tally.of(*results)
     chaos = tally.verdicts["chaos"]
     answer = [f"{tally.numbers} printed numbers are reproduced"] if tally.numbers else []
-    answer += [f"{chaos} more lie within the chaos of the simulation"] if chaos else []
+    answer += [f"{chaos} more differ by no more than run-to-run variation"] if chaos else []
     answer += [f"{tally.claims} claims hold"] if tally.claims else []
     replaced = ", ".join(subject.name for subject in subjects if subject.kind == GENERATED)
     caveats = [f"Generated workloads stand for {replaced}, so these results cannot be compared with print."] if replaced else []
     caveats += ["Quick: a coarser grid and fewer seeds than in the paper."] if quick else []
     logs = [[s.name, s.log, s.about, Cell((s.workload.origin.sha256 or "")[:16], look="code")] for s in subjects]
-    numbers = [("printed numbers reproduced", tally.numbers), ("within the chaos of the simulation", f"{chaos}" if tally.numbers else "")]
+    numbers = [("printed numbers reproduced", tally.numbers), ("within run-to-run variation", f"{chaos}" if tally.numbers else "")]
     sources = [Section("Provenance", [Shown(["", "file", "what it is", "SHA-256"], logs, "logs", texts=-1)])] if logs else []
     return Page(
         f"{given.paper} reproduced",

@@ -17,7 +17,7 @@ class Value:
     """One of our numbers, with the printed one, if any.
 
     `within`: the relative deviation up to which it counts as reproduced. `band`: the 5th and the 95th percentile of our number when the
-    submit times are shaken; if the printed number lies inside, the deviation is chaos, not error.
+    submit times are shaken; if the printed number lies inside, the deviation is run-to-run variation, not error.
     """
 
     ours: float
@@ -35,7 +35,7 @@ class Value:
 
     @property
     def verdict(self) -> str:
-        """`reproduced`, `chaos` (the printed number lies within our band), `off`, or empty if undecided.
+        """Return `reproduced`, `chaos` (the printed number lies within our band), `off`, or empty if undecided.
 
         >>> Value(15_745, printed=15_568, within=0.02).verdict, Value(92.9, 81, 0.12, band=(80, 100)).verdict
         ('reproduced', 'chaos')
@@ -113,27 +113,27 @@ class Result:
     item: str
     title: str
     where: str
-    """its input, in words: the paper's log, another one, or a generated workload"""
+    """its input, in words: the paper's log, another, or a generated workload"""
     parts: Sequence[Part]
 
     @property
     def shown(self) -> list[Table | Chart]:
-        """The tables and charts among the parts."""
+        """Return the tables and charts among the parts."""
         return [part for part in self.parts if isinstance(part, Table | Chart)]
 
     @property
     def tables(self) -> list[Table]:
-        """The tables among the parts."""
+        """Return the tables among the parts."""
         return [part for part in self.parts if isinstance(part, Table)]
 
     @property
     def claims(self) -> list[Claim]:
-        """The claims among the parts; numpy's truth values become Python's."""
+        """Return the claims among the parts; numpy's truth values become Python's."""
         return [one._replace(holds=None if one.holds is None else bool(one.holds)) for one in self.parts if isinstance(one, Claim)]
 
     @property
     def notes(self) -> list[str]:
-        """The notes among the parts."""
+        """Return the notes among the parts."""
         return [part for part in self.parts if isinstance(part, str)]
 
     def values(self) -> list[Value]:
@@ -158,10 +158,10 @@ class Tally:
 
     @property
     def numbers(self) -> str:
-        """How many of the judged numbers are reproduced; empty without any."""
+        """Return how many of the judged numbers are reproduced; empty without any."""
         return f"{self.verdicts['reproduced']} of {self.verdicts.total()}" if self.verdicts else ""
 
     @property
     def claims(self) -> str:
-        """How many of the decided claims hold; empty without any."""
+        """Return how many of the decided claims hold; empty without any."""
         return f"{self.holding} of {self.decided}" if self.decided else ""

@@ -43,17 +43,17 @@ class Study:
 
     @property
     def store(self) -> Store:
-        """The store of the simulations; simulations in it are not repeated."""
+        """Return the store of the simulations; simulations in it are not repeated."""
         return Store(self.folder / "runs")
 
     @property
     def with_estimates(self) -> list[Subject]:
-        """The subjects that have users' estimates."""
+        """Return the subjects that have users' estimates."""
         return [subject for subject in self.subjects if subject.has_estimates]
 
     @property
     def with_users(self) -> list[Subject]:
-        """The subjects that have users, and their estimates."""
+        """Return the subjects that have users, and their estimates."""
         return [subject for subject in self.with_estimates if subject.has_column("user")]
 
     def printed_value(self, subject: Subject, table: str, column: str, **where: Any) -> float | None:

@@ -43,27 +43,27 @@ class Subject:
 
     @property
     def procs(self) -> int | None:
-        """Processors of the machine in the paper, None for the log's own."""
+        """Return the processors of the machine in the paper, None for the log's own."""
         return self.facts.get("procs")
 
     @cached_property
     def workload(self) -> Workload:
-        """The workload, on the paper's machine."""
+        """Return the workload, on the paper's machine."""
         return read(self.file, procs=self.procs)
 
     @property
     def estimates(self) -> str:
-        """The estimates that the paper used as the original ones."""
+        """Return the estimates that the paper used as the original ones."""
         return str(self.facts.get("estimates", "user"))
 
     @property
     def emax(self) -> int:
-        """The largest estimate, s: the site's limit."""
+        """Return the largest estimate, s: the site's limit."""
         return int(self.facts.get("emax") or largest_estimate(self.workload.requested))
 
     @property
     def has_estimates(self) -> bool:
-        """Whether the log has user estimates, other than the runtimes, and the paper uses them."""
+        """Return whether the log has user estimates, other than the runtimes, and the paper uses them."""
         w = self.workload
         return self.estimates == "user" and not np.array_equal(w.requested, np.maximum(w.runtime, 1))
 
@@ -86,7 +86,7 @@ class Subject:
 
     @property
     def log(self) -> str:
-        """The file's name without its extensions."""
+        """Return the file's name without its extensions."""
         return _stem(self.file)
 
 

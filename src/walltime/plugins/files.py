@@ -168,7 +168,7 @@ class Copies:
 
 
 def maker_of(given: Any, *methods: str) -> Any:
-    """Return what makes objects for runs from a class, or from an object, that has these methods; None for anything else."""
+    """Return a function that makes the objects of runs from a class or an object with these methods; None for anything else."""
     if not all(callable(getattr(given, method, None)) for method in methods):
         return None
     return given if isinstance(given, type) else Copies(given)

@@ -169,7 +169,7 @@ class Policy(Specification):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The rules of `walltime.auditor.CHECKS` that its schedules satisfy on a single-pool machine, as clauses.
+        """Return the rules of `walltime.auditor.CHECKS` that its schedules satisfy on a single-pool machine, as clauses.
 
         They use the variables of a pass: `now`, `believed`, `procs`, `free`.
         """
@@ -182,7 +182,7 @@ class Policy(Specification):
 
     @property
     def without(self) -> Mapping[str, str]:
-        """The unsupported `FEATURES` of engine/interface/choice.py, each with the reason as a clause."""
+        """Return the unsupported `FEATURES` of engine/interface/choice.py, each with the reason as a clause."""
         reasons = dict.fromkeys(("history", "threshold"), OWN_ORDER) if self.own_order or self.passes.kind == "python" else {}
         if self.passes.kind not in ("head", "fresh", "kept", "python", "unknown"):
             reasons["effects"] = "these effects need a policy with a single head of the queue"
@@ -196,13 +196,13 @@ class Policy(Specification):
 
     @property
     def machines(self) -> Mapping[str, Support]:
-        """The engine for a machine that is a `number` of processors, `pools`, or single `nodes`."""
-        compiled = KERNEL if self.passes.compiled else Support("reference", "these options are not compiled")
+        """Return the engine for a machine that is a `number` of processors, `pools`, or single `nodes`."""
+        compiled = KERNEL if self.passes.compiled else Support("reference", "these options have no compiled code")
         return {"number": compiled, "pools": self.on_pools, "nodes": self.on_nodes}
 
     @property
     def on_pools(self) -> Support:
-        """The engine for a machine of several pools; by default the kernel if all interpretations are the papers'."""
+        """Return the engine for a machine of several pools; by default the kernel if all interpretations are the papers'."""
         passes = self.passes
         if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL
@@ -210,7 +210,7 @@ class Policy(Specification):
 
     @property
     def on_nodes(self) -> Support:
-        """The engine for single nodes: none without one for pools, and the kernel where jobs are backfilled in the queue's order."""
+        """Return the engine for single nodes: none without one for pools, and the kernel where jobs are backfilled in the queue's order."""
         if not self.on_pools.engine:
             return NO_NODES
         in_order = getattr(self, "backfill_order", None) in (None, self.order)
@@ -219,12 +219,12 @@ class Policy(Specification):
 
     @property
     def plans_nodes(self) -> bool:
-        """Whether it plans single nodes on every machine."""
+        """Return whether it plans single nodes on every machine."""
         return bool(self.machines["nodes"].engine) and not self.machines["number"].engine
 
     @property
     def shortens_limits(self) -> bool:
-        """Whether jobs may start with a shorter limit than requested."""
+        """Return whether jobs may start with a shorter limit than requested."""
         return False
 
     def settings(self, machine: Mapping[str, str] | None = None) -> Any:
@@ -232,12 +232,12 @@ class Policy(Specification):
 
     @property
     def passes(self) -> PassSpec:
-        """Its scheduling passes."""
+        """Return its scheduling passes."""
         return PassSpec("unknown", compiled=False)
 
     @property
     def reads(self) -> dict[str, str]:
-        """The log columns that its orders read, each with the order in the words of an error."""
+        """Return the log columns that its orders read, each with the order in the words of an error."""
         return {**(getattr(self, "backfill_order", None) or self.order).reads, **self.order.reads}
 
 
@@ -285,7 +285,7 @@ class BoundedBackfilling(Backfilling):
 
     @property
     def on_pools(self) -> Support:
-        """None with a bound, as each pool has a head of its own."""
+        """Return the engine for several pools; none with a bound, as each pool has its own head."""
         return super().on_pools if self.overtakes is None else Support("", "leave out the option overtakes, or use a single-pool machine")
 
     def bounded(self, promises: Mapping[str, str]) -> dict[str, str]:

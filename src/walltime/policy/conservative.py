@@ -37,7 +37,7 @@ class Conservative(Policy):
 
     @property
     def reservations(self) -> Reservations:
-        """Every waiting job has one."""
+        """Return which jobs have reservations: all waiting jobs."""
         return Reservations("all", kept=self.variant == "compress" or self.processors == "particular")
 
     @property
@@ -70,7 +70,7 @@ class Conservative(Policy):
 
     @property
     def passes(self) -> PassSpec:
-        """A reservation for every job."""
+        """Return the passes: a reservation for every job."""
         kept = self.variant == "compress"
         if self.processors == "particular":
             return PassSpec("particular", compression="once" if kept else "scratch")

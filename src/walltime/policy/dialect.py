@@ -68,7 +68,7 @@ class Dialect(Specification):
 
     @property
     def changed(self) -> dict[str, str]:
-        """The interpretations that differ from the papers', by name, as in specifications."""
+        """Return the interpretations that differ from the papers', by name, as in specifications."""
         return {name: spell(getattr(self, name), one) for name, one in INTERPRETATIONS.items() if getattr(self, name) != one.default}
 
     def apply(self, policy: P) -> P:

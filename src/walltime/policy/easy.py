@@ -52,7 +52,7 @@ class NoBackfilling(HeadPolicy):
 
     @property
     def passes(self) -> PassSpec:
-        """Only the head of the queue starts."""
+        """Return the passes: only the head of the queue starts."""
         committed = self.decisions == "committed"
         return PassSpec("head", 0, compiled=not committed, backfills=False, window=self.window, committed=committed)
 
@@ -95,7 +95,7 @@ class Easy(HeadPolicy, BoundedBackfilling):
 
     @property
     def reservations(self) -> Reservations:
-        """Only the head of the queue has one."""
+        """Return which jobs have reservations: only the head of the queue."""
         return HEAD._replace(kept=self.processors == "particular")
 
     @property
@@ -108,7 +108,7 @@ class Easy(HeadPolicy, BoundedBackfilling):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The head starts as soon as it fits; other jobs start if they fit and do not delay it."""
+        """Return the guarantees: the head starts as soon as it fits; other jobs start if they fit and do not delay it."""
         if self.processors == "particular":
             tried = "when a job has ended, each waiting job in queue order, otherwise each new job,"
             return pass_promises(
@@ -125,7 +125,7 @@ class Easy(HeadPolicy, BoundedBackfilling):
 
     @property
     def passes(self) -> PassSpec:
-        """One reservation, for the head."""
+        """Return the passes: one reservation, for the head."""
         if self.processors == "particular":
             return PassSpec("particular", 1, compression="scratch")
         every_arrival = self.arrivals == "all" or not self._in_queue_order
@@ -158,7 +158,7 @@ class Double(Backfilling):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The head starts as soon as it fits; other jobs start if they do not delay it, given doubled heads."""
+        """Return the guarantees: the head starts as soon as it fits; other jobs start if they do not delay it, given doubled heads."""
         return pass_promises(
             "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= shadow time "
             "or procs <= extra processors; both are recomputed for each backfilled job",
@@ -183,7 +183,7 @@ class Relaxed(Backfilling):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The head starts as soon as it fits; other jobs start unless they delay it too much."""
+        """Return the guarantees: the head starts as soon as it fits; other jobs start unless they delay it too much."""
         latest = "latest = earliest shadow time as the head + omega x (first shadow time - submit), or the shadow time if later"
         return pass_promises(
             "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= latest or "
@@ -192,7 +192,7 @@ class Relaxed(Backfilling):
 
     @property
     def passes(self) -> PassSpec:
-        """One reservation, for the head, with a latest start."""
+        """Return the passes: one reservation, for the head, with a latest start."""
         return PassSpec("relaxed", 1, omega=self.omega)
 
 

@@ -181,24 +181,24 @@ class Expression(ScoredOrder):
 
     @property
     def template(self) -> Template:
-        """The expression without its numbers, and the numbers."""
+        """Return the expression without its numbers, and the numbers."""
         return parse_formula(self.formula)
 
     @property
     def scoring(self) -> Callable[..., float]:
-        """The function of the template, the same for all numbers."""
+        """Return the function of the template, the same for all numbers."""
         template = self.template
         return _function(template.text, template.names, len(template.numbers))
 
     @property
     def is_monotone(self) -> bool:
-        """Whether it provably never falls while a job waits."""
+        """Return whether it provably never falls while a job waits."""
         template = self.template
         return never_falls(template.text, template.numbers)
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """The numbers."""
+        """Return the numbers."""
         return self.template.numbers
 
     def but(self, numbers: tuple[float, ...]) -> Expression:

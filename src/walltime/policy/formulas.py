@@ -40,7 +40,7 @@ class Formula(ScoredOrder):
 
     @property
     def scoring(self) -> ScoreFunction:
-        """The formula."""
+        """Return the formula."""
         return _BY_FORMULA[self.name][0]
 
 
@@ -67,18 +67,18 @@ class FittedFormula(Formula):
 
     @property
     def scoring(self) -> ScoreFunction:
-        """The formula."""
+        """Return the formula."""
         return _CARASTAN17[self.name]
 
     @property
     def parameters(self) -> Sequence[float]:
-        """The weight, an argument of the compiled formula."""
+        """Return the weight, an argument of the compiled formula."""
         assert self.submit_weight is not None
         return (self.submit_weight,)
 
     @property
     def _published(self) -> float:
-        """The published weight."""
+        """Return the published weight."""
         return float(inspect.signature(self.scoring).parameters["weight"].default)
 
     def is_written(self, option: DeclaredField) -> bool:
@@ -153,27 +153,27 @@ class WeightedOrder(ScoredOrder):
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The weights, one per feature."""
+        """Return the weights, one per feature."""
         return tuple(float(getattr(self, name.replace("-", "_"))) + 0.0 for name in self.feature_names())
 
     @property
     def features(self) -> dict[str, float]:
-        """The features with a weight, and their weights."""
+        """Return the features with a weight, and their weights."""
         return {name: weight for name, weight in zip(self.feature_names(), self.weights, strict=True) if weight != 0}
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """The weights of the four features and of their logarithms."""
+        """Return the weights of the four features and of their logarithms."""
         return self.weights
 
     @property
     def is_monotone(self) -> bool:
-        """Whether no weight of the wait is negative, or so large that rounded logarithms matter."""
+        """Return whether no weight of the wait is negative, or so large that rounded logarithms matter."""
         return all(0 <= weight <= 1e6 for name, weight in self.features.items() if name.endswith("wait"))
 
     @property
     def changes(self) -> bool:
-        """Whether the wait has a weight."""
+        """Return whether the wait has a weight."""
         return any(name.endswith("wait") for name in self.features)
 
 
@@ -220,7 +220,7 @@ class Power(WeightedOrder):
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """The weights of the logarithms: their sum has the order of the product, without overflow."""
+        """Return the weights of the logarithms: their sum has the order of the product, without overflow."""
         return (0.0, 0.0, 0.0, 0.0, *self.weights)
 
 

@@ -73,14 +73,14 @@ class Hybrid(BoundedBackfilling):
 
     @property
     def reservations(self) -> Reservations:
-        """The first `depth` blocked jobs have one."""
+        """Return which jobs have reservations: the first `depth` blocked jobs."""
         if self.depth < 2:
             return HEAD if self.depth else NO_RESERVATIONS
         return Reservations("some", f"only the first {self.depth} jobs that cannot start have one")
 
     @property
     def on_pools(self) -> Support:
-        """The engine for several pools; none with `fit=greedy`."""
+        """Return the engine for several pools; none with `fit=greedy`."""
         return Support("", ONE_NUMBER) if self.fit == "greedy" else super().on_pools
 
     @property
@@ -90,7 +90,7 @@ class Hybrid(BoundedBackfilling):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The head starts as soon as it fits, and so do jobs that fit and delay no reservation."""
+        """Return the guarantees: the head starts as soon as it fits, and so do jobs that fit and delay no reservation."""
         if self.fit == "greedy":
             return {**combination(GREEDY_AHEAD, self.metric, self.depth > 0), **KINDS}
         if self.depth == 0:

@@ -54,12 +54,12 @@ class Lookahead(Backfilling):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """The head starts as soon as it fits; then the best sets of jobs that do not delay it."""
+        """Return the guarantees: the head starts as soon as it fits; then the best sets of jobs that do not delay it."""
         return {**combination(self.lookahead, "procs, then slowdown" if self.ties == "slowdown" else self.objective, True), **KINDS}
 
     @property
     def passes(self) -> PassSpec:
-        """One reservation, for the head; jobs behind it are chosen together."""
+        """Return the passes: one reservation, for the head; jobs behind it are chosen together."""
         objective = "slowdown" if self.ties == "slowdown" else self.objective
         return PassSpec("lookahead", 1, ahead=self.lookahead, objective=objective)
 
@@ -96,7 +96,7 @@ class Selective(Backfilling):
 
     @property
     def reservations(self) -> Reservations:
-        """Jobs that have waited long have one."""
+        """Return which jobs have reservations: jobs that have waited long."""
         if self.threshold != "adaptive" and self.threshold < 1:
             return Reservations("all")
         limit = "the mean bounded slowdown of the jobs that have ended" if self.threshold == "adaptive" else f"{self.threshold:g}"
@@ -104,7 +104,7 @@ class Selective(Backfilling):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """Jobs with a reservation for now start, and so do jobs that delay no reservation."""
+        """Return the guarantees: jobs with a reservation for now start, and so do jobs that delay no reservation."""
         least = "the mean bounded slowdown so far" if self.threshold == "adaptive" else f"{self.threshold:g}"
         return pass_promises(
             "the same holds for every other job; those without a reservation follow in backfill order",
@@ -146,12 +146,12 @@ class MultiQueue(Backfilling):
 
     @property
     def reservations(self) -> Reservations:
-        """The first job of each queue has one."""
+        """Return which jobs have reservations: the first job of each queue."""
         return Reservations("some", f"only the first job of each of the {len(self.bounds) + 1} queues (runtime classes) has one")
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """Jobs with a reservation for now start, and so do jobs that delay no reservation."""
+        """Return the guarantees: jobs with a reservation for now start, and so do jobs that delay no reservation."""
         return pass_promises(
             "every pass makes reservations, in queue order, for the first job of each queue, and for the next one if the "
             "first starts. Jobs with one for now start, and then, in backfill order, every job that fits next to the reservations",
@@ -161,7 +161,7 @@ class MultiQueue(Backfilling):
 
     @property
     def passes(self) -> PassSpec:
-        """A reservation for the first job of each queue, recomputed in every pass."""
+        """Return the passes: a reservation for the first job of each queue, recomputed in every pass."""
         return PassSpec("multiqueue", bounds=self.bounds)
 
 
@@ -189,7 +189,7 @@ class Slack(Policy):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """Every job starts where it is planned; arriving jobs delay no job beyond its slack."""
+        """Return the guarantees: every job starts where it is planned; arriving jobs delay no job beyond its slack."""
         return {
             "reserved_start_missed": "waiting jobs are planned in their order, each at its earliest place; jobs planned for now start",
             "out_of_turn": "no other job starts. An arriving job is inserted at the first position that plans no job behind it later "
@@ -200,5 +200,5 @@ class Slack(Policy):
 
     @property
     def passes(self) -> PassSpec:
-        """A reservation for every job, recomputed in every pass."""
+        """Return the passes: a reservation for every job, recomputed in every pass."""
         return PassSpec("slack", factor=self.factor, recent=self.recent)

@@ -73,7 +73,7 @@ class Moment(int):
 
     @property
     def local(self) -> datetime | None:
-        """Local date and time at the site; None if the log does not record its start time."""
+        """Return the local date and time at the site; None if the log does not record its start time."""
         return None if self._calendar is None else self._calendar.local(self)
 
     def at(self, local: datetime) -> int:

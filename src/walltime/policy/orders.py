@@ -58,50 +58,50 @@ class Order(Specification):
 
     @property
     def bounds(self) -> tuple[int | None, float | None]:
-        """Its `starvation` and `limit`; None if it has no such option."""
+        """Return its `starvation` and `limit`; None if it has no such option."""
         return getattr(self, "starvation", None), getattr(self, "limit", None)
 
     @property
     def reads_longest(self) -> bool:
-        """Whether it depends on the longest wait so far."""
+        """Return whether it depends on the longest wait so far."""
         return self.bounds[1] is not None or "longest" in self.arguments
 
     @property
     def reads_system_state(self) -> bool:
-        """Whether it depends on the state of queue and machine."""
+        """Return whether it depends on the state of queue and machine."""
         return any(name in SYSTEM_STATE for name in self.arguments)
 
     @property
     def unlisted(self) -> str:
-        """Its own name."""
+        """Return its own name."""
         return self.name
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The `ARGUMENTS` on which scores may depend."""
+        """Return the `ARGUMENTS` on which scores may depend."""
         return ARGUMENTS[:5]
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The log columns that it reads."""
+        """Return the log columns that it reads."""
         return tuple(
             name for name in self.arguments if name not in HISTORY and (name in COLUMNS or name not in ARGUMENTS or name == RANDOM)
         )
 
     @property
     def reads(self) -> dict[str, str]:
-        """The log columns that it reads, itself or for past use, each with its name in errors."""
+        """Return the log columns that it reads, itself or for past use, each with its name in errors."""
         name = f"{location_of(getattr(self, 'scoring', None))}the order {self.name!r}"
         return dict.fromkeys((*self.columns, *self.history_of), name)
 
     @property
     def history_of(self) -> tuple[str, ...]:
-        """The log columns by which it reads past use."""
+        """Return the log columns by which it reads past use."""
         return tuple(dict.fromkeys(HISTORY[name] for name in self.arguments if name in HISTORY))
 
     @property
     def reads_calendar(self) -> bool:
-        """Whether it reads the hour or the weekday."""
+        """Return whether it reads the hour or the weekday."""
         return any(name in CALENDAR for name in self.arguments)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
@@ -145,17 +145,17 @@ class ScoredOrder(Order):
 
     @property
     def scoring(self) -> Callable[..., float]:
-        """The function; the same object for equal orders, so that it is compiled once."""
+        """Return the function; the same object for equal orders, so that it is compiled once."""
         raise NotImplementedError
 
     @property
     def is_monotone(self) -> bool:
-        """Whether a job's score never falls while it waits, so that future scores are bounded."""
+        """Return whether a job's score never falls while it waits, so that future scores are bounded."""
         return False
 
     @functools.cached_property  # inspecting a signature is slow
     def arguments(self) -> tuple[str, ...]:
-        """Names of the function's parameters; raises PolicyError for names outside `ARGUMENTS` and `HISTORY`."""
+        """Return the names of the function's parameters; raises PolicyError for names outside `ARGUMENTS` and `HISTORY`."""
         try:
             parameters = inspect.signature(self.scoring).parameters
             names = tuple(name for name, one in parameters.items() if one.default is one.empty)
@@ -178,12 +178,12 @@ class ScoredOrder(Order):
 
     @property
     def changes(self) -> bool:
-        """Whether scores change while jobs wait, other than by starving."""
+        """Return whether scores change while jobs wait, other than by starving."""
         return any(name in ("wait", "longest", *SYSTEM_STATE) for name in self.arguments) or self.reads_calendar or bool(self.history_of)
 
     @property
     def reads_time(self) -> bool:
-        """Whether sort keys change while jobs wait."""
+        """Return whether sort keys change while jobs wait."""
         return self.changes or self.reads_longest
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
@@ -260,7 +260,7 @@ class Wfp(ScoredOrder):
 
     @property
     def scoring(self) -> Callable[..., float]:
-        """The function for kernels without a built-in one."""
+        """Return the function for kernels without a built-in one."""
         return _wfp(self.exponent)
 
     def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
@@ -311,7 +311,7 @@ class UserOrder(ScoredOrder):
 
     @functools.cached_property
     def _defaults(self) -> dict[str, float]:
-        """The defaults of parameters that have one, by name."""
+        """Return the defaults of parameters that have one, by name."""
         try:
             parameters = inspect.signature(self.function).parameters.values()
         except (ValueError, TypeError):
@@ -347,7 +347,7 @@ class UserOrder(ScoredOrder):
 
     @functools.cached_property
     def may_be_infinite(self) -> bool:
-        """Whether the function names `inf`; otherwise an infinite score comes from a division by zero or an overflow."""
+        """Return whether the function names `inf`; otherwise an infinite score comes from a division by zero or an overflow."""
         return "inf" in getattr(getattr(self.function, "__code__", None), "co_names", ())
 
     def bad_score(self, score: float, job: int) -> PolicyError:
@@ -381,17 +381,17 @@ class UserOrder(ScoredOrder):
 
     @property
     def scoring(self) -> Callable[..., float]:
-        """The function."""
+        """Return the function."""
         return self.function
 
     @property
     def parameters(self) -> Sequence[float]:
-        """The values of the parameters with defaults."""
+        """Return the values of the parameters with defaults."""
         return self.settings or ()
 
     @property
     def label(self) -> str:
-        """Its name, with the settings that differ from the defaults."""
+        """Return its name, with the settings that differ from the defaults."""
         mine = zip(self._defaults.items(), self.settings or (), strict=True)
         changed = {name: value for (name, default), value in mine if value != default}
         changed |= {name: value for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None}
@@ -399,7 +399,7 @@ class UserOrder(ScoredOrder):
 
 
 def _place_of(function: Any) -> tuple[str, str]:
-    """Return the module or file of a function, and its name there; raises PicklingError for a function inside another one."""
+    """Return the module or file of a function, and its name there; raises PicklingError for a function inside another."""
     name, module = getattr(function, "__qualname__", ""), getattr(function, "__module__", "")
     found = getattr(sys.modules.get(module), name, None)
     if found is function or getattr(found, "function", None) is function:

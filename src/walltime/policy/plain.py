@@ -40,12 +40,12 @@ class WaitingJob:
 
     @property
     def wait(self) -> int:
-        """Wait so far, s."""
+        """Return the wait so far, s."""
         return self._views.now - self.submit
 
     @property
     def submitted(self) -> datetime | None:
-        """Local date and time of its submission; None if the log does not record its start time."""
+        """Return the local date and time of its submission; None if the log does not record its start time."""
         calendar = self._views.log.calendar
         return None if calendar is None else calendar.local(self.submit)
 
@@ -159,7 +159,7 @@ class PlainPolicy(Policy):
 
     @property
     def code(self) -> Any:
-        """The class whose code runs."""
+        """Return the class whose code runs."""
         return type(self)
 
     def submitted(self, job: WaitingJob, now: Moment) -> None:
@@ -173,7 +173,7 @@ class PlainPolicy(Policy):
 
     @property
     def machines(self) -> Mapping[str, Support]:
-        """The reference engine, except for single nodes."""
+        """Return the reference engine, except for single nodes."""
         plain = Support("reference", "a policy in plain Python is called at every event")
         return {"number": plain, "pools": plain, "nodes": NO_NODES}
 
@@ -206,23 +206,23 @@ class OwnPolicy(PlainPolicy):
 
     @property
     def name(self) -> str:
-        """The name of the class."""
+        """Return the name of the class."""
         return getattr(self.make, "__name__", repr(self.make))
 
     @property
     def label(self) -> str:
-        """The spelling, or the name of the class."""
+        """Return the spelling, or the name of the class."""
         return self.spelling or self.name
 
     @property
     def title(self) -> str:
-        """The name of the class, with its options in brackets."""
+        """Return the name of the class, with its options in brackets."""
         options = ", ".join(f"{name} {value}" for name, value in self.options)
         return f"{self.name} [{options}]" if options else self.name
 
     @property
     def code(self) -> Any:
-        """The class whose code runs."""
+        """Return the class whose code runs."""
         return getattr(self.make, "kind", self.make)
 
     def new_instance(self) -> Any:

@@ -42,7 +42,7 @@ class PlanBased(Policy):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """Every job that the plan starts now starts."""
+        """Return the guarantees: every job that the plan starts now starts."""
         return {
             "head_waits": "the first job by arrival starts if the best plan found starts it now",
             "left_waiting": f"after {self.iterations:,} swaps from the given seed, every job starts that the best plan found starts now",
@@ -53,7 +53,7 @@ class PlanBased(Policy):
 
     @property
     def passes(self) -> PassSpec:
-        """A reservation for every job, in the best order found in every pass."""
+        """Return the passes: a reservation for every job, in the best order found in every pass."""
         power = 2 if self.objective == "square" else 1
         return PassSpec("plan", ahead=self.lookahead, iterations=self.iterations, power=power, seed=self.seed)
 

@@ -120,23 +120,23 @@ class SlurmSettings:
 
     @property
     def numbers(self) -> dict[str, int]:
-        """The parameters of compiled passes, by field of their records."""
+        """Return the parameters of compiled passes, by field of their records."""
         return {one.field: one.number(self.values[name]) for name, one in PARAMETERS.items() if one.field}
 
     @property
     def restrains(self) -> bool:
-        """Whether a parameter keeps jobs from reservations."""
+        """Return whether a parameter keeps jobs from reservations."""
         return any(one.number(self.values[name]) > 0 for name, one in PARAMETERS.items() if one.restrains)
 
     @property
     def multifactor(self) -> bool:
-        """Whether priorities differ, which takes a weight over 0."""
+        """Return whether priorities differ, which takes a weight over 0."""
         weights = (self[name] for name in PARAMETERS if name.startswith("priority_weight") and name != "priority_weight_tres")
         return self["priority_type"] == "multifactor" and (any(weights) or any(weights_of(self["priority_weight_tres"]).values()))
 
     @property
     def decay(self) -> float:
-        """The weight of past use after one PriorityCalcPeriod."""
+        """Return the weight of past use after one PriorityCalcPeriod."""
         half_life = self["priority_decay_half_life"]
         return float(0.5 ** (self["priority_calc_period"] / half_life)) if half_life else 1.0
 
@@ -261,7 +261,7 @@ class Slurm(Policy):
 
     @property
     def shortens_limits(self) -> bool:
-        """Whether backfill starts jobs with a limit down to their time_min, which soft limits prevent."""
+        """Return whether backfill starts jobs with a limit down to their time_min, which soft limits prevent."""
         return not self.time_min_as_soft_limit
 
 

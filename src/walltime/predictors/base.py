@@ -104,7 +104,7 @@ class FinishedJob(SubmittedJob):
 
     @property
     def runtime(self) -> int:
-        """The runtime, s."""
+        """Return the runtime, s."""
         return self.end - self.start
 
 
@@ -165,27 +165,27 @@ class Predictor(Specification):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the compiled engine can run it."""
+        """Return whether the compiled engine can run it."""
         return type(self).compiled is not Predictor.compiled or type(self).predict_all is not Predictor.predict_all
 
     @property
     def uncapped(self) -> bool:
-        """Whether predictions may exceed the user's request; predictions that are learned cannot."""
+        """Return whether predictions may exceed the user's request; predictions that are learned cannot."""
         return False
 
     @property
     def again(self) -> bool:
-        """Whether waiting jobs are predicted again in every scheduling pass, not only at submission: its option `recompute`, if any."""
+        """Return whether waiting jobs are predicted again in every scheduling pass, not only at submission (option `recompute`)."""
         return bool(getattr(self, "recompute", False))
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The kinds of keys by which it finds similar jobs, the most similar first."""
+        """Return the kinds of keys by which it finds similar jobs, the most similar first."""
         return (getattr(self, "key", "all"),)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the log that it requires."""
+        """Return the columns of the log that it requires."""
         names = dict.fromkeys(name for key in self.keys for name in KEYS.get(key, ()))
         return tuple(name for name in names if name not in ("requested", "procs"))
 
@@ -233,12 +233,12 @@ class PlainPredictor(Predictor):
 
     @property
     def code(self) -> Any:
-        """The class whose code runs."""
+        """Return the class whose code runs."""
         return getattr(self.make, "kind", self.make)
 
     @property
     def unlisted(self) -> str:
-        """Its label: the specification, or the name of the class."""
+        """Return its label: the specification, or the name of the class."""
         return self.spelling or getattr(self.make, "__name__", repr(self.make))
 
 

@@ -44,7 +44,7 @@ class Calls:
 
     @property
     def addresses(self) -> list[int]:
-        """The addresses of the functions for prediction, end and start."""
+        """Return the addresses of the functions for prediction, end and start."""
         return [ctypes.cast(one, ctypes.c_void_p).value or 0 for one in self._functions]
 
     def check(self) -> None:

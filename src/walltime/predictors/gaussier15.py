@@ -211,7 +211,7 @@ class NormalizedGradient:
 
     @property
     def is_untaught(self) -> bool:
-        """Whether there has been no step."""
+        """Return whether there has been no step."""
         return self.steps == 1.0
 
     def value(self, x: Sequence[float]) -> float:

@@ -43,7 +43,7 @@ class Close(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """An upper bound of the probability of this many close predictions if half of them are expected, which is more than a third."""
+        """Return an upper bound of the probability of this many close predictions if half of them, not a third, are expected."""
         return _chance(self.close, self.around)
 
 
@@ -109,12 +109,12 @@ class Twins(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """An upper bound of the probability that a function of earlier jobs has this many pairs right."""
+        """Return an upper bound of the probability that a function of earlier jobs has this many pairs right."""
         return _chance(self.right, self.pairs)
 
     @property
     def suspicious(self) -> bool:
-        """Whether the predictions seem to use information that is unknown at submission."""
+        """Return whether the predictions seem to use information that is unknown at submission."""
         return self.chance <= SURE
 
 

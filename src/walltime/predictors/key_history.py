@@ -15,7 +15,7 @@ class KeyPredictor(Predictor):
     """
 
     def record(self, job: FinishedJob) -> Any:
-        """Return what is kept of a job that has ended: by default its runtime, s."""
+        """Return the value kept of a job that has ended: by default its runtime, s."""
         return job.runtime
 
     def estimate(self, job: SubmittedJob, ended: list[Any]) -> float | None:

@@ -40,7 +40,7 @@ class Mualem01History(KeyPredictor):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The key, and the whole workload."""
+        """Return the key, and the whole workload."""
         return (self.key, "all")
 
     def record(self, job: FinishedJob) -> tuple[int, int]:

@@ -37,12 +37,12 @@ class Belief(Specification):
 
     @property
     def bits(self) -> str:
-        """The three switches, as 0 and 1."""
+        """Return the three switches, as 0 and 1."""
         return "".join("1" if on else "0" for on in (self.order, self.own, self.running))
 
     @property
     def label(self) -> str:
-        """Its name, or else the three bits."""
+        """Return its name, or else the three bits."""
         return next((name for name, variant in BELIEFS.variants.items() if variant.makes(self)), self.bits)
 
 
@@ -182,12 +182,12 @@ class Prediction(Specification):
 
     @property
     def runs_compiled(self) -> bool:
-        """Whether the compiled engine supports it: all except a predictor in plain Python that learns from the simulation."""
+        """Return whether the compiled engine supports it: all except a predictor in plain Python that learns from the simulation."""
         return self.history == "log" or self.predictor.is_compiled
 
     @property
     def title(self) -> str:
-        """Its name in text and figures: the predictor, and in brackets the options that differ from the default."""
+        """Return its name in text and figures: the predictor, and in brackets the options that differ from the default."""
         changed = [self.believe.label] if self.believe != REGULAR else []
         changed += [f"correction {self.correction.label}"] if self.correction != BY_INCREMENTS else []
         changed += ["learned from the log"] if self.history == "log" else []
@@ -195,7 +195,7 @@ class Prediction(Specification):
 
     @property
     def label(self) -> str:
-        """The options that differ from the default, as in a scheduler's specification."""
+        """Return the options that differ from the default, as in a scheduler's specification."""
         return ",".join(f"{key}={spell(getattr(self, one.field), one)}" for key, one in self.differing().items())
 
 

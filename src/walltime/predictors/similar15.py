@@ -34,7 +34,7 @@ class Similar15(KeyPredictor):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The chain."""
+        """Return the keys, the most similar jobs first."""
         return CHAIN
 
     def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:

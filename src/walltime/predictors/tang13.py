@@ -58,7 +58,7 @@ class Tang13(KeyPredictor):
 
     @property
     def percent(self) -> int:
-        """The percentile, 1 to 100."""
+        """Return the percentile, 1 to 100."""
         return {"max": 100, "median": 50}.get(self.statistic) or int(self.statistic[1:])
 
     def record(self, job: FinishedJob) -> tuple[int, float, int]:
@@ -83,7 +83,7 @@ class Tang13(KeyPredictor):
 
     @property
     def is_compiled(self) -> bool:
-        """Whether there is a compiled form: not where jobs are weighted."""
+        """Return whether there is a compiled form: not where jobs are weighted."""
         return self.weight == "jobs" and self.small == 0
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor | None:

@@ -46,7 +46,7 @@ class UserRequest(Predictor):
 
     @property
     def uncapped(self) -> bool:
-        """Whether the predictions are multiples."""
+        """Return whether the predictions are multiples."""
         return self.factor > 1
 
     def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
@@ -59,7 +59,7 @@ class External(Predictor):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the log that it requires: none."""
+        """Return the columns of the log that it requires: none."""
         return ()
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:

@@ -1,4 +1,4 @@
-"""`walltime mapping`: what the columns of a table mean, as a file to correct."""
+"""`walltime mapping`: the meaning of a table's columns, as a file to correct."""
 
 from __future__ import annotations
 

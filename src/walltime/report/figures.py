@@ -423,4 +423,4 @@ SLOWDOWNS = Distribution(
     lambda highest: max(highest * 1.001, 10),
     ratio_ticks,
 )
-"""The left end, at 1, is the share of jobs that are not slowed down."""
+"""At the left end, 1, the curve is the share of jobs without slowdown."""

@@ -25,7 +25,7 @@ _SHADES = ListedColormap([[1 - (1 - part) * (0.06 + 0.94 * k / 255) for part in 
 
 
 def resources(schedule: Schedule) -> Mapping[str, tuple[Array, Array]]:
-    """Return for each resource of the nodes what each has, and what each share of a node in `schedule.slots` uses, int64.
+    """Return for each resource the amount of each node, and the use of each node share in `schedule.slots`, int64.
 
     Raises WorkloadError for a schedule that does not have single nodes.
     """

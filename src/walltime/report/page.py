@@ -143,7 +143,7 @@ class Page:
 
     @property
     def repetition(self) -> str:
-        """The command line as text; empty if there is none."""
+        """Return the command line as text; empty if there is none."""
         command = self.command or self.record.get("settings", {}).get("command")
         return command_text(command) if command else ""
 

@@ -52,7 +52,7 @@ def print_blocks(blocks: Iterable[Part]) -> None:
 
 
 def print_block(block: Part) -> None:
-    """Print a part of a page; omit what only a page can show."""
+    """Print a part of a page; omit parts that only a page can show."""
     from walltime.report import page
 
     match block:
@@ -127,7 +127,7 @@ def _print_table(table: Table) -> None:
             narrowest[k] = min(max((_width(cell, words=True) for cell in column), default=1), longest_word)
         narrowest[k] = max(narrowest[k], _width(head, words=True))
     most = room - BETWEEN - max(narrowest[1:], default=0)
-    if narrowest[0] > most:  # the first column leaves no room for another one
+    if narrowest[0] > most:  # the first column leaves no room for another
         for row in rows:
             row[0] = at_commas(row[0], most)
         widths[0] = narrowest[0] = max([_width(heads[0], words=True), *(_width(row[0]) for row in rows)])
@@ -202,7 +202,7 @@ def at_commas(name: str, width: int) -> str:
 def columns_of_blocks(widths: Sequence[int], room: int, names: int = 1) -> list[list[int]]:
     """Return the columns of each block of a table: the first ones, which name its rows, and as many others as fit, at least one.
 
-    `names`: how many columns begin every block, if they leave room for another one; otherwise only the first.
+    `names`: how many columns begin every block, if they leave room for another; otherwise only the first.
 
     >>> columns_of_blocks([10, 8, 8, 8], 43), columns_of_blocks([10, 8, 8, 8], 33), columns_of_blocks([10, 50], 30)
     ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])

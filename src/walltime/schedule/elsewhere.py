@@ -28,12 +28,12 @@ class OtherProgram(Policy):
 
     @property
     def label(self) -> str:
-        """The name of the program."""
+        """Return the name of the program."""
         return self.program
 
     @property
     def title(self) -> str:
-        """The name of the program."""
+        """Return the name of the program."""
         return self.program
 
 

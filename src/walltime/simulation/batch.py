@@ -164,7 +164,7 @@ def simulate_many(
     cases = list(cases)
     for case in cases:
         if not isinstance(case, Case):
-            raise PolicyError(f"a case must be one such as walltime.simulation.Case(walltime.Easy()), not {shown(case)}", "wrong_type")
+            raise PolicyError(f"a case must be a Case, such as walltime.simulation.Case(walltime.Easy()), not {shown(case)}", "wrong_type")
         if dynamics:
             check_features(case.policy, "number", ["effects"])
         if fault := seed_fault(case.seed):

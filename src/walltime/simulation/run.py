@@ -222,8 +222,8 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
         seconds = -(-len(problem) // MIN_SLOW_JOBS)
-        slow = f"the plain Python engine is used, which is 200 to 700 times slower: about {human_time(seconds)} for these jobs"
-        notice(f"{problem.policy.label} is not compiled for {why}; {slow}")
+        slow = f"200 to 700 times slower (about {human_time(seconds)} for each such simulation)"
+        notice(f"{problem.policy.label} runs in the plain Python engine, {slow}: the compiled engine does not support it with {why}", why)
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813

@@ -46,12 +46,12 @@ class Scheduler:
 
     @property
     def draws(self) -> bool:
-        """Whether its policy, orders or predictor take random numbers, so that results depend on the seed."""
+        """Return whether its policy, orders or predictor take random numbers, so that results depend on the seed."""
         return self.policy.draws or RANDOM in self.policy.reads or any(map(takes_generator, self.own.values()))
 
     @property
     def own(self) -> dict[str, Any]:
-        """The classes of a policy and of a predictor in plain Python, by their labels."""
+        """Return the classes of a policy and of a predictor in plain Python, by their labels."""
         parts = (self.policy, None if self.prediction is None else self.prediction.predictor)
         return {part.label: kind for part in parts if part is not None and (kind := getattr(part, "code", None)) is not None}
 

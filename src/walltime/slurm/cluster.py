@@ -51,7 +51,7 @@ class Cluster:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences on what is not modelled, left out or approximated."""
+        """Return sentences on features that are not modelled, left out or approximated."""
         return tuple(map(str, self.machine.notes))
 
     def text(self) -> str:
@@ -264,7 +264,7 @@ class _ClusterBuilder:
         gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and not _UNAVAILABLE.isdisjoint(_states(node))}
         if gone:
             down = _count(len(gone), "node", "is", "are")
-            self.note(f"{down} down or drained, and left out from the start of the log on; remove the outages of nodes that were up then.")
+            self.note(f"{down} down or drained, with outages from the start of the log; delete the outages of nodes that were up then.")
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self._reserved(True):
@@ -331,12 +331,12 @@ class _ClusterBuilder:
             key = (row.get("Account", ""), row.get("User", ""))
             shares = row.get("Share", "1")
             if cluster and row.get("Cluster", cluster) != cluster:
-                noted["of another cluster left out"] += 1
+                noted["of another cluster, left out"] += 1
             elif key in seen or not key[0]:
                 noted["listed for several partitions"] += 1
             else:
                 if not shares.isdecimal():
-                    noted["with the share of the account: 1 share is used"] += 1
+                    noted["with Fairshare=parent: 1 share is used"] += 1
                 seen.add(key)
                 priority = _whole(row, "Priority") if row.get("Priority") else None
                 yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1, priority)

@@ -16,7 +16,7 @@ NO_PARTITION_LIMIT = "partitiontimelimit"
 
 
 class Mode(StrEnum):
-    """How the cluster treats TimeMin, and so what the side-car may do."""
+    """How the cluster treats TimeMin, which decides the actions open to the side-car."""
 
     SOFT_LIMIT = "soft limit"
     """a started job keeps its limit: SchedulerParameters has time_min_as_soft_limit"""
@@ -55,29 +55,29 @@ class Configuration:
 
     @property
     def soft_limit(self) -> bool:
-        """Whether TimeMin leaves the limit of a started job as it is: time_min_as_soft_limit is set."""
+        """Return whether TimeMin leaves the limit of a started job as it is: time_min_as_soft_limit is set."""
         words = self.settings.get("SchedulerParameters", "").lower().split(",")
         return any(word.strip() == SOFT_LIMIT for word in words) and self.version >= (23, 11)
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Slurm's version, such as (24, 11); (0,) if it is unknown."""
+        """Return Slurm's version, such as (24, 11); (0,) if it is unknown."""
         parts = self.settings.get("SLURM_VERSION", "").split(".")[:2]
         return tuple(int(part) for part in parts) if all(part.isdecimal() and len(part) < 5 for part in parts) else (0,)
 
     @property
     def has_backfill(self) -> bool:
-        """Whether the scheduler uses TimeMin."""
+        """Return whether the scheduler uses TimeMin."""
         return self.settings.get("SchedulerType") == "sched/backfill"
 
     @property
     def enforces_limits(self) -> bool:
-        """Whether Slurm enforces the limits of associations."""
+        """Return whether Slurm enforces the limits of associations."""
         return self._enforces("limits", "safe", "qos", "all")
 
     @property
     def enforces_safely(self) -> bool:
-        """Whether a job starts only if the rest of a limit on used minutes is enough for its own limit."""
+        """Return whether a job starts only if the rest of a limit on used minutes is enough for its own limit."""
         return self._enforces("safe", "all")
 
     def _enforces(self, *words: str) -> bool:
@@ -85,7 +85,7 @@ class Configuration:
 
     @property
     def controller(self) -> str:
-        """A text that changes when another slurmctld answers, or the same one after a restart."""
+        """Return a text that changes when another slurmctld answers, or the same one after a restart."""
         names = ("ClusterName", "SLURM_VERSION", "BOOT_TIME", "JobSubmitPlugins", "SlurmUser")
         return " ".join(self.settings.get(name, "") for name in names)
 

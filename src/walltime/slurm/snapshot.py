@@ -63,22 +63,22 @@ class Snapshot:
 
     @property
     def running(self) -> list[SnapshotJob]:
-        """The running jobs."""
+        """Return the running jobs."""
         return [job for job in self.jobs if job.state == RUNNING and not job.left_out]
 
     @property
     def waiting(self) -> list[SnapshotJob]:
-        """The waiting jobs that start when there is room for them."""
+        """Return the waiting jobs that start when there is room for them."""
         return [job for job in self.jobs if job.state == WAITING and not job.left_out]
 
     @property
     def never(self) -> list[SnapshotJob]:
-        """The waiting jobs that can never start."""
+        """Return the waiting jobs that can never start."""
         return [job for job in self.jobs if job.never]
 
     @property
     def apart(self) -> list[SnapshotJob]:
-        """The jobs that are not simulated: held, dependent, ..."""
+        """Return the jobs that are not simulated: held, dependent, ..."""
         return [job for job in self.jobs if job.left_out]
 
     def checked(self) -> Snapshot:

@@ -85,7 +85,7 @@ class SnapshotJob:
 
     @property
     def label(self) -> str:
-        """The job's number in Slurm's form, `27_3` for a task of an array."""
+        """Return the job's number in Slurm's form, `27_3` for a task of an array."""
         return str(self.job) if self.array is None or self.task is None else f"{self.array}_{self.task}"
 
     @property

@@ -60,22 +60,22 @@ class QueueJob:
 
     @property
     def waits(self) -> bool:
-        """Whether it has not started."""
+        """Return whether it has not started."""
         return self.state == "PENDING"
 
     @property
     def runs(self) -> bool:
-        """Whether it holds nodes and its limit counts."""
+        """Return whether it holds nodes and its limit counts."""
         return self.state in RUNNING
 
     @property
     def ended(self) -> bool:
-        """Whether it is over."""
+        """Return whether it is over."""
         return self.state in ENDED
 
     @property
     def held(self) -> bool:
-        """Whether it waits for its release."""
+        """Return whether it waits for its release."""
         return self.priority == 0 or "Held" in self.reason
 
 

@@ -81,17 +81,17 @@ class Tuning:
 
     @property
     def scheduler(self) -> str:
-        """The specification of the fitted scheduler."""
+        """Return the specification of the fitted scheduler."""
         return self.fitted.scheduler
 
     @property
     def is_clear(self) -> bool:
-        """Whether the fitted scheduler is better than the baseline in the test, beyond the interval."""
+        """Return whether the fitted scheduler is better than the baseline in the test, beyond the interval."""
         return self.fitted.test.high < 0
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Sentences on the fitted order against the baseline, against the best simple order, and on the longest wait."""
+        """Return sentences on the fitted order against the baseline, against the best simple order, and on the longest wait."""
         name = self.metric.replace("_", " ")
         sentences = [
             _compare(name, self.fitted.test, self.baseline, self.test),
@@ -104,7 +104,7 @@ class Tuning:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The caveats, in sentences."""
+        """Return the caveats, in sentences."""
         return (HALVES, *CAVEATS) if self.halves_differ else CAVEATS
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class FitSettings(Specification):
 
     @property
     def chosen(self) -> list[str]:
-        """The features."""
+        """Return the features."""
         return list(FEATURES[self.score] if self.features is None else self.features)
 
     def order(self, point: Array, scales: Array) -> WeightedOrder:

@@ -90,7 +90,7 @@ class Formula:
 
     @property
     def order(self) -> Order:
-        """The queue order, with a largest weight of 1."""
+        """Return the queue order, with a largest weight of 1."""
         largest = max(map(abs, self.weights)) or 1.0
         rounded = [float(f"{weight / largest:.{DIGITS}g}") for weight in self.weights]
         parts = [f"{weight}*{term}" for term, weight in zip(self.terms, rounded, strict=True) if weight]
@@ -102,7 +102,7 @@ class Formula:
 
     @property
     def scheduler(self) -> Scheduler:
-        """EASY with this order, and with predictions if there is a predictor."""
+        """Return EASY with this order, and with predictions if there is a predictor."""
         if self.queue:
             policy = Easy(order=parse_order(self.queue), backfill_order=self.order)
         else:
@@ -113,7 +113,7 @@ class Formula:
 
     @property
     def size(self) -> int:
-        """Number of terms, plus one for a separate queue or backfill order."""
+        """Return the number of terms, plus one for a separate queue or backfill order."""
         return len(self.terms) + bool(self.backfill) + (self.queue not in ("", FCFS.label))
 
     def at(self, point: Array) -> Formula:

@@ -98,7 +98,7 @@ class OrderFile(SearchSettings):
 
     @property
     def logs(self) -> str:
-        """The names of the logs of the search, as text."""
+        """Return the names of the logs of the search, as text."""
         return listed([one.name for one in self.log]) if self.log else "no log"
 
     def as_dict(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def answer(waste: Waste) -> str:
 
 
 def notes(waste: Waste) -> list[str]:
-    """Return notes on what is unknown."""
+    """Return notes on unknown values."""
     jobs = waste.total.jobs
     unknown = [
         f"{USED[name]} {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs

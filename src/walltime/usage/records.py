@@ -72,12 +72,12 @@ class Hours:
 
     @property
     def unused(self) -> float:
-        """The allocated hours that were not used, of the jobs whose use is recorded."""
+        """Return the allocated hours that were not used, of the jobs whose use is recorded."""
         return self.measured - self.used
 
     @property
     def efficiency(self) -> float:
-        """The used share of the measured hours; nan without any."""
+        """Return the used share of the measured hours; nan without any."""
         return self.used / self.measured if self.measured > 0 else math.nan
 
 

@@ -48,7 +48,7 @@ class RequestAdvice:
 
     @property
     def helps(self) -> bool:
-        """Whether the suggestions leave less unused than the requests, and save hours in spite of failures."""
+        """Return whether the suggestions leave less unused than the requests, and save hours in spite of failures."""
         return not (self.over > self.over_requests or self.saved <= 0)
 
 

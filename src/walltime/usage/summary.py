@@ -62,7 +62,7 @@ class Waste:
 
     @property
     def energy(self) -> float:
-        """The energy of the jobs whose energy is known, kWh; nan if none is."""
+        """Return the energy of the jobs whose energy is known, kWh; nan if none is."""
         return self.total.energy
 
     def as_dict(self) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class Waste:
 
     @property
     def has_use(self) -> bool:
-        """Whether the use of any resource, or the energy, is known for any job."""
+        """Return whether the use of any resource, or the energy, is known for any job."""
         return not math.isnan(self.energy) or any(one.measured > 0 for one in self.total.hours.values())
 
     def tables(self, groups: Sequence[str] | None = None) -> Iterator[Table]:

@@ -104,7 +104,7 @@ class RecordedSpan:
         return free
 
     def _kept(self, job: int) -> Array:
-        """Return what reservations of others keep from a job that would start in each interval, shape (resources, intervals)."""
+        """Return the amounts that reservations of others withhold from a job starting in each interval, shape (resources, intervals)."""
         machine, reservations = self.placement.machine, self.placement.reservations
         names, now = list(dict.fromkeys(one.name for one in machine.reservations)), self.edges[:-1]
         kept = np.zeros((len(names), 3, len(now)))

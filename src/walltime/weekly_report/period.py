@@ -69,7 +69,7 @@ class PeriodNumbers(Averages):
 
     @property
     def lost_hours(self) -> float:
-        """Hours of jobs that failed or ended at their limit, as far as known; nan if neither is."""
+        """Return the hours of jobs that failed or ended at their limit, as far as known; nan if neither is."""
         known = [hours for hours in (self.failed_hours, self.limit_hours) if not np.isnan(hours)]
         return sum(known) if known else float("nan")
 

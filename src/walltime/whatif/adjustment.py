@@ -29,7 +29,7 @@ class TimeMin(Predictor):
 
     @property
     def unlisted(self) -> str:
-        """The column's name."""
+        """Return the column's name."""
         return "time_min"
 
     def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
@@ -39,12 +39,12 @@ class TimeMin(Predictor):
 
     @property
     def is_compiled(self) -> bool:
-        """True: it does not learn."""
+        """Return True, as it does not learn."""
         return True
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The required column."""
+        """Return the required column."""
         return ("time_min",)
 
 

@@ -105,7 +105,7 @@ def short_table(calibration: Calibration) -> Table:
 
 
 def full_tables(calibration: Calibration) -> list[Table]:
-    """Return the other numbers in narrow tables, for the terminal."""
+    """Return the remaining numbers in narrow tables, for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
     waits = Table(
         ("", *COLUMNS[5:12]), [[group_name(row), *agreement(row)[5:12]] for row in rows], "Waits in the log and in the simulation"
@@ -136,7 +136,7 @@ def evidence_table(calibration: Calibration) -> Table:
         shares = f"{human_percent(evidence.backfilled_recorded)} recorded, {human_percent(evidence.backfilled_simulated)} simulated"
         rows.append([f"backfilled jobs: {shares}", "", "", "", ""])
     head = ("", "jobs", "of all jobs", "recorded hours of waiting", "simulated hours")
-    return Table(head, rows, "Other causes of waiting than processors", look="months")
+    return Table(head, rows, "Causes of waiting other than processors", look="months")
 
 
 def agreement(row: Agreement) -> list[str | Cell]:

@@ -1,4 +1,4 @@
-"""The answer of a what-if: the best change by gain against price, and a sentence on whether the differences can be trusted."""
+"""The answer of a what-if: the best change by gain minus cost, and a sentence on whether the differences can be trusted."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ MOST_NAMED, MOST_TOLD = 2, 3
 
 
 def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None) -> str:
-    """Return the effect and price of the best change, of all together if asked for, and whether differences can be trusted, in sentences.
+    """Return the effect and cost of the best change, of all together if asked for, and whether differences can be trusted, in sentences.
 
-    `effects`: of each change alone, by gain against price, and possibly of all together as the last; `calibration`: of today's setting.
+    `effects`: of each change alone, by gain minus cost, and possibly of all together as the last; `calibration`: of today's setting.
     """
     whole = effects[-1] if effects[-1].label == ALL_CHANGES else None
     each = [effect for effect in effects if effect is not whole]
@@ -37,12 +37,12 @@ def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None)
         if not worth:
             sentences = [f"None of the {len(each)} changes gains more than it costs; the first is {best.name}: {_outcome(best)}."]
     sentences += [f"If users {_otherwise(best)}."] if _matters(best) else []
-    sentences += [] if whole is None else [f"{_together(each)}: {_outcome(whole)}{_whose_price(each, whole)}."]
+    sentences += [] if whole is None else [f"{_together(each)}: {_outcome(whole)}{_harmful_change(each, whole)}."]
     return " ".join([*(f"{one[0].upper()}{one[1:]}" for one in sentences), *_trust(effects, calibration)])
 
 
 def one_by_one(effects: Sequence[Effect]) -> list[str]:
-    """Return a sentence on what each of several changes does alone; none for a single one."""
+    """Return a sentence on the effect of each of several changes alone; none for a single one."""
     each = [effect for effect in effects if effect.label != ALL_CHANGES]
     each = each if len(each) > 1 else []
     shown = _largest(each) if each else []
@@ -77,12 +77,12 @@ def _outcome(effect: Effect) -> str:
     alone = effect.label != ALL_CHANGES
     interval = f"90 %: {effect.record.interval}; " if effect.record is not None and effect.is_known and alone else ""
     said = f"{_waits(effect)} ({interval}simulated mean {human_time(one.changed)} instead of {human_time(one.today)})"
-    percent, price = effect.percent, _harm(effect)
-    if price:
-        price.append(f"{human_percent(100 * effect.cost.work_lost)} of the work lost")
+    percent, harm = effect.percent, _harm(effect)
+    if harm:
+        harm.append(f"{human_percent(100 * effect.cost.work_lost)} of the work lost")
     elif percent < 0 and effect.gains.longer.jobs >= WORTH_TELLING * effect.jobs:
-        price.append(f"{100 * effect.gains.longer.jobs / effect.jobs:.0f} % of the jobs wait longer")
-    return f"{said}, {'but' if percent < 0 else 'and'} {listed(price)}" if price else said
+        harm.append(f"{100 * effect.gains.longer.jobs / effect.jobs:.0f} % of the jobs wait longer")
+    return f"{said}, {'but' if percent < 0 else 'and'} {listed(harm)}" if harm else said
 
 
 def _waits(effect: Effect) -> str:
@@ -103,8 +103,8 @@ def _harm(effect: Effect) -> list[str]:
     return [f"{counted(jobs, 'job')} {outcome}" for jobs, outcome in outcomes if jobs]
 
 
-def _whose_price(alone: Sequence[Effect], whole: Effect) -> str:
-    """Return the one change of several that kills or excludes jobs, if only one does."""
+def _harmful_change(alone: Sequence[Effect], whole: Effect) -> str:
+    """Return the only change that kills or excludes jobs, in words; empty if several changes do."""
     harmful = [effect.name for effect in alone if _harm(effect)]
     return f" (by {harmful[0]})" if len(harmful) == 1 and _harm(whole) else ""
 

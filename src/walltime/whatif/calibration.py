@@ -81,7 +81,7 @@ class Calibration:
 
     @property
     def overall(self) -> Agreement:
-        """The agreement of all jobs."""
+        """Return the agreement of all jobs."""
         return self.rows[0]
 
     def row(self, by: str, group: str) -> Agreement | None:
@@ -95,7 +95,7 @@ class Calibration:
 
     @property
     def verdict(self) -> list[str]:
-        """The conclusions as sentences with their numbers."""
+        """Return the conclusions as sentences with their numbers."""
         every = self.overall
         percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
         relative = f" ({human_difference(percent)})" if math.isfinite(percent) else ""
@@ -121,7 +121,7 @@ class Calibration:
 
     @property
     def doubted(self) -> list[str]:
-        """A sentence on the groups whose differences cannot be trusted, with the reasons; empty if all can."""
+        """Return a sentence on the groups whose differences cannot be trusted, with the reasons; empty if all can."""
         rows = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
         reasons = "; ".join(f"{group_name(row)} ({row.doubt})" for row in rows)
         return [f"Not usable for: {reasons}."] if rows else []

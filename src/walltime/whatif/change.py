@@ -21,7 +21,7 @@ ALL_SIGNS = ("=", "+=", "-=", "*=")
 
 @dataclass(frozen=True)
 class Change(Specification):
-    """One change, such as `nodes+=10%`: what is changed, how, and the value; `str` gives the spelling."""
+    """One change, such as `nodes+=10%`: its target, operation and value; `str` gives the spelling."""
 
     target: str
     """what is changed"""
@@ -32,12 +32,12 @@ class Change(Specification):
 
     @property
     def label(self) -> str:
-        """The spelling."""
+        """Return the spelling."""
         return f"{self.target}{self.sign}{self.value}"
 
     @property
     def where(self) -> str:
-        """Its name in messages."""
+        """Return its name in messages."""
         return f"the change {shown(self.label)}"
 
 
@@ -116,7 +116,7 @@ def is_exclusive(change: Change) -> bool:
 
 
 def names_of(change: Change, now: tuple[str, ...], field: str) -> tuple[str, ...]:
-    """Return the new pools of a partition, or the qualities of service that another one preempts."""
+    """Return the new pools of a partition, or the qualities of service that another preempts."""
     names = items_of(change.value)
     absent = [name for name in names if name not in now]
     if change.sign != "-=":

@@ -82,13 +82,13 @@ def complete_change(text: str) -> list[str]:
 
 
 def targets() -> list[str]:
-    """Return what can be changed, for messages; NAME is the name of a row, N its number."""
+    """Return the possible targets of changes, for messages; NAME is the name of a row, N its number."""
     rows = [f"{table}.{of.placeholder}.{next(iter(of.keys))}" for table, of in TABLES.items()]
     return [*OF_SETTING, *rows, "limit.new.by", *SETTINGS]
 
 
 def apply_change(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    """Return the changed setting, and sentences on what changed; raise PolicyError, in one line, for an invalid change."""
+    """Return the changed setting, and sentences on the change; raise PolicyError, in one line, for an invalid change."""
     try:
         return _apply(change, setting)
     except WorkloadError as error:
@@ -283,7 +283,7 @@ OF_LIMIT = {"qos": "queue", "account": "group", "cpus": "procs"}
 
 
 def _new_limit(change: Change, machine: Machine) -> tuple[Machine, list[str]]:
-    """Add a limit: columns by which it counts, then what it limits and the values of columns for which it holds."""
+    """Add a limit: the columns by which it counts, then its amounts and the column values for which it holds."""
     check_sign(change, "=")
     by: list[str] = []
     values: dict[str, Any] = {"among": {}}
@@ -387,7 +387,7 @@ class ChangedTable:
 
     @property
     def row(self) -> type:
-        """The class of a row."""
+        """Return the class of a row."""
         (rows,) = (one for one in keys_of(Machine).values() if one.field == self.rows)
         kind: type = get_args(rows.kind)[0]
         return kind
@@ -399,7 +399,7 @@ class ChangedTable:
 
     @property
     def declared(self) -> dict[str, DeclaredField]:
-        """The declared keys of a row, by field."""
+        """Return the declared keys of a row, by field."""
         return {one.field: one for one in keys_of(self.row).values()}
 
     def signs(self, field: str) -> tuple[str, ...]:

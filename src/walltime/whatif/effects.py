@@ -69,12 +69,12 @@ class Cost(Averages):
 
     @property
     def gone_jobs(self) -> int:
-        """The number of jobs that are killed earlier, left out, or out of memory at first."""
+        """Return the number of jobs that are killed earlier, left out, or out of memory at first."""
         return self.cut_jobs + self.lost_jobs + self.short_jobs
 
     @property
     def rules_text(self) -> str:
-        """The numbers of jobs left out by rule, in words."""
+        """Return the numbers of jobs left out by rule, in words."""
         return ", ".join(f"{count:,} {rule}" for rule, count in self.rules.items())
 
 
@@ -219,7 +219,7 @@ class OtherUsers(Averages):
 
     @property
     def difference(self) -> float:
-        """The effect of the change, s."""
+        """Return the effect of the change, s."""
         return self.changed - self.today
 
 
@@ -252,34 +252,34 @@ class Effect:
 
     @property
     def is_known(self) -> bool:
-        """Whether the direction of the change is known: such answers were right often enough, and it is not chance."""
+        """Return whether the direction of the change is known: such answers were right often enough, and it is not chance."""
         return self.record is not None and self.record.is_known and not self.is_chance
 
     @property
     def is_chance(self) -> bool:
-        """Whether small shifts of the submissions change the mean wait as much."""
+        """Return whether small shifts of the submissions change the mean wait as much."""
         one = self.differences["mean_wait"]
         return one.copies > 0 and abs(one.difference) <= one.scatter
 
     @property
     def percent(self) -> float:
-        """The relative change of the mean wait, percent; 0 if no job waits today."""
+        """Return the relative change of the mean wait, percent; 0 if no job waits today."""
         one = self.differences["mean_wait"]
         return 100 * one.difference / one.today if one.today else 0.0
 
     @property
     def worth(self) -> float:
-        """Its gain against its price, percent: the decrease of the mean wait less the work lost or stranded and the nodes added."""
+        """Return the gain minus the cost, percent: the decrease of the mean wait less the work lost or stranded and the nodes added."""
         return -self.percent - 100 * (self.cost.work_lost + self.cost.stranded) - 100 * max(self.nodes_added, 0.0)
 
     @property
     def turns_round(self) -> bool:
-        """Whether the mean wait changes in the other direction under the other assumption on users."""
+        """Return whether the mean wait changes in the other direction under the other assumption on users."""
         return self.other_users is not None and self.differences["mean_wait"].difference * self.other_users.difference < 0
 
     @property
     def nothing(self) -> bool:
-        """Whether every wait is unchanged and no job is left out or killed earlier."""
+        """Return whether every wait is unchanged and no job is left out or killed earlier."""
         return not any((self.gains.shorter.jobs, self.gains.longer.jobs, self.cost.cut_jobs, self.cost.lost_jobs))
 
     def as_dict(self) -> dict[str, Any]:

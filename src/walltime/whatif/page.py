@@ -78,7 +78,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
 
 
 def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
-    """Return the mean wait and the price of the best change, and the interval of its true effect."""
+    """Return the mean wait and the cost of the best change, and the interval of its true effect."""
     effect = answer.best
     wait, cost = effect.differences["mean_wait"], effect.cost
     of = f", {effect.name}" if len(answer.ranked) > 1 else ""
@@ -153,13 +153,13 @@ PRICE = ("jobs killed or left out", "work lost", "users worse off")
 
 
 def price(effect: Effect) -> list[str]:
-    """Return the price of a change, under the columns `PRICE`."""
+    """Return the cost of a change, under the columns `PRICE`."""
     cost = effect.cost
     return [f"{cost.gone_jobs:,}", human_percent(100 * cost.work_lost), f"{cost.users_worse:,}"]
 
 
 def ranking_table(answer: WhatIf) -> Table:
-    """Return the changes by gain against price, the best first."""
+    """Return the changes by gain minus cost, the best first."""
     rows = [
         [
             Cell(one.name, look="change"),
@@ -173,11 +173,11 @@ def ranking_table(answer: WhatIf) -> Table:
     ]
     remark = (
         f"{TRUE_CHANGE[0].upper()}{TRUE_CHANGE[1:]}: from made-up sites with known truth that agreed with their logs as well. "
-        "Gain against price: the decrease of the mean wait, less the shares of work lost or stranded and of nodes added. Work lost: "
+        "Gain minus cost: the decrease of the mean wait, less the shares of work lost or stranded and of nodes added. Work lost: "
         "today's node-hours of the jobs killed earlier or left out. Users worse off: their "
         "jobs wait longer in total, or are killed or left out."
     )
-    return Table(["change", "mean wait", TRUE_CHANGE, *PRICE, "nodes added", "gain against price"], rows, "Ranking of the changes", remark)
+    return Table(["change", "mean wait", TRUE_CHANGE, *PRICE, "nodes added", "gain minus cost"], rows, "Ranking of the changes", remark)
 
 
 def tables_of(answer: WhatIf) -> list[Table]:

@@ -31,7 +31,7 @@ class SiteClass:
 
     @property
     def right(self) -> str:
-        """How many predicted directions were right, in words."""
+        """Return how many predicted directions were right, in words."""
         right, cases = (sum(counts[k] for _, known, *counts in self.directions if known) for k in range(2))
         return f"{right} of {cases} predicted directions (shorter or longer waits) were right"
 
@@ -62,12 +62,12 @@ class TrackRecord(Averages):
 
     @property
     def claims(self) -> bool:
-        """Whether the waits are expected to change."""
+        """Return whether the waits are expected to change."""
         return abs(self.expected) >= LEAST_CHANGE
 
     @property
     def interval(self) -> str:
-        """The interval in words, such as `11 to 27 % shorter`."""
+        """Return the interval in words, such as `11 to 27 % shorter`."""
         low, high = (round(100 * one) for one in (self.low, self.high))
         if low * high <= 0:
             return f"{percent_words(low)} to {percent_words(high)}"

@@ -103,7 +103,7 @@ REASONS = {
     r"Licenses|BurstBuffer": "licences or other resources that are not modelled",
     r"Resources|Priority|None": CAPACITY,
 }
-"""Slurm's reasons (manual of squeue), and what the job waited for."""
+"""Slurm's reasons (manual of squeue), and the cause of the wait."""
 OF_COLUMNS = {
     "depends_on": "name a job that they depend on",
     "reservation": "ran in a reservation",

@@ -77,17 +77,17 @@ class WhatIf:
 
     @property
     def alone(self) -> Sequence[Effect]:
-        """The effects of single changes, without the one of all together."""
+        """Return the effects of single changes, without the one of all together."""
         return [effect for effect in self.effects if effect.label != ALL_CHANGES]
 
     @property
     def ranked(self) -> Sequence[Effect]:
-        """The effects of single changes by gain against price (`Effect.worth`), the best first, and then the one of all together."""
+        """Return the effects of single changes by gain minus cost (`Effect.worth`), the best first, and then the one of all together."""
         return [*sorted(self.alone, key=lambda one: -one.worth), *(one for one in self.effects if one.label == ALL_CHANGES)]
 
     @property
     def best(self) -> Effect:
-        """The change with the best gain against its price."""
+        """Return the change with the largest gain minus cost."""
         return self.ranked[0]
 
     def rows(self) -> list[dict[str, Any]]:
@@ -223,7 +223,7 @@ def what_if(
     """Simulate today's setting, and each change alone.
 
     `machine`: None for one pool of the log's processors under EASY.
-    `changes`: as on the command line, such as `nodes+=10%`; they are alternatives, and ranked by gain against price.
+    `changes`: as on the command line, such as `nodes+=10%`; they are alternatives, and ranked by gain minus cost.
     `against`: other descriptions of the machine, which are alternatives as well; without a policy they have today's.
     `together`: also simulate all changes together, unless two of them set the same value.
     `policy`: today's, by default that of the machine.

@@ -57,7 +57,7 @@ class Flurry:
 
     @property
     def filter(self) -> str:
-        """A filter that selects its jobs."""
+        """Return a filter that selects its jobs."""
         return f"user={self.user} and {self.begin}<=submit<={self.end}"
 
 

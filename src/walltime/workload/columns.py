@@ -157,10 +157,10 @@ def numbered(name: str, values: Any) -> tuple[Any, tuple[str, ...]]:
         place: dict[str, int] = {}
         if not all(isinstance(one, str) for one in listed):
             wrong = next(one for one in listed if not isinstance(one, str))
-            raise WorkloadError(f"the column {name} must have a number or a text for each job, not {wrong!r}", "wrong_type")
+            raise WorkloadError(f"the column {name} must have a number or a string for each job, not {wrong!r}", "wrong_type")
         return np.array([place.setdefault(one, len(place) + 1) for one in listed], np.int64), tuple(place)
     if name in IDENTITIES and values.dtype.kind == "f":
         if not np.isfinite(values).all() or (values != np.floor(values)).any():
-            raise WorkloadError(f"the column {name} must have a whole number or a text for each job, -1 if unknown", "wrong_type")
+            raise WorkloadError(f"the column {name} must have a whole number or a string for each job, -1 if unknown", "wrong_type")
         return values.astype(np.int64), ()
     return values, ()

@@ -38,17 +38,17 @@ class Drop:
 
     @property
     def share_of_jobs(self) -> float:
-        """Their share of the jobs, from 0 to 1."""
+        """Return their share of the jobs, from 0 to 1."""
         return self.jobs / max(self.of_jobs, 1)
 
     @property
     def share_of_work(self) -> float:
-        """Their share of the work, from 0 to 1; nan if unknown."""
+        """Return their share of the work, from 0 to 1; nan if unknown."""
         return self.work / self.of_work if self.of_work > 0 else 0.0 if self.work == 0 else math.nan
 
     @property
     def words(self) -> str:
-        """The rule as words, or the filter as it was written."""
+        """Return the rule as words, or the filter as it was written."""
         return sanitize(self.rule.replace("_", " ") if self.rule.isidentifier() else self.rule)
 
     def __str__(self) -> str:

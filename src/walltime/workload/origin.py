@@ -1,4 +1,4 @@
-"""Where jobs come from, and what was done to them."""
+"""The origin of jobs, and their changes since."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Origin:
 
     @property
     def dropped(self) -> dict[str, int]:
-        """The number of jobs that each rule dropped."""
+        """Return the number of jobs that each rule dropped."""
         return counts_of(self.drops)
 
     def name_of(self, column: str, number: int) -> str:

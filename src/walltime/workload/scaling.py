@@ -56,11 +56,11 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
     try:
         scaled = _scaled(workload, load / now, by, seed)
     except WorkloadError as error:
-        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {error}", "unreachable_load") from error
+        raise WorkloadError(f"a load of {load:g} cannot be reached by {by!r}: {error}", "unreachable_load") from error
     achieved = scaled.offered_load
     if not abs(achieved - load) <= TOLERANCES[by] * load:
-        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"{workload.origin.name} reaches {achieved:.4g}"
-        raise WorkloadError(f"a load of {load:g} cannot be reached by {by}: {got}; {_advice(workload, by)}", "unreachable_load")
+        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"it scales {workload.origin.name} to {achieved:.4g}"
+        raise WorkloadError(f"a load of {load:g} cannot be reached by {by!r}: {got}; {_advice(workload, by)}", "unreachable_load")
     return replace(scaled, origin=workload.origin.after(f"load {load:g} by {by}, achieved {achieved:.4f}"))
 
 

@@ -28,7 +28,7 @@ class EstimateModel(Protocol):
 
     @property
     def limit(self) -> str:
-        """The source of the kill limit: the model's estimates ("model") or the users' requests ("user")."""
+        """Return the source of the kill limit: the model's estimates ("model") or the users' requests ("user")."""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
         """Return estimates, int64 seconds, one per job."""
@@ -199,7 +199,7 @@ class Workload:
 
     @property
     def recorded_wait(self) -> Array | None:
-        """The wait of each job in the real schedule, int64 s, -1 where unknown; None if the log has none, or only zeros."""
+        """Return the wait of each job in the real schedule, int64 s, -1 where unknown; None if the log has none, or only zeros."""
         wait = self.columns.get("wait")
         return wait if wait is not None and (wait > 0).any() else None
 
@@ -275,7 +275,7 @@ class Workload:
 
     @property
     def warnings(self) -> list[str]:
-        """Sentences with which every answer begins: on much work that is left out, and on jobs of several clusters."""
+        """Return sentences with which every answer begins: on much work that is left out, and on jobs of several clusters."""
         clusters = self.columns.get("cluster", np.zeros(0, np.int64))
         numbers, counts = np.unique(clusters[clusters >= 0], return_counts=True)
         told = [f"{self.origin.name_of('cluster', k)} {count:,}" for k, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
@@ -285,7 +285,7 @@ class Workload:
 
     @property
     def work(self) -> Array:
-        """The processor-seconds of each job, float64."""
+        """Return the processor-seconds of each job, float64."""
         return self.procs * self.runtime.astype(np.float64)
 
     def without(self, masks: Mapping[str, Array], reasons: Mapping[str, str], step: str = "") -> Workload:
@@ -305,7 +305,7 @@ class Workload:
 
     @property
     def offered_load(self) -> float:
-        """Processor-seconds demanded over those available between the first and the last submit (mualem01, section 3.1)."""
+        """Return processor-seconds demanded, divided by those available between the first and the last submit (mualem01, section 3.1)."""
         span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
         if span == 0:
             return float("nan")

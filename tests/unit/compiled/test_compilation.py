@@ -193,9 +193,11 @@ def test_notice__is_printed_once_where_somebody_listens(capsys):
         listen(lambda state: None)
         notice("relaxed runs in plain Python")
         notice("relaxed runs in plain Python")
+        notice("easy:extra=none runs in plain Python", "these options")
+        notice("easy:extra=literal runs in plain Python", "these options")
     finally:
         listen(before)
-    assert capsys.readouterr().err == "walltime: relaxed runs in plain Python\n"
+    assert capsys.readouterr().err == "walltime: relaxed runs in plain Python\nwalltime: easy:extra=none runs in plain Python\n"
 
 
 def test_count__is_not_disturbed_by_an_expression_that_is_compiled_meanwhile():

@@ -1,7 +1,7 @@
 """A run along a schedule, from event to event: compare the policy's starts with the schedule's; compiled.
 
 Start here: `run_along`. Ends and arrivals are taken from the schedule, so every decision is made in the state to which the schedule has
-led. At a difference, the run returns, and later goes on as the schedule does.
+led. At a difference, the run returns, and later continues as the schedule does.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def next_start(state, jobs, lists):
 
 
 def run_along(state, rules, jobs, lists, profile, tables, steps):
-    """Go on along the schedule for at most `steps` events; return DONE, PAUSED, ASKS, LEFT or EARLY.
+    """Continue along the schedule for at most `steps` events; return DONE, PAUSED, ASKS, LEFT or EARLY.
 
     `profile`, `tables`: None where the policy needs none. After ASKS, the caller updates the predictor from the log of events and scores
     the waiting jobs before it calls again.

@@ -22,7 +22,7 @@ def note(state, lists, kind, job):
 
 @kernel
 def comes_before(jobs, job, other, backfilling):
-    """Return whether a waiting job comes before another one, in the queue or among the candidates."""
+    """Return whether a waiting job comes before another, in the queue or among the candidates."""
     own, its = jobs[job].score, jobs[other].score
     if backfilling:
         own, its = jobs[job].back_score, jobs[other].back_score

@@ -189,7 +189,7 @@ def relaxed(state, rules, jobs, lists, _profile):
 
 @kernel
 def least_procs(state, jobs, lists):
-    """Return the fewest processors that a waiting job needs, and the number of jobs that have had no reservation yet."""
+    """Return the fewest processors that a waiting job needs, and the number of jobs that have no reservation yet."""
     least, new = NEVER, 0
     for k in range(state.waiting):
         least = min(least, jobs[lists.queue[k]].procs)

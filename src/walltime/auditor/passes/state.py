@@ -46,7 +46,7 @@ JOB = record_dtype(
 """A job. `submit, start, end`: as in the schedule; `after`: the job whose end it waits for before its submission, -1 for none. `own`: its
 planned length while it waits, `run`: its expected runtime once it runs, `estimate`: the same without predictions. `reservation`,
 `reserved`: its current and its first reservation, -1 for none. `first_wait`: the expected wait at its first reservation as the head.
-`latest`: the latest start that slack allows; in other passes, 1 once the job has had its turn. `decided`: 1 if the policy
+`latest`: the latest start that slack allows; in other passes, 1 once the job has been considered. `decided`: 1 if the policy
 starts it when the schedule does. `overtaken`: jobs that arrived later and started while it waited. `score`, `back_score`: its scores in
 the queue and among the candidates, the highest first."""
 

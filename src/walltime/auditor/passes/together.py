@@ -170,7 +170,7 @@ def draw(state):
 
 @kernel
 def copy_from(source, target, first, last):
-    """Copy jobs of one list to the same places of another one."""
+    """Copy jobs of one list to the same places of another."""
     for k in range(first, last):
         target[k] = source[k]
 

@@ -1,4 +1,4 @@
-"""The choice of the engine for a problem, or the reason why none can simulate it: from what policies declare and what engines support."""
+"""The choice of the engine for a problem, or the reason why none can simulate it, from declarations of policies and engines."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
     if not supported.engine:
         raise PolicyError(f"{policy.label} does not support {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        why = f"{policy.label} is not compiled for {supported.why}; use the engine auto or reference"
+        why = f"the compiled engine does not support {policy.label} with {supported.why}; use the engine auto or reference"
         raise PolicyError(why, "unsupported_policy")
     return "reference" if wanted == "reference" else supported.engine
 

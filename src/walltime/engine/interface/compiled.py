@@ -70,7 +70,7 @@ class CompiledEngine:
         return f"{len(self.problem) - self.started} jobs wait for processors that no running job will free"
 
     def _flag(self, name: str, absent: bool) -> bool:
-        """Return a flag of the loop's state: whether the jobs that run at first have `begun`, or passes are left `between` events."""
+        """Return a flag of the loop's state: whether the initially running jobs have `begun`, or passes are left `between` events."""
         state = self._memory.state
         return bool(state[name]) if self.machine == "nodes" and name in state.dtype.names else absent
 
@@ -168,7 +168,7 @@ class CompiledEngine:
     def state(self) -> State:
         """Return the state of the scheduler: its queue and machine."""
         if not self._flag("begun", True):
-            self.advance(0)  # jobs that run at first get their places
+            self.advance(0)  # initially running jobs get their places
         queue, (job, expected) = self._waiting(), self._running()
         jobs, by_end = self._memory.jobs, np.argsort(expected, kind="stable")
         job = job[by_end]
@@ -177,7 +177,7 @@ class CompiledEngine:
         return State(self.now, free, queue, planned, jobs["reserved_start"][queue], job, expected[by_end])
 
     def copy(self) -> Self:
-        """Return another simulation that goes on from here, independent of this one, with copies of all arrays."""
+        """Return another simulation that continues from here, independent of this one, with copies of all arrays."""
         if not self._flag("begun", True):
             self.advance(0)
         other = copy.copy(self)

@@ -123,7 +123,7 @@ def loop_name(memory: Memory) -> str:
 
 
 def _loop(one: Loop, run: Any, example: Callable[..., Arguments], *of: Any, **others: Any) -> Entry:
-    """Return an event loop under a name of its own, to be compiled separately; `others`: globals that differ from its module's."""
+    """Return an event loop under its own name, to be compiled separately; `others`: globals that differ from its module's."""
     own = types.FunctionType(run.__code__, run.__globals__ | others, f"run_{one.name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, run.__module__
     return Entry(one.name, one.what, compiled_entry(own), functools.partial(example, *of), one.functions, one.seconds)
@@ -178,7 +178,7 @@ def load(name: str) -> Callable[..., Any]:
 
 @functools.cache
 def load_unchecked(name: str) -> Callable[..., Any]:
-    """Return the same without a check of the arguments' types, which takes longer than a decision of a learning environment does.
+    """Return the entry without a check of the arguments' types, which takes longer than a decision of a learning environment.
 
     Arguments of other types are read as if they had the right ones.
     """
@@ -191,7 +191,7 @@ def load_unchecked(name: str) -> Callable[..., Any]:
 
 
 class _Counter(event.Listener):
-    """A listener that counts the functions compiled for an entry. Numba does not report those that it loads from disk."""
+    """A listener that counts the functions compiled for an entry. Numba does not report functions that it loads from disk."""
 
     def __init__(self, entry: Entry):
         self._entry = entry

@@ -102,7 +102,7 @@ class PlannedNodes(CompiledEngine):
         return self._outcome(self._column("runtime"), **more, seconds={"simulate": self.seconds})
 
     def _begin(self, since: Array) -> Array:
-        """Enter the jobs that run at first, and return those that wait for no other job and are still to come."""
+        """Enter the initially running jobs, and return those that wait for no other job and are still to come."""
         jobs, at_first = self._memory.jobs, running_at_first(since)
         jobs.start[at_first] = since[at_first]
         self._memory.state.at_first = len(at_first)
@@ -110,7 +110,7 @@ class PlannedNodes(CompiledEngine):
         return np.flatnonzero((since == NEVER) & (jobs.pending == 0))
 
     def _why_stuck(self) -> str:
-        """Return how many jobs never start, and why; raises WorkloadError if the jobs that run at first do not fit on the nodes."""
+        """Return how many jobs never start, and why; raises WorkloadError if the initially running jobs do not fit on the nodes."""
         if (job := int(self._memory.state["no_room"])) > 0:
             raise WorkloadError(
                 f"the jobs running at the start need more than the machine has; there is no room for job number {job}", "overfull_machine"
@@ -121,7 +121,7 @@ class PlannedNodes(CompiledEngine):
 class NodesEngine(PlannedNodes):
     """A simulation of Slurm's scheduling on a machine of nodes, run as a whole or in pieces.
 
-    Raises WorkloadError while it runs if the jobs that run at first do not fit.
+    Raises WorkloadError while it runs if the initially running jobs do not fit.
     """
 
     loop_name = "slurm"
@@ -164,7 +164,7 @@ class NodesEngine(PlannedNodes):
         self._await_arrivals(demands.since)
 
     def _await_arrivals(self, since: Array) -> None:
-        """Enter the jobs that run at first, and the arrivals to come."""
+        """Enter the initially running jobs, and the arrivals to come."""
         to_come = self._begin(since)
         self._memory.state.arriving = len(to_come)
         fill(self._memory.traffic.arrivals, self._memory.jobs.submit[to_come], to_come, to_come)
@@ -245,7 +245,7 @@ class PlannedEngine(FirstFitEngine):
 class OarEngine(PlannedNodes):
     """A simulation of OAR's scheduling on a machine of nodes, run as a whole or in pieces.
 
-    Raises WorkloadError while it runs if the jobs that run at first do not fit.
+    Raises WorkloadError while it runs if the initially running jobs do not fit.
     """
 
     loop_name = "oar"
@@ -272,7 +272,7 @@ class OarEngine(PlannedNodes):
         fill(self._memory.traffic.events, 1000 * jobs.submit[to_come] + jobs.noticed[to_come], np.zeros(len(to_come), np.int64), to_come)
 
     def hold(self, nodes: Mapping[int, Array]) -> None:
-        """Give jobs that run at first, by index, these nodes (int64) instead of the first free ones; before the first event."""
+        """Give initially running jobs, by index, these nodes (int64) instead of the first free ones; before the first event."""
         self.advance(0)
         for job, own in nodes.items():
             self._memory.had[job] = as_set(own, self._memory.had.shape[1])

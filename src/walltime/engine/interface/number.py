@@ -92,7 +92,7 @@ class NumberEngine(CompiledEngine):
         return other
 
     def compile(self) -> None:
-        """Compile what this problem needs, or load it from disk."""
+        """Compile the code that this problem needs, or load it from disk."""
         super().compile()
         if self.problem.logged:
             load("dynamics")

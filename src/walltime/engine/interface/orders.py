@@ -60,7 +60,7 @@ class LoweredOrder(NamedTuple):
     fault: Array | None = None
 
     def check(self) -> None:
-        """Raise PolicyError if a user's function has returned a score that orders nothing."""
+        """Raise PolicyError if a user's function has returned a score without an order (nan)."""
         if self.own is not None and self.fault is not None and self.fault[0]:
             job, score = int(self.fault[0]) - 1, float(self.fault[1:].view(np.float64)[0])
             self.fault[0] = 0
@@ -71,7 +71,7 @@ class LoweredOrder(NamedTuple):
         return address_of(self.read[place]) if needed else 0
 
     def copied(self) -> LoweredOrder:
-        """Return the same order for a copy of the simulation, with records of its own, to be bound to the copy."""
+        """Return the same order for a copy of the simulation, with its own records, to be bound to the copy."""
         read, arrays = {place: one.copy() for place, one in self.read.items()}, self.arrays
         if HISTORY in read:
             arrays = (arrays[0], *(array.copy() for array in arrays[1:]))  # the first has the jobs' slots
@@ -231,7 +231,7 @@ def _utc_offsets(zone: tzinfo, first: int, last: int) -> list[tuple[int, int]]:
 
 
 def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
-    """Return the error of an order that cannot be compiled: what it does if it is called, or the line that the compiler stops at."""
+    """Return the error of an order that cannot be compiled: the exception it raises, or the line at which the compiler stops."""
     what, place = f"the order {order.name!r} cannot be compiled", location_of(order.scoring)
     try:
         with user_code(f"{what}: it", order.scoring):

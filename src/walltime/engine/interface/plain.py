@@ -36,7 +36,7 @@ class ReferenceEngine:
         """Do nothing, as there is nothing to compile."""
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
-        """Run to the end; `progress` is not called. Raises EngineError if jobs are left that nothing will start."""
+        """Run to the end; `progress` is not called. Raises EngineError if jobs would wait forever."""
         begin = time.perf_counter()
         while self.reference.step():
             pass

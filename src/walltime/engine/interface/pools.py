@@ -22,7 +22,7 @@ Array = np.ndarray
 class PoolsEngine(CompiledEngine):
     """A simulation on a machine of several pools, run as a whole or in pieces.
 
-    Raises PolicyError for a policy that it does not support, WorkloadError if the jobs that run at first do not fit.
+    Raises PolicyError for a policy that it does not support, WorkloadError if the initially running jobs do not fit.
     """
 
     machine = "pools"
@@ -69,7 +69,7 @@ class PoolsEngine(CompiledEngine):
         self._begin(demands.since)
 
     def _begin(self, since: Array) -> None:
-        """Give the jobs that run at first their places, in order of their starts; the others are arrivals to come."""
+        """Give the initially running jobs their places, in order of their starts; the others are arrivals to come."""
         m, machine = self._memory, self._memory.machine
         order = running_at_first(since)
         for job in order.tolist():

@@ -34,12 +34,12 @@ else:
 
     @intrinsic
     def count_bits(context: Any, word: Any) -> Any:
-        """How many bits are set."""
+        """Return how many bits are set."""
         return types.int64(types.int64), lambda context, builder, signature, arguments: builder.ctpop(arguments[0])
 
     @intrinsic
     def lowest_bit(context: Any, word: Any) -> Any:
-        """The place of the lowest bit that is set, of a word that is not 0."""
+        """Return the place of the lowest bit that is set, of a word that is not 0."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.cttz(arguments[0], context.get_constant(types.boolean, True))

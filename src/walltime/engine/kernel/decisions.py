@@ -1,7 +1,7 @@
 """The kernel of the learning environment: simulations that stop where an agent is to decide (`walltime.learn`).
 
 Many environments are rows of the same arrays. Each runs one episode, whose jobs are `log.jobs[first : first + jobs]`. `decide` applies a
-decision to each of some environments, goes on to their next ones, and writes what is observed. It allocates nothing and needs no lock, so
+decision to each of some environments, continues to the next ones, and writes the observations. It allocates nothing and needs no lock, so
 threads take parts of the rows.
 
 A scheduling pass goes through phases. HEAD: choose the next job. PLACE: start it if it fits, and choose again; else reserve its start.
@@ -113,7 +113,7 @@ NEARLY_ONE = 1.0 - 1e-5
 
 @entry
 def decide(begin, end, actions, rules, log, environments, observed):
-    """Apply an action to each environment from `begin` to before `end`, and go on to its next decision, or to the end of its episode.
+    """Apply an action to each environment from `begin` to before `end`, and continue to its next decision, or to the end of its episode.
 
     `actions` (int64): a decision, or -1 - k to begin episode k; an action that the mask forbids counts as the first allowed one. `rules`:
     an array of one record. `observed` is written; the reward is the fall of the costs, divided by the number of jobs. `state.over`: whether
@@ -279,7 +279,7 @@ def _may_fill(own, rules, jobs, job):
 
 @kernel
 def _go_on(env, rules, jobs, terms, count):
-    """Go on to the next decision, or to the end of the episode, when every job has started."""
+    """Continue to the next decision, or to the end of the episode, when every job has started."""
     own, queue = env.state, env.queue
     tried = 0
     while True:

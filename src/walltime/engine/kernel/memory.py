@@ -70,7 +70,7 @@ RULES = record_dtype(
 are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
 callbacks.py. `order_reads_time`: whether the scores of waiting jobs change. `order_grows`: whether they never fall. `order_starvation`,
 `backfill_starvation`: seconds after which a job comes first, unless a limit is later. `order_limit`, `backfill_limit`: the address of the
-record of the longest wait (history.py), 0 for none. `own_backfill_order`: whether backfilling has an order of its own (two copies of one
+record of the longest wait (history.py), 0 for none. `own_backfill_order`: whether backfilling has its own order (two copies of one
 order have different addresses). `order_history`: the address of the history (history.py) if scores change only with it, else 0.
 `long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predicts`: whether runtimes are predicted.
 `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; then how predictions are used and corrected; `tick`:
@@ -197,7 +197,7 @@ class Pass(NamedTuple):
     """How passes of some kinds are made: each module of `number/` that makes passes declares this as `PASS`, and load.py finds it.
 
     `kinds`: of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py. `reservations`:
-    the class of what the pass keeps; `new` makes it from the rules, the `PassSpec`, and the number of jobs. `loop_of`: which of the `loops`
+    the class of the pass's data; `new` makes it from the rules, the `PassSpec`, and the number of jobs. `loop_of`: which of the `loops`
     is for a memory.
     """
 
@@ -246,7 +246,7 @@ def new_memory(
 ) -> Memory:
     """Return memory for these jobs under these rules, the machine empty and nothing learned.
 
-    The jobs' `submit`, `runtime`, `believed` and `procs` must be set. `reservations`: what the passes keep. `after`, `think` (int64): the
+    The jobs' `submit`, `runtime`, `believed` and `procs` must be set. `reservations`: the data of the passes. `after`, `think` (int64): the
     job for whose end each job waits, and its think time; of length 0 without feedback.
     """
     count, procs = len(jobs), int(rules.procs)

@@ -187,7 +187,7 @@ def forget_past(slots, steps, now):
 
 @called_kernel
 def insert(slots, steps, before, time, free):
-    """Insert a step behind another one, and return its slot."""
+    """Insert a step behind another, and return its slot."""
     slot = slots.spare
     if slot != BORDER:
         slots.spare = steps[slot].next
@@ -205,7 +205,7 @@ def insert(slots, steps, before, time, free):
 
 @kernel
 def _link(steps, before, after):
-    """Let one step follow another one."""
+    """Let one step follow another."""
     steps[before].next, steps[before].second = after, steps[after].next
     steps[after].previous = before
     steps[steps[before].previous].second = after

@@ -116,7 +116,7 @@ def first_hole(profile, now, length, procs, latest):
 
 @called_kernel
 def _first_hole_among_blocks(profile, start, length, procs, latest):
-    """Return the same where there are several blocks."""
+    """Return the first hole where there are several blocks."""
     steps, blocks = profile.steps, profile.blocks
     end = start + length
     in_hole = True
@@ -180,7 +180,7 @@ def _step_in_only_block(profile, when):
 
 @called_kernel
 def _occupy_among_blocks(profile, begin, end, procs):
-    """Do the same where there are several blocks, or soon will be."""
+    """Take the processors where there are several blocks, or soon will be."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     place, slot = _find(profile, begin)
     if steps[slot].time != begin:

@@ -33,7 +33,7 @@ def leave_running(running, count, expected, job):
 
 @kernel
 def run_job(state, rules, jobs, machine, job):
-    """Let a job run that starts now: its end becomes an event, and it is expected to end; return when."""
+    """Run a job that starts now: its end becomes an event, and it is expected to end; return when."""
     own = jobs[job]
     note_start(rules, machine.predicting, job, state.now)
     push(machine.events, state.events, state.now + own.runtime, state.started, job)
@@ -68,13 +68,13 @@ def find_shadow(running, count, now, free, wanted):
 
 @kernel
 def release(follower, index, end):
-    """Note that a job that another one waits for has ended (s); return whether the other one waits for no further job.
+    """Note that a job that another waits for has ended (s); return whether the other one waits for no further job.
 
     The other one is submitted after its think time if it follows this job, else at once.
     """
     follower.pending -= 1
     if follower.after == index:
-        follower.submit = max(end + follower.think, 0)  # jobs that run at first may have ended before the beginning
+        follower.submit = max(end + follower.think, 0)  # initially running jobs may have ended before the beginning
     else:
         follower.submit = max(follower.submit, end)
     return follower.pending == 0

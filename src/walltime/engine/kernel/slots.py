@@ -64,7 +64,7 @@ def divide(counts, slots, free, slot, begin):
 
 @kernel
 def copy_set(members, source):
-    """Make a set equal to another one."""
+    """Make a set equal to another."""
     for w in range(len(source)):
         members[w] = source[w]
 

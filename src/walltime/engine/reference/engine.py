@@ -227,7 +227,7 @@ class Engine:
         return self._next_tick(begin + length) - begin
 
     def _begin(self, job: Job, behind: bool) -> None:
-        """Start a job; one that starts while another one ahead of it waits (`behind`) is backfilled."""
+        """Start a job; one that starts while another ahead of it waits (`behind`) is backfilled."""
         job.start, job.ticket = self.now, self._started
         job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == self.now else RESERVED
         self._started += 1

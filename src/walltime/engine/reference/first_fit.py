@@ -33,7 +33,7 @@ class Request(NamedTuple):
 
 
 class NodesReference(ClusterReference):
-    """A simulation on single nodes: what a job takes of pools there, it takes of nodes here, by first fit.
+    """A simulation on single nodes: like the one on pools, but jobs take nodes, by first fit.
 
     `capacity`, `given` and the levels of the plan have a row for each node: processors, second resource and memory.
     """
@@ -56,7 +56,7 @@ class NodesReference(ClusterReference):
         self.requests = [self._request(k) for k in range(len(problem))]
 
     def _request(self, k: int) -> Request:
-        """Return what a job needs, on the nodes that it may use, in the order of its partition."""
+        """Return the needs of a job on the nodes that it may use, in the order of its partition."""
         own = set(self.nodes.members[self.demands.members[k]].tolist())
         order = [node for node in self.nodes.partitions[self.demands.partition[k]].tolist() if node in own]
         return Request(order, *(int(getattr(self.demands, name)[k]) for name in Request._fields[1:]))
@@ -81,7 +81,7 @@ class NodesReference(ClusterReference):
         return None
 
     def _usable_procs(self, request: Request, node: int, procs: int, second: int, memory: int) -> int:
-        """Return how many processors of a node a job can use, given what is free of it; 0 for none."""
+        """Return how many processors of a node a job can use, given its free amounts; 0 for none."""
         if second < request.each or memory < request.memory:
             return 0
         if request.whole:

@@ -1,4 +1,4 @@
-"""Single nodes in the reference engine: what is free and reserved, and which nodes a job gets by Slurm's rules, in plain Python."""
+"""Single nodes in the reference engine, in plain Python: free and reserved amounts, and the nodes that a job gets by Slurm's rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 class FreeNode(NamedTuple):
-    """A node that a job can use: its place in the job's partition, its weight, and what the job can use of it."""
+    """A node that a job can use: its place in the job's partition, its weight, and the amounts that the job can use."""
 
     place: int
     weight: int
@@ -36,7 +36,7 @@ class Free(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Nodes of a job, in the order in which they were chosen, and what it has of each: processors, second resource and memory, in rows."""
+    """Nodes of a job, in the order in which they were chosen, and the amounts of each: processors, second resource and memory, in rows."""
 
     nodes: Array
     amounts: Array

@@ -122,7 +122,7 @@ class OarReference:
         return reduce(or_, (job.nodes for job in self.running), 0)
 
     def _place_first(self) -> None:
-        """Give the jobs that run at first their nodes, in order of their starts."""
+        """Give the initially running jobs their nodes, in order of their starts."""
         self.begun = True
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = job.may & ~self.used()

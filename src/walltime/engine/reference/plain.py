@@ -83,7 +83,7 @@ class Job:
 
 
 class Profile:
-    """Free processors over future time: what is free now, and by how much that changes at which time."""
+    """Free processors over future time: the number now, and its changes at later times."""
 
     def __init__(self, now: int, processors: int):
         self.now = now

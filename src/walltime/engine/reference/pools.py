@@ -35,7 +35,7 @@ class ClusterJob(Job):
 
 
 Place = tuple[ClusterJob, int, Array]
-"""A job, when it is planned to begin, and what it takes of each pool."""
+"""A job, its planned start, and its amounts of each pool."""
 
 
 @dataclass
@@ -109,7 +109,7 @@ class ClusterReference(Engine):
         self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
 
     def _place_first(self) -> None:
-        """Give the jobs that run at first their places, in order of their starts."""
+        """Give the initially running jobs their places, in order of their starts."""
         self._placed = True
         free = self.capacity.copy()
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
@@ -200,7 +200,7 @@ class ClusterReference(Engine):
         return EngineError(f"{len(self.waiting) + len(self.coming)} jobs never start", "endless_wait")
 
     def _decide(self) -> None:
-        """Make the pass of this instant, again as long as what it starts changes what it has planned."""
+        """Make the pass of this instant, and repeat it as long as its starts change its plan."""
         if self.passes.kind == "kept":
             while self._keep_reservations():
                 pass

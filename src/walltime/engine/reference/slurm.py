@@ -43,7 +43,7 @@ class SlurmReference(NodesInUse):
         self._ended: list[SlurmJob] = []  # since the last sum
 
     def _place_first(self) -> None:
-        """Give the jobs that run at first their nodes, in order of their starts."""
+        """Give the initially running jobs their nodes, in order of their starts."""
         self.begun = True
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self.usable(job, self.free, 0, 1, [])

@@ -1,1 +1,1 @@
-"""Logs of Slurm's accounting: what sacct prints, as a table or as JSON."""
+"""Logs of Slurm's accounting: the output of sacct, as a table or as JSON."""

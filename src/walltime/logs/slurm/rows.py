@@ -74,7 +74,7 @@ class Heading:
 
     @property
     def free(self) -> list[int]:
-        """The places of the free texts."""
+        """Return the places of the free texts."""
         return [k for k, name in enumerate(self.fields) if name in FREE_TEXT]
 
 

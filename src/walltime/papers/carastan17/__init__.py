@@ -94,7 +94,7 @@ WAYS: Sequence[tuple[str, bool, str]] = (
     ("whole queue, no backfilling", False, "papers"),
     ("EASY", True, "papers"),
 )
-"""Name, backfilling, and dialect of what is compared."""
+"""Name, backfilling, and dialect of each compared scheduler."""
 RUNTIMES = {"exact": True, "requests": False}
 
 

@@ -30,7 +30,7 @@ Slowdowns = Mapping[tuple[str, ...], float]
 
 @item("triples")
 def agreement(study: Study) -> Parts:
-    """Every triple, with the published metrics."""
+    """Return every triple, with the published metrics."""
     chosen = triples(study.quick)
     rows: Rows = []
     counts: Rows = []
@@ -115,7 +115,7 @@ def slowdowns(study: Study, subject: Subject, chosen: Sequence[Triple]) -> dict[
 
 @item("best")
 def best(study: Study) -> Parts:
-    """The best triples, and their gains."""
+    """Return the best triples, and their gains."""
     chosen = triples(study.quick)
     rows: Rows = []
     gains: Rows = []

@@ -47,17 +47,17 @@ class Triple:
 
     @property
     def label(self) -> str:
-        """The specification of the scheduler."""
+        """Return the specification of the scheduler."""
         return Scheduler.of(self.policy, self.prediction).label
 
     @property
     def is_learned(self) -> bool:
-        """Whether a regression makes its predictions."""
+        """Return whether a regression makes its predictions."""
         return self.prediction is not None and isinstance(self.prediction.predictor, Gaussier15)
 
     @property
     def words(self) -> dict[str, Any]:
-        """The parameters of a campaign for it."""
+        """Return the parameters of a campaign for it."""
         words: dict[str, Any] = {"dialect": DIALECT} | ({"backfill_order": "sjf"} if self.policy == SJBF else {})
         if self.prediction is not None:
             words |= {"predictor": self.prediction.predictor.label, "correction": self.prediction.correction.label}

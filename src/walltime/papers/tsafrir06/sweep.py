@@ -47,7 +47,7 @@ class Sweep:
 
     @property
     def log(self) -> str:
-        """The name of the log."""
+        """Return the name of the log."""
         return self.subject.name
 
     def real(self, metric: str) -> float:

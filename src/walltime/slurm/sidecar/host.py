@@ -63,7 +63,7 @@ class Budget:
 
     @property
     def spent(self) -> bool:
-        """Whether one of the limits is reached."""
+        """Return whether one of the limits is reached."""
         return self._failed >= self._most or self._clock.monotonic() >= self._end
 
 

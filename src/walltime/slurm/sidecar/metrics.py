@@ -40,7 +40,7 @@ COUNTERS: Mapping[str, tuple[str, Callable[[Report], int]]] = {
     "rounds_tried": ("Rounds.", lambda report: 1),
     "rounds_answered": ("Rounds in which Slurm answered.", lambda report: report.answered),
 }
-"""Sums over all rounds: the meaning of a metric, and what a round adds to it."""
+"""Sums over all rounds: the meaning of a metric, and the amount that a round adds to it."""
 LAST_ANSWER = "Unix time of the last round in which Slurm answered, 0 for none."
 LEAST_LEFT = "The least time that a job had left of its shortened limit when the limit was raised."
 

@@ -63,7 +63,7 @@ def killed_alarm(review: Review) -> str:
 
 
 def review_sentences(review: Review) -> list[str]:
-    """Return what happened, in sentences; the alarm comes first, if there is one."""
+    """Return the events in sentences; the alarm comes first, if there is one."""
     raised = review.given_back
     hours = f"{review.processor_hours:,.1f} processor-hours"
     hours = hours if review.node_hours is None else f"{review.node_hours:,.1f} node-hours ({hours})"
@@ -147,7 +147,7 @@ def calibration_sentence(world: WhatIf) -> str:
 
 
 def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page of what happened, by the ledger, and of the gain, by simulation; either may be None."""
+    """Return the page on the events in the ledger and the simulated gain; either may be None."""
     name = sanitize(jobs.origin.name)
     answers, sections, caveats, numbers, picture = [], [], [], [], None
     if review is not None:

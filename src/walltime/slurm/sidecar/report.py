@@ -35,7 +35,7 @@ class Report:
 
     @property
     def reasons(self) -> Mapping[str, int]:
-        """The number of waiting jobs that are left alone, by reason."""
+        """Return the number of waiting jobs that are left alone, by reason."""
         return dict(sorted(Counter(self.left.values()).items()))
 
     def line(self) -> str:

@@ -63,22 +63,22 @@ class Run:
 
     @property
     def in_hole(self) -> bool:
-        """Whether backfill started it: by Slurm's Flags or, if these are unknown, because it started ahead of others."""
+        """Return whether backfill started it: by Slurm's Flags or, if these are unknown, because it started ahead of others."""
         return self.backfilled if self.backfilled is not None else self.ahead_of > 0
 
     @property
     def outlived(self) -> bool:
-        """Whether it ran longer than TimeMin, the length for which backfill had found room."""
+        """Return whether it ran longer than TimeMin, the length for which backfill had found room."""
         return self.runtime is not None and self.runtime > self.time_min
 
     @property
     def killed_early(self) -> bool:
-        """Whether Slurm ended it at a time limit before its user's limit."""
+        """Return whether Slurm ended it at a time limit before its user's limit."""
         return self.state == "TIMEOUT" and self.runtime is not None and self.runtime < self.limit - EARLY
 
     @property
     def lowered(self) -> bool:
-        """Whether its limit, which was whole, was lowered while it ran, which Slurm itself never does."""
+        """Return whether its limit, which was whole, was lowered while it ran, which Slurm itself never does."""
         return not self.short and self.log_limit is not None and self.log_limit < self.limit
 
     def as_dict(self) -> dict[str, Any]:
@@ -118,33 +118,33 @@ class Review:
 
     @property
     def killed(self) -> list[Run]:
-        """The jobs that were ended before their users' limits: there must be none."""
+        """Return the jobs that were ended before their users' limits: there must be none."""
         return [run for run in self.runs if run.killed_early]
 
     @property
     def in_holes(self) -> list[Run]:
-        """The runs that backfill started."""
+        """Return the runs that backfill started."""
         return [run for run in self.runs if run.in_hole]
 
     @property
     def broken(self) -> list[Run]:
-        """The backfilled runs that outlived their TimeMin."""
+        """Return the backfilled runs that outlived their TimeMin."""
         return [run for run in self.in_holes if run.outlived]
 
     @property
     def given_back(self) -> list[Run]:
-        """The runs whose limits the side-car raised, the one with the least time left first."""
+        """Return the runs whose limits the side-car raised, the one with the least time left first."""
         return sorted((run for run in self.runs if run.left is not None), key=lambda run: run.left or 0)
 
     @property
     def node_hours(self) -> float | None:
-        """Node-hours of backfilled runs; None if the log has no numbers of nodes."""
+        """Return the node-hours of backfilled runs; None if the log has no numbers of nodes."""
         known = [run.nodes * run.runtime for run in self.in_holes if run.nodes is not None and run.runtime is not None]
         return sum(known) / 3600 if known or not self.in_holes else None
 
     @property
     def processor_hours(self) -> float:
-        """Processor-hours of backfilled runs."""
+        """Return the processor-hours of backfilled runs."""
         return sum(run.procs * run.runtime for run in self.in_holes if run.procs is not None and run.runtime is not None) / 3600
 
     def counts(self) -> dict[str, int]:
@@ -197,7 +197,7 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
     runs = [run if place is None else log.completed(run, place) for run, place in placed]
     notes = [] if log.has_states else ["The log has no states of jobs, so jobs that Slurm ended at their time limit are unknown."]
     if not log.has_backfill:
-        notes.append("The log has no flags of backfill: jobs that started ahead of earlier ones count as backfilled.")
+        notes.append("The log has no backfill flags: jobs that started ahead of earlier ones count as backfilled.")
     return Review(
         first,
         last,

@@ -87,17 +87,17 @@ class Sidecar:
 
     @property
     def entries(self) -> dict[str, Entry]:
-        """The ledger's entries, by key."""
+        """Return the ledger's entries, by key."""
         return self.adjustments.jobs
 
     @property
     def watched(self) -> list[str]:
-        """The jobs that may be short, or may have the side-car's TimeMin."""
+        """Return the jobs that may be short, or may have the side-car's TimeMin."""
         return self._jobs_in(*OPEN, State.SHORT)
 
     @property
     def short(self) -> int:
-        """The number of short jobs."""
+        """Return the number of short jobs."""
         return len(self._jobs_in(State.SHORT))
 
     def _jobs_in(self, *states: State) -> list[str]:

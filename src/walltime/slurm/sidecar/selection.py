@@ -103,7 +103,7 @@ def choose(
 
 
 def in_turn(choices: list[Choice]) -> Iterator[Choice]:
-    """Return one job of each user, then another one of each, in the order of the queue."""
+    """Return the jobs round-robin by user: one of each, then the next of each, in queue order."""
     queues: dict[str, deque[Choice]] = {}
     for choice in choices:
         queues.setdefault(choice[0].user, deque()).append(choice)

@@ -47,7 +47,7 @@ class TestJob:
 
     @property
     def key(self) -> str:
-        """The number of its job while it is under way."""
+        """Return the number of its job while it is under way."""
         return self._key if self.fault is None else ""
 
     def _submit(self, name: str, minutes: int, user: str) -> None:
@@ -194,17 +194,17 @@ class SelfTests:
 
     @property
     def prolog(self) -> str:
-        """The result for the prolog: `works`, why it does not, or empty if unknown."""
+        """Return the result for the prolog: `works`, why it does not, or empty if unknown."""
         return self.ledger.noted("prolog") if self.spool is not None else ""
 
     @property
     def spool_keys(self) -> list[str]:
-        """The test jobs whose files must stay in the spool folder."""
+        """Return the test jobs whose files must stay in the spool folder."""
         return [self._prolog_test.key] if self._prolog_test is not None and self._prolog_test.key else []
 
     @property
     def keys(self) -> list[str]:
-        """The test jobs that are under way."""
+        """Return the test jobs that are under way."""
         return [*self.spool_keys, *([self._test.key] if self._test is not None and self._test.key else [])]
 
     def is_guarded(self, cluster: Configuration) -> bool:

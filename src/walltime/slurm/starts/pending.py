@@ -52,7 +52,7 @@ class Pending:
 
 
 def _why_apart(job: SnapshotJob) -> Pending:
-    """Return why a waiting job that is not simulated waits."""
+    """Return the reason why an unsimulated job waits."""
     kind = {"held": "held", "dependent": "dependency"}.get(job.left_out, "never" if job.never else "other")
     text = SNAPSHOT_RULES[job.left_out]
     if kind == "dependency" and job.dependency not in ("", "yes"):
@@ -175,7 +175,7 @@ class _Plan:
         return [(p, a, b, since) for p, a, b, since, until, _ in self.placement.outages if p in pools and since < end and until > begin]
 
     def _lacking(self, job: int, gone: bool, extra: Sequence[tuple[int, int, int, int]] = ()) -> str:
-        """Return what is too scarce for a job now, in words; `gone`: with the present outages."""
+        """Return the resource that is too scarce for a job now, in words; `gone`: with the present outages."""
         pools, second = self._pools(job), self.machine.second
         need = int(self.schedule.workload.procs[job]), int(self.placement.second[job])
         free = self.capacity[pools] - self.used[pools]

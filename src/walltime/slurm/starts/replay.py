@@ -46,12 +46,12 @@ class Record:
 
     @property
     def submit(self) -> Array:
-        """The submissions of the jobs."""
+        """Return the submissions of the jobs."""
         return self.workload.submit
 
     @property
     def end(self) -> Array:
-        """The ends of the jobs."""
+        """Return the ends of the jobs."""
         return self.start + self.workload.runtime
 
 

@@ -41,12 +41,12 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """The class of the prediction, by its distance."""
+        """Return the class of the prediction, by its distance."""
         return distance_class(self.median)
 
     @property
     def inside(self) -> bool:
-        """Whether the job started within the interval."""
+        """Return whether the job started within the interval."""
         return self.early <= self.real <= self.late
 
 

@@ -84,7 +84,7 @@ class StartTimes:
 
     @property
     def apart(self) -> list[tuple[SnapshotJob, Pending]]:
-        """The waiting jobs that are not simulated, and why they wait."""
+        """Return the waiting jobs that are not simulated, and why they wait."""
         return apart_reasons(self.snapshot)
 
     def of(self, label: str) -> StartTime:

@@ -249,7 +249,7 @@ class FeitelsonVariant(Feitelson96):
 
     @property
     def name(self) -> str:
-        """The model's name on the command line."""
+        """Return the model's name on the command line."""
         return f"feitelson96-f{self.variant}"
 
     def size_weights(self, machine_procs: int) -> tuple[Array, Array]:

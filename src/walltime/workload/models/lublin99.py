@@ -118,7 +118,7 @@ class Lublin99(WorkloadModel):
 
     @property
     def name(self) -> str:
-        """The model's name on the command line."""
+        """Return the model's name on the command line."""
         return "lublin99" if self.classes == "both" else "lublin99-typeless"
 
     def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:

@@ -31,12 +31,12 @@ class WorkloadModel(Specification):
 
     @property
     def name(self) -> str:
-        """The model's name on the command line."""
+        """Return the model's name on the command line."""
         return type(self).__name__.lower()
 
     @property
     def changes(self) -> str:
-        """The fields that differ from their defaults, as text, without those that are not in the repr.
+        """Return the fields that differ from their defaults, as text, without those that are not in the repr.
 
         >>> WorkloadModel().changes
         ''

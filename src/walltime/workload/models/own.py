@@ -38,12 +38,12 @@ class OwnModel(WorkloadModel):
 
     @property
     def name(self) -> str:
-        """The name of the function."""
+        """Return the name of the function."""
         return getattr(self.function, "__name__", repr(self.function))
 
     @property
     def label(self) -> str:
-        """The spelling, with the options."""
+        """Return the spelling, with the options."""
         return ",".join([self.spelling or self.name, *(f"{name.replace('_', '-')}={spell(value)}" for name, value in self.options)])
 
     def generate(self, jobs: int, machine_procs: int, load: float | None = None, seed: int = 0) -> Workload:

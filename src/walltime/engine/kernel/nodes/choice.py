@@ -21,7 +21,7 @@ from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
 HEAVIER = np.int64(1) << 40
-"""More than the processors of any run: what a rank of weight adds in the heap of runs."""
+"""More than the processors of any run: the step between ranks of weight in the heap of runs."""
 
 
 @kernel
@@ -415,7 +415,7 @@ def _overlap(stretch, run):
 
 @kernel
 def _find_runs(state, job, site, planes, runs):
-    """Find the runs of consecutive usable nodes for a job, and what they have; return their number."""
+    """Find the runs of consecutive usable nodes for a job, and their amounts; return their number."""
     part, usable, count, behind = site.members[job.members], site.sets[USABLE], 0, -1
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]

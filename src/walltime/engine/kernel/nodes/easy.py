@@ -40,7 +40,7 @@ from walltime.engine.problem import Nodes, Shares
 Array = np.ndarray
 Records = Any
 
-# Fields of its own come first: to Numba, a record that begins as another one is a subtype of it, with a warning.
+# Fields of its own come first: to Numba, a record that begins as another is a subtype of it, with a warning.
 EASY_JOB = record_dtype(" ".join(["held held_count order_length form", *(SLURM_JOB.names or ())]), "merit")
 """A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form.
 
@@ -187,7 +187,7 @@ def place_first(state, jobs, site, use, plan, traffic):
 
 @called_kernel
 def _run(state, jobs, site, use, plan, traffic, index):
-    """Let a job run, from its start on, on the nodes that have been chosen for it."""
+    """Run a job, from its start on, on the nodes that have been chosen for it."""
     job = jobs[index]
     start_use(state, job, index, site, use, plan, job.start + length_of(job))
     use_limits(jobs, traffic.limits, traffic.limits_of, index, 1)

@@ -16,7 +16,7 @@ The rules, which reference/slurm.py and reference/nodes.py state in plain Python
   that it may preempt had ended.
 * choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on, or are requeued
   or cancelled, by its `loss`.
-* The jobs of a user reservation have a partition of their own, of a higher tier. They use the nodes that the reservation has at the time,
+* The jobs of a user reservation have their own partition, of a higher tier. They use the nodes that the reservation has at the time,
   and after its end all nodes that it had. One that does not fit closes only this partition, not its nodes.
 
 Simplified: passes take no time, so nothing changes while they are made.
@@ -211,7 +211,7 @@ def _put_in_order(jobs, queue, needs, place):
 
 @kernel
 def _comes_before(job, other):
-    """Return whether a job is considered before another one."""
+    """Return whether a job is considered before another."""
     if job.tier != other.tier:
         return job.tier > other.tier
     if job.priority != other.priority:

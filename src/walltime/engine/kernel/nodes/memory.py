@@ -82,7 +82,7 @@ STRETCH = record_dtype("place node end weight")
 list."""
 
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
-"""Consecutive nodes, and what a job has of each of them."""
+"""Consecutive nodes, and the amounts that a job has of each."""
 
 RUNNING = record_dtype("release expected job row owner first count")
 """A running job: its `release` in the plan, later than it was `expected` to end if that has passed; `row`: of `Use.free`; `owner`, `first`,
@@ -117,7 +117,7 @@ LOST = record_dtype("job start end requeued kind failed")
 """A run as in `problem.LostRuns`."""
 
 RUN = record_dtype("place end weight nodes procs second")
-"""Consecutive usable nodes of a partition with the same weight, by their places in it, and what they have together."""
+"""Consecutive usable nodes of a partition with the same weight, by their places in it, and their total amounts."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 """How many jobs the cycle of this number has tested."""

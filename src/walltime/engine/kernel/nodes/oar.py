@@ -37,7 +37,7 @@ OAR_RULES = record_dtype("security bug step clock idle busy start launch end per
 
 OAR_STATE = record_dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
 """`now`: of the last pass, s; `time`: until which the server has worked, ms; `again`: whether something has happened since the last step.
-`events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of a job that runs at first and has none;
+`events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of an initially running job and has none;
 `until`: as in memory.STATE, for passes; `awaited`: as there."""
 
 SUBMISSION, END, LAUNCH = 0, 1, 2
@@ -54,7 +54,7 @@ class OarPlan(NamedTuple):
 
 
 class OarTraffic(NamedTuple):
-    """The jobs that run at first, a heap of events, whose ties are kinds of events; the queue; the running jobs, by start; followers."""
+    """The initially running jobs, a heap of events, whose ties are kinds of events; the queue; the running jobs, by start; followers."""
 
     at_first: Array
     events: Records
@@ -179,7 +179,7 @@ def _process_events(state, jobs, traffic, until):
 
 @kernel
 def _is_later(time, job, other_time, other):
-    """Return whether a job comes behind another one, by a time and then by number."""
+    """Return whether a job comes behind another, by a time and then by number."""
     return time > other_time or (time == other_time and job > other)
 
 

@@ -237,7 +237,7 @@ def _least_by_bounds(state, site, plan, jobs, job, length, latest):
 
 @kernel
 def _includes(one, one_every, other):
-    """Return whether a request has at least the nodes of another one to choose from, and can use as much of each."""
+    """Return whether a request has at least the nodes of another to choose from, and can use as much of each."""
     if one.whole != other.whole or one.total > other.total or one.each > other.each or one.memory > other.memory:
         return False
     if (not one_every and one.members != other.members) or one.owner != other.owner:

@@ -291,7 +291,7 @@ def _start_due(state, jobs, site, use, plan, traffic, line, levels):
 
 @called_kernel
 def _make_levels(state, site, use, levels):
-    """Make the plan again: what is free now, the planned ends of the running jobs, and the ends of the known outages."""
+    """Make the plan again from the free amounts, the planned ends of the running jobs, and the ends of the known outages."""
     times, running, last = levels.times, use.running, FIRST
     times[0] = state.now
     state.passes += 1
@@ -317,7 +317,7 @@ def _refer(levels, k, use, row):
 
 @kernel
 def _copy_free(levels, use, k, planes):
-    """Copy what is free at a level."""
+    """Copy the free amounts of a level."""
     row = levels.rows[k]
     source = levels.sources[row]
     free = levels.free[row] if source < 0 else use.free[source]
@@ -414,7 +414,7 @@ def _first_short(state, levels, kind, need, k, end):
 
 @called_kernel
 def _least_between(state, use, levels, members, need, k, end):
-    """Find what stays free of each node from level `k` on until `end`, `levels.least`.
+    """Find the amounts of each node that stay free from level `k` until `end`, `levels.least`.
 
     Returns -1, or, if that is too little for a job on any nodes, the first level from which on enough may stay free.
     """

@@ -12,7 +12,7 @@ MORE, LESS = np.int64(1), np.int64(-1)
 WHOLE_GAIN = np.int64(1) << 40
 """More processors than any machine has: an upper bound of those of whole nodes that become free."""
 NOW = np.int64(-1)
-"""In place of a running job: what is free now, before the release of the first."""
+"""In place of a running job: the amounts free now, before the first release."""
 
 
 @called_kernel

@@ -3,7 +3,7 @@
 A job that has found no earlier hole can find one only after processors have been released: everything else (starts, arrivals, the passing
 of time) only narrows the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it reveals, or
 lies entirely before it, and then it is new. So wherever processors are released, we measure how many are free there now and for how long,
-and mark the jobs that fit in and have their reservation later. A job that fitted in before has had its chance.
+and mark the jobs that fit in and have their reservation later. A job that fitted in before has already been tried.
 
 In a deep queue, a single compression looks dozens of times for jobs that can use a freed gap, and usually there are none. Shelves show
 first whether any waiting job of about this size and length, or below, has its reservation late enough. Then three coarse numbers per job

@@ -152,7 +152,7 @@ def _reserve(jobs, queue, plan, i):
 
 @kernel
 def _hold(state, jobs, plan, i, job):
-    """Keep the processors of a job that starts for its expected runtime: release the rest of its place, or break what others reserved."""
+    """Keep the processors of a job that starts for its expected runtime: release the rest of its place, or break later reservations."""
     slots, steps, waiting, _ = plan
     length, planned = jobs[job].run_length, jobs[job].own_length
     if length < planned:

@@ -7,7 +7,7 @@ their reserved starts. After the events of an instant the policy makes a schedul
       los, greedy hybrids            lookahead.py     ... and jobs are backfilled together
     hybrid, conservative-scratch     scratch.py       reservations are recomputed at every event
     selective, multiqueue            scratch.py       ... for some of the jobs
-    slack                            slack.py         ... in an order of their own
+    slack                            slack.py         ... in their own order
     conservative                     conservative.py  every job keeps its reservation; early ends compress the schedule
 
 Also in this folder: the running jobs (machine.py), an index of a long queue (index.py), and the jobs that may move in a compression

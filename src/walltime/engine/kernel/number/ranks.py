@@ -1,4 +1,4 @@
-"""Ranks of waiting jobs in an order that changes only with what users, groups and queues have had in a sliding window.
+"""Ranks of waiting jobs in an order that changes only with the past use of users, groups and queues in a sliding window.
 
 Each waiting job keeps its rank, and each block of places its lowest one. Before a pass only those jobs are ranked again whose user, group
 or queue has had a start or an end, or one that left the window, since the last pass.

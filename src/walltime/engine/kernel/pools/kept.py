@@ -386,7 +386,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
 
     Nothing has been given back since `prior` (-1 for none) got its place, so a job that needs at least as much for at least as long finds
     no earlier one. Each of many equal jobs begins its search at the last one's place. As long as enough is left there (`plan.least`), they
-    get equal places, which `_take_together` takes out of the plan when another one is needed.
+    get equal places, which `_take_together` takes out of the plan when another is needed.
     """
     job, given, least, taken = jobs[index], machine.given, plan.least, kept.before
     state.longest = max(state.longest, job.own_length)
@@ -436,7 +436,7 @@ def _is_enough(pools_of, least, job):
 
 @kernel
 def _needs_no_less(job, other):
-    """Return whether a job needs at least as much as another one, of the same partition and for at least as long."""
+    """Return whether a job needs at least as much as another, of the same partition and for at least as long."""
     return (
         job.partition == other.partition and job.procs >= other.procs and job.second >= other.second and job.own_length >= other.own_length
     )

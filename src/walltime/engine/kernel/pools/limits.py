@@ -1,4 +1,4 @@
-"""Limits on what runs at the same time for a group of jobs; and throttled jobs, which wait for a limit alone.
+"""Limits on simultaneously running jobs of a group; and throttled jobs, which wait for a limit alone.
 
 A job over a limit is passed over, as if it were not there. So it leaves the queue's searches until the limit has room again. Then the first
 of the jobs that wait for it is woken in its place; when it has been considered, and the limit still has room, the next one, which comes
@@ -93,7 +93,7 @@ def _are_in_one_group(rules, jobs, one, other):
 
 @called_kernel
 def throttle(state, rules, jobs, limits, queue_index, place, number):
-    """Let a job wait for a limit alone."""
+    """Make a job wait for a limit alone."""
     index, limit, throttled = queue_index.queue[place].job, limits[number], queue_index.throttled
     queue_index.queue[place].procs = HOLE
     queue_index.blocks[place // PLACES_IN_BLOCK].old = 1

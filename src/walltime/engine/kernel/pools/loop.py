@@ -1,4 +1,4 @@
-"""The event loop for machines of several pools: partitions, a second resource, outages, limits, dependencies, jobs that run at first.
+"""The event loop for machines of several pools: partitions, a second resource, outages, limits, dependencies, initially running jobs.
 
 It corresponds to number/loop.py, which is for one pool. The rules, which reference/pools.py states in plain Python:
 
@@ -164,7 +164,7 @@ def _predict_again(state, rules, jobs, queue, predicting):
 
 @called_kernel
 def _begin_predicting(state, rules, jobs, running, predicting):
-    """Predict the jobs that run at first, in the order of their numbers, and sort them by their expected ends; times below 0 are 0."""
+    """Predict the initially running jobs, in the order of their numbers, and sort them by their expected ends; times below 0 are 0."""
     if not rules.predicts or state.begun:
         return
     state.begun = 1

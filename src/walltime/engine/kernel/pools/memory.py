@@ -89,7 +89,7 @@ CHANGE = record_dtype("time outage phase")
 SHUTS, OPENS = 4, 5
 
 LIMIT = record_dtype("jobs procs second seconds used_jobs used_procs used_second shut until crossing throttled first_group waking due")
-"""A limit on what runs at the same time for a group of jobs, and what runs now. A window is a limit, too: `shut` is 1 while no job of the
+"""A limit on simultaneously running jobs of a group, and their current use. A window is a limit, too: `shut` is 1 while no job of the
 group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait for the
 limit alone, in groups; the first group begins with the job `first_group`. `waking`: 1 while one has been woken. `due`: the jobs that get a
 kept reservation in a pass, for a start at once, and have no other limit. `seconds`: the most processor-seconds until the limits of running
@@ -114,7 +114,7 @@ def list_of(lists, k):
 
 
 class Restraints(NamedTuple):
-    """Constraints on jobs: `limits_of` each, `followers`, and the start of a job that runs at first, NEVER for others (int64).
+    """Constraints on jobs: `limits_of` each, `followers`, and the start of an initially running job, NEVER for others (int64).
 
     `windowed`: whether some of the limits are windows.
     """
@@ -186,7 +186,7 @@ class KeptReservations(NamedTuple):
 
     By job, int64: the reserved `start`, -1 for none, NEVER for one that is lost within the instant; the `length` for which it is planned,
     s; and its class of sizes, `size`. `freed_gaps`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each
-    class begins (int64 s); `before`, what a job has had of each pool, (pools, 2).
+    class begins (int64 s); `before`, the previous amounts of a job in each pool, (pools, 2).
     """
 
     start: Array

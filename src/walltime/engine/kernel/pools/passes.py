@@ -1,6 +1,6 @@
-"""A scheduling pass on a machine of several pools that makes all reservations again, and what every pass there needs.
+"""A scheduling pass on a machine of several pools that makes all reservations again, and functions that every pass there needs.
 
-Most passes start no job, so a pass does only what may change something:
+Most passes start no job, so a pass does only work that may change something:
 
 * Where nothing but arrivals has happened, and these are last in the queue, only they are considered.
 * If all pools of a partition are blocked and have their reservations, a job there that needs more than is free now is skipped after one
@@ -149,7 +149,7 @@ def _is_idle(state, partitions, place):
 
 @kernel
 def _begin_pass(state, rules, jobs, machine, queue_index, plan):
-    """Go on where the last pass ended, or begin again if anything but arrivals has happened since."""
+    """Continue where the last pass ended, or begin again if anything but arrivals has happened since."""
     if not is_steady(rules):
         sort_waiting_jobs(state, rules, jobs, queue_index)
         state.freed = 1
@@ -214,7 +214,7 @@ def _count_taken(state, machine, p, given, length):
 
 @kernel
 def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
-    """Let a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, now or when the plan is made."""
+    """Make a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, now or when the plan is made."""
     job = jobs[index]
     if reserves and state.planned and not is_short(rules):
         _reserve(state, rules, machine, plan, job, index)

@@ -2,7 +2,7 @@
 
 A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length. So
 its begin and its share of each pool define its place. The second resource works in the same way. The free amounts of each pool, step by
-step, are a row of their own, and so are those of each partition: searches go along these rows.
+step, have their own row, and so are those of each partition: searches go along these rows.
 """
 
 from walltime.compiled.jit import called_kernel, kernel
@@ -144,8 +144,8 @@ def _change(state, pools_of, plan, begin, end, pool, procs, second):
 def first_hole(state, pools, pools_of, plan, job, earliest):
     """Return the earliest time from the step at `earliest` on at which a job fits for its own length; NEVER if there is none.
 
-    Afterwards `plan.least` has what stays free there of each pool. A hole must be one of all pools of the partition together; only such are
-    looked at pool by pool, as what is free of several together may not be free of one after the other.
+    `plan.least` then has each pool's free amounts there. A hole must exist in all pools of the partition together; only such holes are
+    checked pool by pool, since amounts free in several pools together may not stay free in each of them.
     """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
     begin = last = max(step_before(state, plan, earliest + 1), 0)
@@ -174,7 +174,7 @@ def _end_of_job(time, job, begin):
 
 @kernel
 def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
-    """Return whether enough for a job stays free from one step up to another; `plan.least` then has what stays free of each pool."""
+    """Return whether enough for a job stays free from one step up to another; `plan.least` then has each pool's free amounts."""
     free, least, procs, second = plan.free, plan.least, job.procs, job.second
     for p in list_of(pools_of, job.partition):
         for resource in range(state.resources):
@@ -192,7 +192,7 @@ def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
 def end_of_hole(state, pools, pools_of, plan, job, begin):
     """Return the first step in which a job that begins with this step no longer fits; -1 if it fits for its own length.
 
-    Afterwards `plan.least` has what stays free of each pool.
+    Afterwards `plan.least` has the amounts of each pool that stay free.
     """
     for p in list_of(pools_of, job.partition):
         plan.least[p, 0] = plan.least[p, 1] = NEVER
@@ -242,7 +242,7 @@ def share(pools, pools_of, given, job, index, amounts):
 
 @kernel
 def take(state, machine, plan, job, index, begin):
-    """Give a job its place from `begin` on, out of what `first_hole` has just found."""
+    """Give a job its place from `begin` on, in the hole that `first_hole` has just found."""
     share(machine.pools, machine.pools_of, machine.given, job, index, plan.least)
     occupy(state, machine, plan, job, index, begin, 1)
 
@@ -323,7 +323,7 @@ def reserve_shadow(state, jobs, machine, index):
 
 @kernel
 def fits_beside(state, pools, pools_of, least, job):
-    """Return whether a job that fits now delays none of the reservations; `least` then has what stays free of each of its pools."""
+    """Return whether a job that fits now delays none of the reservations; `least` then has each pool's free amounts."""
     procs, second, end = job.procs, job.second, state.now + job.own_length
     for p in list_of(pools_of, job.partition):
         pool = pools[p]

@@ -108,14 +108,14 @@ def place_of(state, rules, jobs, queue, index):
 
 @kernel
 def comes_before(state, rules, jobs, one, other):
-    """Return whether a job comes before another one in the queue."""
+    """Return whether a job comes before another in the queue."""
     own, others = order_rank(rules, state.now, jobs, one), order_rank(rules, state.now, jobs, other)
     return before(jobs[one].tier, own, jobs[one].arrival, jobs[other].tier, others, jobs[other].arrival)
 
 
 @kernel
 def before(tier, own, arrival, other_tier, other, other_arrival):
-    """Return whether a job comes before another one, by tier, rank and arrival."""
+    """Return whether a job comes before another, by tier, rank and arrival."""
     if tier != other_tier:
         return tier > other_tier
     if own != other:
