@@ -2,11 +2,12 @@
 
     python validation/node_choices.py FOLDER...
 
-Each FOLDER has runs of a scenario: `cluster.txt` and `jobs.txt.gz` (of `walltime slurm cluster-command` and `sacct-command`), and
-`sacct-full.txt`, a table of sacct with the fields JobIDRaw and NodeList. Every
-start of the log is one decision: the jobs that run at that second hold their recorded nodes, and the engine chooses nodes for the job. If
-the backfill scheduler started it, it first plans the jobs ahead of it that wait at that second; where these plans leave no room, they are
-dropped. Nothing of a whole simulation enters, so means over runs cannot hide a wrong rule.
+Each FOLDER has runs of a scenario: `cluster.txt` and `jobs.txt.gz` (of `walltime slurm cluster-command` and `sacct-command`), and, if the
+log lacks NodeList, `sacct-full.txt`, a table of sacct with the fields JobIDRaw and NodeList. Every start of the log, also of a run that was
+preempted, is one decision: the jobs that run at that second hold their recorded nodes, and the engine chooses nodes for the job. Starts of
+the same second are in order of the recorded priority. If the backfill scheduler started a job, the engine first plans the jobs ahead of it
+that wait at that second; where these plans leave no room, they are dropped. Nothing of a whole simulation enters, so means over runs cannot
+hide a wrong rule.
 
 A log has whole seconds, so its states have several readings: jobs that end in the second of the start have released their nodes or not,
 and jobs ahead have been planned or not. Two shares are printed: of the first reading (ended, planned), and of any.
@@ -65,7 +66,7 @@ class Decision(NamedTuple):
 
 
 def decisions_of(run: Path) -> list[Decision]:
-    """Return the decisions of a run, in the order of the starts."""
+    """Return the decisions of a run, in the order of the starts; none if the nodes of its jobs are not recorded."""
     described, log = read_cluster(run / "cluster.txt"), run / LOG
     names = [name for pool in described.machine.pools for name in described.nodes[pool.name]]
     number_of = {name: k for k, name in enumerate(names)}
@@ -74,11 +75,18 @@ def decisions_of(run: Path) -> list[Decision]:
     engine = SlurmReference(problem_of(stand_in, Slurm()))
     backfilled = jobs.columns["sched_backfill"] == 1
     start = jobs.submit + jobs.columns["wait"]
-    lists = _node_lists(run / NODE_LISTS)
-    real = [np.array(sorted(number_of[name] for name in expand(lists[job])), np.int64) for job in jobs.job_id.tolist()]
+    if "node_list" in jobs.columns:
+        lists = [jobs.origin.name_of("node_list", number) for number in jobs.columns["node_list"].tolist()]
+    elif not (run / NODE_LISTS).exists():
+        return []
+    else:
+        of_job = _node_lists(run / NODE_LISTS)
+        lists = [of_job[job] for job in jobs.job_id.tolist()]
+    real = [np.array(sorted(number_of[name] for name in expand(one)), np.int64) for one in lists]
     decisions: list[Decision] = []
     guessed = set[int]()
-    for k in np.lexsort((jobs.submit, start)).tolist():
+    priority = jobs.columns.get("priority", np.zeros(len(jobs), np.int64))
+    for k in np.lexsort((jobs.submit, -priority, start)).tolist():
         job, now = engine.jobs[k], int(start[k])
         engine.now = now
         _end(engine, now - 1)
@@ -170,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     for folder in options.folders:
         for run in sorted(one.parent for one in folder.rglob("cluster.txt")):
-            found = decisions_of(run) if (run / NODE_LISTS).exists() else []
+            found = decisions_of(run)
             count = max(len(found), 1)
             shares = [
                 100 * sum(ones) / count for ones in zip(*((one.same, one.possible, one.chosen[0] == ()) for one in found), strict=True)

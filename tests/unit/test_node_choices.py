@@ -51,3 +51,13 @@ def test_decisions_of(tmp_path, capsys):
     assert found[3].chosen[0] == ("n2",)
     main([str(tmp_path), "--show", "1"])
     assert "4 starts, same nodes 50 %, in one reading 75 %, without room 0 %" in capsys.readouterr().out
+
+
+def test_starts_of_the_same_second(tmp_path):
+    """Job 2 has the higher priority, so it comes first and gets node 1; job 1 then finds room on node 2 only."""
+    rows = [job(1, 1000, 1002, 1100, 4, "n2") + "|1", job(2, 1001, 1002, 1100, 6, "n1") + "|2"]
+    (tmp_path / "cluster.txt").write_text(CLUSTER)
+    table = "\n".join([FIELDS.replace(" ", "|") + "|Priority", *rows])
+    (tmp_path / "jobs.txt.gz").write_bytes(gzip.compress(table.encode()))
+    found = decisions_of(tmp_path)
+    assert [(one.job, one.chosen[0]) for one in found] == [(2, ("n1",)), (1, ("n2",))]

@@ -18,6 +18,8 @@ UNKNOWN_WORK = "unknown share"
 STEP = "step"
 NOT_JOBS = (STEP, "other_event")
 """The rules for records of steps, and of events other than ends: neither are jobs, so they do not count as jobs that are left out."""
+EARLIER_RUN = "earlier_run"
+"""The rule for earlier runs of jobs of which the last run stays, so that no job is missing."""
 TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 """The rule for jobs wider than their machine, and its meaning."""
 
@@ -114,10 +116,12 @@ def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
 def warning_of(drops: Iterable[Drop]) -> list[str]:
     """Return a sentence on the jobs left out if they are over 5 % of the work, or those of unknown work over 5 % of the jobs.
 
+    Earlier runs of jobs that stay do not count.
+
     >>> warning_of([Drop("too_wide", "The job needs more processors than the machine has.", 1, 50.0, 10, 100.0)])
     ['10 % of the jobs with 50 % of the work are left out, so the results cover only the others. Left out: too wide.']
     """
-    listed = [drop for drop in jobs_only(drops) if drop.share_of_work != 0]
+    listed = [drop for drop in jobs_only(drops) if drop.share_of_work != 0 and drop.rule != EARLIER_RUN]
     jobs, work = shares_of(listed)
     unknown = shares_of(drop for drop in listed if math.isnan(drop.share_of_work))[0]
     if max(work, unknown) <= MUCH + 1e-9:  # sums of shares are rounded

@@ -50,6 +50,7 @@ def test_warning__only_of_much_work():
 def test_records_of_steps_and_events__are_no_jobs_left_out():
     assert left_out([Drop("other_event", "A.", 3, math.nan, 4, 8.0), Drop("step", "B.", 9, 0.0, 4, 8.0)])["rules"] == []
     assert warning_of([Drop("other_event", "A.", 3, math.nan, 4, 8.0)]) == []
+    assert warning_of([Drop("earlier_run", "A.", 3, 4.0, 4, 8.0)]) == [], "their jobs stay"
 
 
 def test_left_out__is_ready_for_json():

@@ -16,6 +16,7 @@ from walltime.logs.slurm import jobstats
 from walltime.logs.slurm.fields import CANCELLED, COMPLETED, OTHER, PENDING, RUNNING
 from walltime.logs.slurm.steps import Steps
 from walltime.workload import MISSING, Array
+from walltime.workload.drops import EARLIER_RUN
 
 STEP = Rule("step", "drop", "The record describes a step, such as `12.batch` or `12.0`; the job has its own record.")
 PART_OF_RESIZED = Rule(
@@ -31,8 +32,8 @@ SHRUNK_LIMIT = Rule(
 )
 REQUEUED = Rule("requeued", "notice", "The run ended because its job was put back into the queue; each run is a separate job.")
 HET_COMPONENT = Rule("het_component", "notice", "The job is a component of a heterogeneous job; each component is a separate job.")
-EARLIER_RUN = Rule(
-    "earlier_run",
+EARLIER = Rule(
+    EARLIER_RUN,
     "drop",
     "The record describes an earlier run of a job that was put back into the queue (requeued, preempted, or after the failure of a node). "
     "Runs are joined: the job has its first submission and its last run (`--join-runs`).",
@@ -52,7 +53,7 @@ ELAPSED_DIFFERS = Rule(
     "The elapsed time, which is the runtime, differs from the time from start to end: the job was suspended, or the log is inconsistent.",
 )
 RULES = (
-    STEP, EARLIER_RUN, PART_OF_RESIZED, NEVER_STARTED, LOST_START, START_FROM_STEP, SHRUNK_LIMIT, REQUEUED, HET_COMPONENT, ELAPSED_DIFFERS,
+    STEP, EARLIER, PART_OF_RESIZED, NEVER_STARTED, LOST_START, START_FROM_STEP, SHRUNK_LIMIT, REQUEUED, HET_COMPONENT, ELAPSED_DIFFERS,
     JOINED_RUNS, SEVERAL_CLUSTERS,
 )  # fmt: skip
 AGAIN = ("REQUEUED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
@@ -89,7 +90,7 @@ def slurm_log(
     earlier = np.zeros(len(submit), np.int64)
     if state.options.join_runs:
         joined, before, earlier = _runs(kept, keys, records["cluster"], records["AGAIN"], submit, start, runtime)
-        state.drop(kept, EARLIER_RUN, before, np.maximum(runtime, 0) * np.maximum(records["allocated_procs"], 0).astype(np.float64))
+        state.drop(kept, EARLIER, before, np.maximum(runtime, 0) * np.maximum(records["allocated_procs"], 0).astype(np.float64))
         submit, eligible = np.where(joined >= 0, joined, submit), np.where(joined >= 0, np.minimum(eligible, joined), eligible)
     state.drop(kept, rules.STILL_PENDING, status == PENDING)
     state.drop(kept, rules.STILL_RUNNING, status == RUNNING)
