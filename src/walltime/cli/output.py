@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import signal
 import sys
 import threading
@@ -432,17 +433,40 @@ def program() -> str:
     return str(Path(called).absolute()) if called else "/usr/local/bin/walltime"
 
 
-def lasting_words(words: Sequence[str], without: Sequence[str] = (), written: Sequence[str] = ()) -> list[str]:
-    """Return the words of a command line that also run later and in another folder: with whole paths of files.
+def words_without(words: Sequence[str], without: Sequence[str]) -> list[str]:
+    """Return the words of a command line without some options: flags, and with a final `=`, options with a value.
 
-    `without`: flags that are left out; with a final `=`, options with a value. `written`: options whose value is a file that may not exist.
+    >>> words_without(["explain", "log", "--longest", "3", "--json", "--procs=64"], ["--longest=", "--json"])
+    ['explain', 'log', '--procs=64']
     """
     kept, before = [], ""
     for word in words:
-        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
+        option, equals, _ = word.partition("=") if word.startswith("--") else ("", "", word)
         if option in without or f"{option}=" in without or f"{before}=" in without:
             before = "" if equals or not option else option
             continue
+        kept.append(word)
+        before = "" if equals else option
+    return kept
+
+
+def next_command(name: str, *more: str, without: Sequence[str] = ()) -> str:
+    """Return the command line of another command, `name`, on the log and with the options of this one.
+
+    `without`: options that are left out, as in `words_without`, besides the outputs. `more`: words that are added.
+    """
+    words = words_without(command_line()[2:], ("--json", "--verbose", "--report=", "--out=", "--format=", "--tables=", *without))
+    return shlex.join(["walltime", name, *words, *more])
+
+
+def lasting_words(words: Sequence[str], without: Sequence[str] = (), written: Sequence[str] = ()) -> list[str]:
+    """Return the words of a command line that also run later and in another folder: with whole paths of files.
+
+    `without`: options that are left out, as in `words_without`. `written`: options whose value is a file that may not exist.
+    """
+    kept, before = [], ""
+    for word in words_without(words, without):
+        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
         path, at = value.removeprefix("@"), "@" if value.startswith("@") else ""
         is_file = path and not path.isdigit() and Path(path).exists()
         if value and (is_file or before in written or option in written):

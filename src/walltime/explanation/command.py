@@ -17,7 +17,7 @@ from walltime.cli.option_groups import (
     machine_in,
     one_workload,
 )
-from walltime.cli.output import PageOutput, caveats, command_line, progress_bar
+from walltime.cli.output import PageOutput, caveats, command_line, next_command, progress_bar
 from walltime.errors import PolicyError
 from walltime.wording import human_time
 
@@ -80,7 +80,7 @@ def explain(
     if asked.longest is not None:
         waits = longest_waits(schedule, asked.longest)
         table = [waits_table(schedule, waits)] if waits else []
-        words = ["To explain one of them: walltime explain LOG --job N"] if waits else []
+        words = [f"To explain the longest: {next_command('explain', '--job', str(waits[0].job), without=['--longest='])}"] if waits else []
         log = [recorded_wait_of(schedule, index_of(schedule, wait.job)) for wait in waits]
         known = f"; the log records {human_time(log[0])} for this job" if log and log[0] is not None else ""
         longest = f"the longest simulated wait is {human_time(waits[0].wait)}{known}" if waits else "no job waits"

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from walltime.errors import WorkloadError
+from walltime.explanation.pools import limit_words
 from walltime.explanation.records import plain
 from walltime.machine import Machine
 from walltime.machine.placing import amount_of
 from walltime.tables import Facts, Table, time_cell
 from walltime.weekly_report.causes import CAUSES, RecordedSpan, one_pool
-from walltime.wording import counted, human_time, listed
+from walltime.wording import UNDEFINED, counted, human_time, listed
 from walltime.workload import Workload
 
 MOST_LISTED = 3
@@ -23,11 +24,12 @@ _UNKNOWN = "the log does not show the cause (a dependency, another limit or rese
 
 @dataclass(frozen=True)
 class Instant:
-    """The free processors and units of the second resource (None if unlimited) from a time on, s after a job's submission."""
+    """The free processors, units of the second resource and MB of memory (None if unlimited) from a time on, s after a job's submission."""
 
     after: int
     procs: int
     second: int | None
+    memory: int | None
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,18 @@ class RecordedExplanation:
 
     `ahead`: jobs for the same pools that had been submitted earlier and waited when it was submitted. `overtaken_by`: jobs for the same
     pools that were submitted later and started earlier. `running`: jobs there that ran at its submission, the largest first. `instants`:
-    what was free while it waited. `partition`: empty if the machine has only one.
+    what was free while it waited. `partition`: empty if the machine has only one. `pools`: those that it may use, if not all of them.
+    `limits`: the limits on running jobs that apply to it. `memory`: requested, MB.
     """
 
     job: int
     wait: int
     procs: int
     second: int
+    memory: int
     partition: str
+    pools: tuple[str, ...]
+    limits: tuple[str, ...]
     causes: dict[str, int]
     ahead: int
     running: tuple[RecordedJob, ...]
@@ -70,13 +76,11 @@ class RecordedExplanation:
     @property
     def facts(self) -> Facts:
         """Return the explanation in words for the terminal."""
-        size = counted(self.procs, "processor") + (f" and {amount_of(self.second, self.resource)}" if self.second else "")
+        size = self._amounts(self.procs, self.second, self.memory)
         waited = f"waited {human_time(self.wait)}" if self.wait else "started at once"
         texts = [("reason", self.reason)] if self.wait else []
         first = self.instants[0]
-        free = counted(first.procs, "processor") + (
-            f" and {amount_of(first.second, self.resource)}" if self.second and first.second is not None else ""
-        )
+        free = self._amounts(first.procs, first.second, first.memory)
         texts.append(("at submission", f"{free} free{self._where}; {counted(self.ahead, 'job')} ahead of it"))
         for label, jobs, after in (("running then", self.running, False), ("overtaken by", self.overtaken_by, True)):
             if jobs:
@@ -85,20 +89,32 @@ class RecordedExplanation:
         return Facts(f"Job {self.job}: {size}{where}; {waited} in the log ({self.when})", texts)
 
     @property
+    def _lacked_memory(self) -> bool:
+        return self.causes["memory"] > 0
+
+    def _amounts(self, procs: int, second: int | None, memory: int | None) -> str:
+        """Describe amounts of the resources that matter: those that the job requests, memory only if it lacked some."""
+        own = [amount_of(second, self.resource)] if self.second and second is not None else []
+        own += [amount_of(memory, "mem_mb")] if self._lacked_memory and memory is not None else []
+        return listed([counted(procs, "processor"), *own])
+
+    @property
     def _where(self) -> str:
+        if self.pools:
+            return f" in the {'pool' if len(self.pools) == 1 else 'pools'} {listed([*self.pools])}"
         return " in its partition" if self.partition else ""
 
     @property
     def reason(self) -> str:
         """Return the causes of the wait in words, the longest first."""
         words = {
-            "limit": "a limit of the machine file held it back",
+            "limit": f"a limit of the machine file held it back (at most {', or '.join(self.limits)} at a time)",
             "second": f"too few {'GPUs' if self.resource == 'gpus' else self.resource} were free",
             "memory": "too little memory was free",
             "processors": "too few processors were free",
             "behind": "enough was free, but an earlier job for the same nodes lacked resources",
             "priority": "enough was free, but a later job of higher priority for the same nodes lacked resources",
-            "reservation": "enough was free, but it was kept for a reservation",
+            "reservation": "enough was free, but it was kept for a reservation or an announced outage",
             "window": "the site's windows did not allow it to start",
             "unknown": f"enough was free, but {_UNKNOWN}",
         }
@@ -114,12 +130,14 @@ class RecordedExplanation:
 
     def table(self) -> Table:
         """Return the free amounts at the first instants of the wait."""
-        second = self.second > 0
+        shown = {"procs": "processors free"}
+        shown |= {"second": f"{'GPUs' if self.resource == 'gpus' else self.resource} free"} if self.second else {}
+        shown |= {"memory": "memory free, MB"} if self._lacked_memory else {}
         rows = [
-            [time_cell(one.after), f"{one.procs:,}", *([f"{one.second:,}" if one.second is not None else "n/a"] if second else [])]
+            [time_cell(one.after), *(UNDEFINED if (value := getattr(one, name)) is None else f"{value:,}" for name in shown)]
             for one in self.instants[:MOST_ROWS]
         ]
-        columns = ["after", "processors free", *([f"{'GPUs' if self.resource == 'gpus' else self.resource} free"] if second else [])]
+        columns = ["after", *shown.values()]
         rest = len(self.instants) - MOST_ROWS
         return Table(columns, rows, f"Free{self._where}, as recorded", f"{rest:,} more rows: add --json." if rest > 0 else "")
 
@@ -159,26 +177,28 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
         values = zip(placed.job_id[jobs], placed.procs[jobs], placement.second[jobs], start[jobs] - begin, strict=True)
         return tuple(RecordedJob(*map(int, value)) for value in values)
 
+    def amount(resource: int, interval: int) -> int | None:
+        value = float(free[resource, interval])
+        return None if np.isinf(value) else max(round(value), 0)
+
+    pools = [pool.name for pool, may in zip(placement.machine.pools, span.sets[member], strict=True) if may]
     changes = [i for i in range(free.shape[1]) if i == 0 or (free[:, i] != free[:, i - 1]).any()]
     partitions = placement.machine.partitions
+    own = partitions[int(placement.partition[k])]
     return RecordedExplanation(
         job=job,
         wait=wait,
         procs=int(placed.procs[k]),
         second=int(placement.second[k]),
-        partition=partitions[int(placement.partition[k])].name if len(partitions) > 1 else "",
+        memory=int(span.amounts[k, 1]),
+        partition=own.name if len(partitions) > 1 else "",
+        pools=() if set(pools) == set(own.pools) else tuple(pools),
+        limits=tuple(dict.fromkeys(limit_words(placement, limit) for limit in placement.limits_of[k])),
         causes={cause: round(value) for cause, value in zip(CAUSES, seconds.tolist(), strict=True)},
         ahead=int((sharing & earlier & (start > begin)).sum()),
         running=others(ran[np.argsort(-placement.second[ran] * 10**9 - placed.procs[ran], kind="stable")]),
         overtaken_by=others(overtook[np.argsort(start[overtook], kind="stable")]),
-        instants=tuple(
-            Instant(
-                int(span.edges[i]) - begin,
-                max(round(float(free[2, i])), 0),
-                None if np.isinf(free[0, i]) else max(round(float(free[0, i])), 0),
-            )
-            for i in changes
-        ),
+        instants=tuple(Instant(int(span.edges[i]) - begin, amount(2, i) or 0, amount(0, i), amount(1, i)) for i in changes),
         resource=second,
         when=f"{workload.origin.when(begin)} to {workload.origin.when(begin + wait)}",
     )

@@ -27,6 +27,7 @@ SNAPSHOT_RULES = {
     "suspended": "The job is suspended: it has no processors, and its resumption is unknown.",
     "held": "The job is held and starts only after its release.",
     "dependent": "The job depends on other jobs.",
+    "closed": "Its partition is closed; when it opens is unknown.",
     "het": "The job is a part of a heterogeneous job; its parts start together, which is not modelled.",
     "other_partition": "The machine does not have the job's partition.",
     "too_many_tasks": "The array has more tasks than can be read.",

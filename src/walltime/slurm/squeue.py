@@ -28,6 +28,7 @@ MOST_JOBS = 200_000
 """The most jobs of a queue that are read, tasks of arrays counted one by one."""
 _LONGEST = 4096
 """Longer texts are cut to this many characters."""
+_CLOSED = re.compile(r"Partition(Down|Inactive)")
 _HELD = re.compile(r"JobHeld\w*|\w*requeued_held", re.ASCII)
 
 
@@ -95,6 +96,7 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         "het": whole("het_job_id"),
         "dependent": dependency or reason.startswith("Dependency"),
         "held": priority == 0 or _HELD.fullmatch(reason),
+        "closed": _CLOSED.fullmatch(reason),
     }
     names: dict[str, Any] = {name: text(name) for name in ("account", "partition", "qos", "name")}
     job = SnapshotJob(

@@ -13,9 +13,9 @@ from walltime.workload import Array, Workload
 
 CAUSES = ("window", "limit", "second", "memory", "processors", "reservation", "behind", "priority", "unknown")
 """Causes of a wait; the first that applies counts. `window`: closed hours. `limit`: a limit on running jobs. `second, memory, processors`:
-too little of the second resource, of memory or of processors was free. `reservation`: enough was free, but kept for a reservation that
-begins before the job would end. `behind`: behind an earlier job that lacked resources. `priority`: behind a later job of a higher recorded
-priority that lacked them. `unknown`: none of these."""
+too little of the second resource, of memory or of processors was free. `reservation`: enough was free, but kept for a reservation or an
+announced outage that begins before the job would end. `behind`: behind an earlier job that lacked resources. `priority`: behind a later job
+of a higher recorded priority that lacked them. `unknown`: none of these."""
 WINDOW, LIMIT, SECOND, MEMORY, PROCS, RESERVATION, BEHIND, PRIORITY, UNKNOWN = range(len(CAUSES))
 LACKS = (SECOND, MEMORY, PROCS, RESERVATION)
 """The causes with which a job lacks resources."""
@@ -67,6 +67,7 @@ class RecordedSpan:
         self.span = self._places(start[self.ran]), self._places(stop[self.ran])
         self.waiting = np.flatnonzero((jobs.submit < end) & (start > begin) & (start > jobs.submit))
         self.waits = self._places(jobs.submit), self._places(start)
+        self.announced = [self._announced(*one) for one in placement.outages if one[5] < min(one[3], end) and one[3] > begin]
 
     @classmethod
     def of(cls, jobs: Workload, machine: Machine, begin: int, end: int) -> RecordedSpan:
@@ -103,8 +104,18 @@ class RecordedSpan:
             free[:, 0] = np.inf  # the machine does not describe the resource
         return free
 
+    def _announced(self, pool: int, procs: int, second: int, begin: int, end: int, known: int) -> tuple[int, int, int, Array]:
+        """Return an outage's pool, begin and announcement, and what it keeps free in each interval, shape (resources, intervals).
+
+        Logs do not record nodes: running jobs with limits before the outage are assumed to be on its nodes, so that it keeps the least.
+        """
+        early = np.flatnonzero((self.jobs.submit + self.jobs.columns["wait"] + self.jobs.believed)[self.ran] <= begin)
+        lost, of = self.needs.sizes[pool] * procs / self.needs.sizes[pool, 2], self.members[self.ran[early]]
+        used = [self._levels(self.amounts[self.ran[early], r] * self.needs.shares(r)[of, pool], early) for r in range(3)]
+        return pool, begin, known, np.maximum(lost[:, None] - np.stack(used), 0)
+
     def _kept(self, job: int) -> Array:
-        """Return the amounts that reservations of others withhold from a job starting in each interval, shape (resources, intervals)."""
+        """Return the amounts that reservations and outages withhold from a job starting in each interval, shape (resources, intervals)."""
         machine, reservations = self.placement.machine, self.placement.reservations
         names, now = list(dict.fromkeys(one.name for one in machine.reservations)), self.edges[:-1]
         kept = np.zeros((len(names), 3, len(now)))
@@ -117,7 +128,11 @@ class RecordedSpan:
         for number in range(len(names)):
             own = np.flatnonzero(self.placement.reservation[self.ran] == number + 1)
             kept[number] -= np.stack([self._levels(self.amounts[self.ran[own], r], own) for r in range(3)])
-        return np.asarray(np.maximum(kept, 0).sum(axis=0))
+        total = np.asarray(np.maximum(kept, 0).sum(axis=0))
+        for pool, begin, known, lost in self.announced:
+            active = (known <= now) & (now < begin) & (begin < now + int(self.jobs.believed[job])) & self.sets[self.members[job], pool]
+            total += lost * active
+        return total
 
     def _shapes(self) -> Iterator[tuple[Array, Array]]:
         """Yield the waiting jobs with equal needs, and their cause in each interval, UNKNOWN where nothing lacks."""
@@ -129,7 +144,7 @@ class RecordedSpan:
         ]
         numbers = {one: k for k, one in enumerate(dict.fromkeys(rules))}
         of_rules = np.array([numbers[one] for one in rules], np.int64)
-        planned = self.jobs.believed[self.waiting] * bool(placement.reservations or placement.windows)
+        planned = self.jobs.believed[self.waiting] * bool(placement.reservations or placement.windows or self.announced)
         keys = np.column_stack([self.members[self.waiting], self.amounts[self.waiting], of_rules, planned])
         _, kind = np.unique(keys, axis=0, return_inverse=True)
         order = np.argsort(kind.ravel(), kind="stable")
@@ -138,7 +153,7 @@ class RecordedSpan:
             job = int(mine[0])
             needs, cause = self.amounts[job], np.full(len(self.lengths), UNKNOWN)
             left = free[self.members[job]]
-            if placement.reservations and not placement.reservation[job]:
+            if (placement.reservations or self.announced) and not placement.reservation[job]:
                 cause[((needs[:, None] > 0) & (left - self._kept(job) < needs[:, None] - 1e-6)).any(axis=0)] = RESERVATION
             for resource, name in ((2, PROCS), (1, MEMORY), (0, SECOND)):
                 cause[(needs[resource] > 0) & (left[resource] < needs[resource] - 1e-6)] = name

@@ -219,7 +219,7 @@ def second_name(numbers: Period) -> str:
 def cause_names(numbers: Period) -> dict[str, str]:
     """Return the causes of waits in words."""
     names = {"second": second_name(numbers), "limit": "a limit", "behind": "jobs ahead", "unknown": "not known"}
-    names |= {"window": "closed hours", "reservation": "a reservation"}
+    names |= {"window": "closed hours", "reservation": "a reservation or outage"}
     return {cause: names.get(cause, cause) for cause in CAUSES}
 
 
@@ -228,10 +228,10 @@ def causes_sentence(numbers: Period) -> str:
     if numbers.numbers.waited_hours < 1:
         return "Jobs hardly waited."
     row, names = numbers.causes[0], cause_names(numbers)
-    resources = sorted(("second", "memory", "processors"), key=lambda cause: -row[cause])
-    order = (*resources, "behind", "priority", "limit", "reservation", "window", "unknown")
+    order = sorted(CAUSES, key=lambda cause: (cause == "unknown", -row[cause]))
     words = {cause: f"for {name}" for cause, name in names.items()}
-    words |= {"limit": "for a limit on running jobs", "behind": "behind jobs that lacked resources", "unknown": "for unknown causes"}
+    words |= {"limit": "for a limit on running jobs", "reservation": "for a reservation or an announced outage"}
+    words |= {"behind": "behind jobs that lacked resources", "unknown": "for unknown causes"}
     words["priority"] = "behind later jobs of higher priority that lacked resources"
     told = listed([f"{_share(row[cause] / row['hours'])} {words[cause]}" for cause in order if row[cause] >= 0.005 * row["hours"]])
     return f"Jobs waited {row['hours']:,.0f} h in total: {told}."
@@ -246,8 +246,8 @@ def causes_table(numbers: Period) -> Table:
         rows.append([row["group"], hours_cell(row["hours"]), *(Cell(_share(share), value=share) for share in shares)])
     remark = (
         "Resources such as processors: less was free on the nodes that the job may use than it requested. Jobs ahead: enough was free, "
-        "but an earlier job lacked resources; priority: a later job with a higher recorded priority did. Limits, reservations and closed "
-        "hours: those of the machine file. Not known: other waits, such as for room on single nodes, which is not recorded."
+        "but an earlier job lacked resources; priority: a later job with a higher recorded priority did. Limits, reservations, outages "
+        "and closed hours: those of the machine file. Not known: other waits, such as for room on single nodes, which is not recorded."
     )
     return Table(["", "hours waited", *shown.values()], rows, "Causes of waiting, share of the hours", remark)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
-from walltime.cli.output import PageOutput, caveats, command_line, paragraphs, progress_bar, report_on
+from walltime.cli.output import PageOutput, caveats, command_line, next_command, paragraphs, progress_bar, report_on
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 
@@ -31,6 +31,10 @@ class Moments:
     moments: int = o.field(150, "Predict start times at N moments of the log.", group=o.RUNS, advanced=True, min=1)
     samples: int = o.field(40, "Simulate N possible futures at each moment.", group=o.RUNS, advanced=True, min=1)
     seed: o.SeedOption = 0
+
+
+SIMULATION_OPTIONS = ("--policy=", "--overrun=", "--hindsight", "--trim=", "--predictor=", "--moments=", "--samples=", "--seed=")
+"""Options of this command that infer does not have."""
 
 
 @manual(
@@ -108,6 +112,7 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
         yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict
         yield from (table for table in full_tables(calibration) if table.rows)
     if every.doubt:
-        yield "Next: infer the site's rules with walltime infer LOG --out site.toml, and calibrate again with --machine site.toml."
+        infer = next_command("infer", "--out", "site.toml", without=SIMULATION_OPTIONS)
+        yield f"Next: infer the site's rules with {infer}, and calibrate again with --machine site.toml."
     more = [said] if verbose else ["For more groups, utilization and other causes of waiting, add --verbose or --report page.html."]
     yield from caveats([*calibration.evidence.hints, *more])

@@ -1,6 +1,8 @@
 """The explanation of a job on a machine of several pools, worked by hand."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
 
 import numpy as np
@@ -266,6 +268,28 @@ def test_explain_recorded__goes_by_the_log():
         explain_recorded(workload([(0, 10, 3, 1)]), 1)
 
 
+def test_explain_recorded__names_the_lacking_memory_the_limit_and_the_pools_with_its_type_of_gpus():
+    """Job 2 lacks memory until 50 s, and then waits for its user's limit until 80 s; only the pool h has its GPUs."""
+    jobs = wt.Workload.from_arrays(
+        submit=[0, 10, 20], runtime=[50, 50, 60], requested=[100] * 3, procs=[1, 1, 1], machine_procs=24,
+        columns={
+            "wait": np.array([0, 70, 0]), "gpus": np.array([1, 1, 2]), "mem_mb": np.array([80, 50, 5]), "user": np.array([1, 2, 2]),
+            "requested_gpu_type": np.array([1, 1, 2]),
+        },
+        origin=Origin("log", names={"requested_gpu_type": ("h100", "a100")}),
+    )  # fmt: skip
+    pools = (Pool("h", 1, 8, 4, memory=100, gpu_type="h100"), Pool("a", 2, 8, 4, memory=100, gpu_type="a100"))
+    machine = Machine(pools, (Partition("gpu", ("h", "a")),), limits=(Limit(("user",), second=2),))
+    told = explain_recorded(jobs, 2, machine)
+    assert {cause: seconds for cause, seconds in told.causes.items() if seconds} == {"limit": 60, "memory": 10}
+    assert (told.pools, told.limits, told.memory) == (("h",), ("2 GPUs",), 50)
+    assert "at most 2 GPUs at a time" in told.reason
+    assert dict(told.facts.rows)["at submission"].startswith("7 processors, 3 GPUs and 20 MB of memory free in the pool h;")
+    assert [str(head) for head in told.table().columns] == ["after", "processors free", "GPUs free", "memory free, MB"]
+    assert [one.memory for one in told.instants] == [20, 100], "job 1 ends at 50 s"
+    assert explain_recorded(jobs, 3, machine).table().columns == ["after", "processors free", "GPUs free"]
+
+
 def test_command__recorded(capsys, tmp_path):
     log, cluster = tmp_path / "log.swf", tmp_path / "machine.toml"
     rows = [f"{k} {k} {5 * (k % 3)} 10 {1 + k % 4} -1 -1 -1 20 -1 1 {k % 3} -1 -1 -1 {1 + k % 2} -1 -1" for k in range(1, 20)]
@@ -280,7 +304,7 @@ def test_command__recorded(capsys, tmp_path):
     assert call(capsys, *given, "--policy", "easy")[0] == 2
 
 
-def test_longest__shows_the_recorded_wait_beside_and_the_second_resource(capsys, tmp_path):
+def test_longest__shows_the_recorded_wait_beside_and_the_second_resource(capsys, tmp_path, monkeypatch):
     jobs = recorded_jobs()
     schedule = wt.simulate(jobs, "easy", machine=RECORDED)
     waits = wt.explanation.longest_waits(schedule, 2)
@@ -295,7 +319,13 @@ def test_longest__shows_the_recorded_wait_beside_and_the_second_resource(capsys,
     _, out, _ = call(capsys, "explain", log, "--machine", cluster, "--longest", 2, "--json")
     for row in json.loads(out)["longest_waits"]:
         assert row["recorded_wait"] == 5 * (row["job"] % 3)
-    assert "the log records" in call(capsys, "explain", log, "--machine", cluster, "--longest", 2)[1]
+    words = ["explain", str(log), "--machine", str(cluster), "--policy", "easy", "--longest", "2"]
+    monkeypatch.setattr("sys.argv", ["walltime", *words])
+    told = call(capsys, *words)[1]
+    assert "the log records" in told
+    [command] = re.findall(r"walltime (explain .*)", told)
+    status, out, _ = call(capsys, *shlex.split(command), "--json", "--no-sooner")
+    assert (status, json.loads(out)["policy"]) == (0, "easy")
 
 
 def explanation_of_one_pool():

@@ -104,6 +104,22 @@ def test_causes__of_a_reservation_that_begins_before_the_job_would_end():
     assert of_all(period(users, 0, 30 * HOUR, machine)) == {"unknown": 6}, "its own jobs"
 
 
+def test_causes__of_an_announced_outage_that_begins_before_the_job_would_end():
+    hours = [(0, 0, 3, 10), (8, 4, 4, 4), (8, 1, 1, 1), (20, 1, 9, 9)]  # submission, wait, runtime, request
+    submit, wait, runtime, requested = HOUR * np.array(hours).T
+    made = recorded(submit, wait, runtime, [1] * 4, requested=requested)
+    maintenance = Outage("all", 10 * HOUR, 12 * HOUR, 4, announced=0)
+    machine = Machine((Pool("all", 4, 1),), (Partition("all", ("all",)),), outages=(maintenance,))
+    assert of_all(period(made, 0, 30 * HOUR, machine)) == {"processors": 2, "reservation": 2, "unknown": 1 + 1}
+    assert "a reservation or an announced outage" in causes_sentence(period(made, 0, 30 * HOUR, machine))
+    sudden = replace(machine, outages=(replace(maintenance, announced=None),))
+    assert of_all(period(made, 0, 30 * HOUR, sudden)) == {"processors": 2, "unknown": 2 + 1 + 1}
+    two = replace(machine, outages=(replace(maintenance, nodes=2),))
+    assert of_all(period(made, 0, 30 * HOUR, two)) == {"unknown": 6}, "two nodes are free of it"
+    busy = replace(made, submit=made.submit + np.array([8 * HOUR, 0, 0, 0]), procs=np.array([2, 1, 1, 1]))
+    assert of_all(period(busy, 0, 30 * HOUR, two)) == {"reservation": 2, "processors": 1, "unknown": 3}, "job 1 is on the others"
+
+
 @pytest.mark.parametrize(("priority", "cause"), [([9, 50, 100], "priority"), ([9, 200, 100], "unknown"), ([-1, -1, -1], "unknown")])
 def test_causes__of_a_later_job_with_a_higher_priority(priority, cause):
     """Three of four processors are busy for 10 h; the third job lacks one from 2 h on, and the second could have started."""

@@ -33,7 +33,7 @@ def planted(jump=1.0, moments=240, jobs=8):
     slow = random.integers(0, 2, len(made))
     real = np.where(slow, 18_000, 600) * np.exp(0.5 * random.standard_normal(len(made))) * np.where(made > made.max() / 2, jump, 1.0)
     features = np.stack([slow, random.random(len(made))], axis=1)
-    return Replay(made, np.arange(len(made)), real, features, np.zeros((3, len(made))), np.zeros(len(made)), "easy")
+    return Replay(made, np.arange(len(made)), real, features, np.zeros((3, len(made))), np.zeros(len(made)), np.zeros(len(made)), "easy")
 
 
 def test_forest__quantiles_by_the_product_limit_estimator():
@@ -63,6 +63,19 @@ def test_shortest__interval_of_a_skewed_distribution_begins_now():
     assert second[0] == pytest.approx(0)
     assert second[2] == pytest.approx(-1000 * np.log(0.1), rel=0.01)
     assert second[1] == pytest.approx(1000 * np.log(2), rel=0.02)
+
+
+@pytest.mark.slow
+def test_learned__no_interval_begins_before_the_earliest_start():
+    """Half a day before a maintenance, jobs whose limits end after it cannot start before its end, whatever earlier jobs did."""
+    past = planted(moments=100)
+    closed = past.made == past.made.max()
+    simulated = np.where(closed, [[40_000], [50_000], [90_000]], past.simulated)
+    before = learn_intervals(past)
+    found = learn_intervals(replace(past, earliest=np.where(closed, 45_000, 0), simulated=simulated))
+    assert before[1, closed].max() < 40_000
+    assert (found[:, closed] == [[45_000], [50_000], [90_000]]).all()
+    assert np.array_equal(found[:, ~closed], before[:, ~closed], equal_nan=True)
 
 
 @pytest.mark.slow

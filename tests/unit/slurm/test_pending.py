@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -87,15 +87,35 @@ def test_hours__of_the_site():
     assert (found["1"].kind, found["2"].kind) == ("hours", "starts")
 
 
-def test_begin_closed_and_slurms_own_reason():
+def test_reservation__matters_more_than_running_jobs_if_nothing_else_could_help():
+    """Both nodes are busy and will be out at 11:30: the job of an hour waits for the outage, the job of ten minutes for processors."""
+    at = {"begin": datetime(2026, 11, 18, 11, 30), "end": datetime(2026, 11, 18, 15, 0), "announced": datetime(2026, 11, 18, 10, 0)}
+    for machine in (EASY, SLURM):
+        found = start_times(
+            taken(
+                job(1, 16, partition="cpu", start=NOW - 100, limit=600),
+                job(2, 4, partition="cpu", limit=3600),
+                job(3, 4, partition="cpu", limit=600),
+                machine=replace(machine, outages=(Outage("cores", nodes=2, **at),)),
+            ),
+            past([1800] * 20),
+            draws=Draws(2, arrivals=False),
+        )
+        assert {one.job.label: one.pending.kind for one in found.jobs} == {"2": "reservation", "3": "resources"}
+        end = int(at["end"].replace(tzinfo=UTC).timestamp()) - NOW
+        assert dict(zip([one.job.label for one in found.jobs], found.earliest.tolist(), strict=True)) == {"2": end, "3": 0}
+
+
+def test_begin_and_slurms_own_reason():
     found = reasons(
         job(1, 1, partition="cpu", eligible=NOW + 7200),
-        job(2, 1, partition="cpu", reason="PartitionDown"),
         job(3, 1, partition="cpu", reason="QOSMaxGRESPerUser"),
         job(4, 1, partition="cpu", reason="Priority"),
+        job(5, 1, partition="cpu", reason="Licenses"),
     )
-    assert {label: one.kind for label, one in found.items()} == {"1": "begin", "2": "closed", "3": "starts", "4": "starts"}
+    assert {label: one.kind for label, one in found.items()} == {"1": "begin", "3": "limit", "4": "starts", "5": "other"}
     assert "QOSMaxGRESPerUser" in found["3"].text
+    assert "next pass" not in found["3"].text + found["5"].text
     assert "Priority" not in found["4"].text
 
 
@@ -105,9 +125,10 @@ def test_apart__held_dependent_and_never():
         job(3, left_out="dependent", dependency="afterok:1"),
         job(4, 99, partition="cpu"),
         job(5, partition="cpu"),
+        job(6, partition="cpu", left_out="closed"),
     )
     found = start_times(taken(*jobs, machine=EASY), past([]), draws=Draws(1, arrivals=False))
-    assert [(one.label, why.kind) for one, why in found.apart] == [("2", "held"), ("3", "dependency"), ("4", "never")]
+    assert [(one.label, why.kind) for one, why in found.apart] == [("2", "held"), ("3", "dependency"), ("4", "never"), ("6", "closed")]
     assert "afterok:1" in found.apart[1][1].text
     assert found.as_dict()["apart"][0]["pending"]["kind"] == "held"
 

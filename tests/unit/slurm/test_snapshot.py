@@ -120,9 +120,10 @@ def test_json__no_limit_and_states():
         record(6, priority=number(0), state_reason="JobHeldAdmin"),
         record(7, dependency="afterany:1(unfulfilled)"),
         record(8, job_state=["RUNNING", "CONFIGURING"]),
+        record(9, state_reason="PartitionDown"),
     )
     assert jobs[0].limit is None
-    assert [(job.job, job.left_out) for job in jobs] == [(1, ""), (5, "het"), (6, "held"), (7, "dependent"), (8, "")]
+    assert [(job.job, job.left_out) for job in jobs] == [(1, ""), (5, "het"), (6, "held"), (7, "dependent"), (8, ""), (9, "closed")]
     assert counts == {"ended": 2, "suspended": 1}
 
 

@@ -32,6 +32,8 @@ FIRST_NUMBER = 10**12
 LONGEST = 14 * 86400
 """The longest time for which arrivals are drawn, s."""
 MOST_MISFITS = 100
+SOON = 60
+"""A job that starts within this time, s, starts in the next pass of the scheduler; Slurm backfills every 30 s."""
 
 
 @dataclass(frozen=True)
@@ -289,6 +291,19 @@ class Forecast:
             return run(runtimes, *arrivals.draw(random), check) - state.now
 
         return to_limits - state.now, np.array(in_threads(sample, draws.samples, workers, progress))
+
+    def earliest(self, places: Array) -> Array:
+        """Return the starts of waiting jobs on the machine without other jobs, s after the snapshot, float64: no start can be earlier.
+
+        They are later than the snapshot only because of outages, reservations and closed hours, or if a job is not eligible yet.
+        """
+        state, placement, found = self.state, self.state.placement, np.zeros(len(places))
+        closed = placement.windows or placement.reservations or any(one[4] > state.now for one in placement.outages)
+        typical, every = self.runtimes.typical(), np.arange(len(state.jobs))
+        for k, place in enumerate(places.tolist()):
+            if closed or state.submit[place] > state.now:
+                found[k] = self.projection.run(typical, only=place, without=np.delete(every, place).tolist())[place] - state.now
+        return np.where(np.isfinite(found) & (found > SOON), found, 0)
 
     def caveats(self) -> list[str]:
         """Return caveats of the simulations, in sentences."""

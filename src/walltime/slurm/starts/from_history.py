@@ -58,7 +58,7 @@ def learn_from_history(
         past = learned.replay(record, counts, policy=policy, predicted=runtimes, seed=seed, workers=workers, progress=progress)
         features = QueueFeatures(record).at(now, waiting, simulated, by_limits)
         when, never = np.full(len(waiting), now), np.full(len(waiting), float(OPEN))
-        own = learned.Replay(when, waiting, never, features, predicted.simulated, by_limits, predicted.policy)
+        own = learned.Replay(when, waiting, never, features, predicted.simulated, by_limits, predicted.earliest, predicted.policy)
         known = int((past.made + past.real <= now).sum())
         if known >= learned.FEWEST:
             intervals = learned.learn_intervals(learned.Replay.join([past, own]))[:, len(past.made) :]
@@ -68,7 +68,7 @@ def learn_from_history(
             f"The history has the outcomes of only {counted(known, 'prediction')}. Likely times are from the simulation alone, and "
             f"{learned.FALLBACK_NOTE}"
         )
-        intervals = np.where(np.isnan(intervals), learned.fallback_intervals(predicted.simulated, by_limits), intervals)
+        intervals = np.where(np.isnan(intervals), learned.fallback_intervals(predicted.simulated, by_limits, predicted.earliest), intervals)
     guessed = int(((intervals[2] > GUESS * intervals[1]) & (intervals[2] - intervals[1] > 3600)).sum())
     if guessed:
         caveats.append(
@@ -85,6 +85,7 @@ def learn_from_history(
         jobs=jobs,
         starts=predicted.starts[:, order],
         simulated=predicted.simulated[:, order],
+        earliest=predicted.earliest[order],
         learned_from=known,
         caveats=caveats,
     )

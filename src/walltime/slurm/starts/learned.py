@@ -42,7 +42,7 @@ DECAY = 0.99
 """The factor by which earlier comparisons of likely times lose weight with each start that becomes known."""
 OUTSIDE = 0.1
 """The part of the jobs that may start outside their intervals."""
-FALLBACK_NOTE = "the intervals reach from now to the latest start by the simulations or the limits."
+FALLBACK_NOTE = "the intervals reach from the earliest possible start to the latest start by the simulations or the limits."
 MOST_SHIFT = 2.0
 """The logarithm of the largest factor by which an interval's end is moved."""
 
@@ -52,7 +52,7 @@ class Replay:
     """Predictions at moments of a record, in order of time, one entry per waiting job and moment.
 
     `made`: when, s from the start of the record; `job`: its place there; `real`: when it started, s after `made`; `features`: those of
-    `QueueFeatures`; `simulated`: quantiles over all simulations, shape (3, predictions), and `by_limits`, s after `made`.
+    `QueueFeatures`; `simulated`: quantiles over all simulations, shape (3, predictions), `by_limits` and `earliest`, s after `made`.
     """
 
     made: Array
@@ -61,6 +61,7 @@ class Replay:
     features: Array
     simulated: Array
     by_limits: Array
+    earliest: Array
     policy: str
 
     @classmethod
@@ -109,9 +110,9 @@ def replay(
         own_quantiles, by_limits = simulated_starts(result)
         made, features = np.full(len(places), moment, np.int64), known.at(moment, places, own_quantiles, by_limits)
         real = (record.start[places] - moment).astype(float)
-        parts.append(Replay(made, places, real, features, result.simulated, by_limits, result.policy))
+        parts.append(Replay(made, places, real, features, result.simulated, by_limits, result.earliest, result.policy))
     if not parts:
-        return Replay(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0)), np.zeros(0), "")
+        return Replay(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0)), np.zeros(0), np.zeros(0), "")
     return Replay.join(parts)
 
 
@@ -127,7 +128,8 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
 
     An interval is the shortest one with 90 % of a forest's distribution, with the forest's median. In classes of distance in which the
     simulations' median was lately nearer in most cases, it replaces the forest's. The starts that have become known since move both ends,
-    by class of the median's distance. NaN where too few starts were known. `progress` is called after each forest with the number of
+    by class of the median's distance. No interval begins before `earliest`; if that is after the likely time, the simulations' median and
+    late end count as well. NaN where too few starts were known. `progress` is called after each forest with the number of
     moments that have predictions.
     """
     logs = np.full((3, len(past.made)), np.nan)
@@ -143,9 +145,9 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
     return _adapted(past, pick_point_estimate(past, logs))
 
 
-def fallback_intervals(simulated: Array, by_limits: Array) -> Array:
-    """Return intervals from now to the latest start by the simulations and the limits; s, shape (3, jobs)."""
-    return np.stack([np.zeros(len(by_limits)), simulated[1], np.maximum(simulated[2], by_limits)])
+def fallback_intervals(simulated: Array, by_limits: Array, earliest: Array) -> Array:
+    """Return intervals from the earliest start to the latest one by the simulations and the limits; s, shape (3, jobs)."""
+    return np.maximum(np.stack([earliest, simulated[1], np.maximum(simulated[2], by_limits)]), earliest)
 
 
 def _turns(count: int) -> list[tuple[int, int]]:
@@ -236,7 +238,9 @@ def _adapted(past: Replay, logs: Array) -> Array:
         groups = _class_places(median)
         begin = np.where(early > NOW, np.minimum(early - shifts[groups], median), early)  # now stays now
         moved = np.stack([begin, median, np.maximum(late + shifts[groups], median)])
-        ends[:, mine] = np.maximum(np.exp(moved) - SHORT, 0)
+        own, earliest = np.exp(moved) - SHORT, past.earliest[mine]
+        later = np.array([[False], [True], [True]]) & (earliest > own[1])  # what was learned is of jobs that nothing forbade to start
+        ends[:, mine] = np.maximum(np.where(later, np.maximum(own, past.simulated[:, mine]), own), earliest)
         for group, real, (start, _, end) in zip(groups.tolist(), past.real[mine], ends[:, mine].T, strict=True):
             if not np.isnan(end):
                 heapq.heappush(waiting, (float(now + min(real, end)), group, not start <= real <= end))

@@ -17,14 +17,14 @@ from walltime.machine.placing import amount_of
 from walltime.schedule import Schedule
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, WAITING, SnapshotJob
-from walltime.slurm.starts.forecast import FIRST_NUMBER, Forecast
+from walltime.slurm.starts.forecast import FIRST_NUMBER, SOON, Forecast
+from walltime.whatif.wait_causes import CAPACITY, REASONS
 from walltime.wording import counted, human_time, sanitize
 
-SOON = 60
-"""A job that the plan starts within this time, s, starts in the next pass of the scheduler; Slurm backfills every 30 s."""
-_CLOSED = re.compile(r"Partition(Down|Inactive)")
 _USUAL = ("", "None", "Resources", "Priority")
 """Slurm's reasons that the plan explains better; others are quoted."""
+_OF_THE_PLAN = ("starts", "resources", "priority", "other")
+"""Kinds of reasons that a reason of Slurm other than resources and priority contradicts."""
 _ROOM = {
     "features": "enough is free, but not on nodes with the features or GPUs that it requests",
     "memory": "enough processors are free, but not with its memory on the same nodes",
@@ -53,7 +53,7 @@ class Pending:
 
 def _why_apart(job: SnapshotJob) -> Pending:
     """Return the reason why an unsimulated job waits."""
-    kind = {"held": "held", "dependent": "dependency"}.get(job.left_out, "never" if job.never else "other")
+    kind = {"held": "held", "dependent": "dependency", "closed": "closed"}.get(job.left_out, "never" if job.never else "other")
     text = SNAPSHOT_RULES[job.left_out]
     if kind == "dependency" and job.dependency not in ("", "yes"):
         text = f"It waits for other jobs: {sanitize(job.dependency, 80)}."
@@ -82,9 +82,8 @@ def pending_reasons(forecast: Forecast) -> dict[str, Pending]:
     reasons = {}
     for k in waiting:
         job = state.jobs[k]
-        if _CLOSED.fullmatch(job.reason):
-            reason = Pending("closed", f"the partition {sanitize(job.partition, 40)} is closed (Slurm: {job.reason})")
-        elif job.eligible is not None and job.eligible > snapshot.time + SOON:
+        foreign = next((what for pattern, what in REASONS.items() if what != CAPACITY and re.match(pattern, job.reason)), "")
+        if job.eligible is not None and job.eligible > snapshot.time + SOON:
             reason = Pending("begin", f"it may start in {human_time(job.eligible - snapshot.time)} at the earliest")
         elif plan is None:
             reason = Pending("unknown", "unknown, as the plan has no end")
@@ -92,7 +91,10 @@ def pending_reasons(forecast: Forecast) -> dict[str, Pending]:
             reason = Pending("never", "it never starts on the machine as it is now")
         else:
             reason = plan.reason(k, waiting[: waiting.index(k)])
-        if reason.kind != "closed" and job.reason not in _USUAL:
+        if foreign and reason.kind in _OF_THE_PLAN:
+            kind = "limit" if foreign.startswith("a limit") else "other"
+            reason = Pending(kind, f"it waits for {foreign}, which the plan does not show", reason.ahead)
+        if job.reason not in _USUAL:
             reason = Pending(reason.kind, f"{reason.text} (Slurm: {sanitize(job.reason, 40)})", reason.ahead)
         reasons[job.label] = reason
     return reasons
@@ -120,7 +122,9 @@ class _Plan:
             assert isinstance(problem.machine, Nodes), "it was simulated on nodes"
             assert isinstance(problem.demands, NodeDemands), "it was simulated on nodes"
             self.nodes, self.demands = problem.machine, problem.demands
-            self.free_nodes = free_on_nodes(schedule, self.nodes, self.demands, self.runs)
+            self.free_nodes, self.idle_nodes = (
+                free_on_nodes(schedule, self.nodes, self.demands, k) for k in (self.runs, self.runs & False)
+            )
 
     def reason(self, place: int, before: Sequence[int]) -> Pending:
         """Return why a job waits, by its place in the snapshot; `before`: the places of waiting jobs with a higher priority."""
@@ -143,15 +147,14 @@ class _Plan:
         request = int(self.schedule.workload.requested[job])
         if self.placement.shut(job, request, np.array([self.now]))[0]:
             return "hours", "the site's hours do not allow it to start now"
-        if lacking := self._lacking(job, gone=False):
-            return "resources", lacking
-        if self._lacking(job, gone=True):
-            return "reservation", "an outage or a reservation holds the resources that it needs"
-        if begin := self._overlapping(job, request):
-            return (
-                "reservation",
-                f"a reservation or maintenance begins in {human_time(begin - self.now)}, before its limit of {human_time(request)} ends",
-            )
+        for idle in (True, False):  # a reservation that alone prevents the start matters more than the jobs that run now
+            if not idle and (lacking := self._lacking(job, gone=False)):
+                return "resources", lacking
+            if self._lacking(job, gone=True, idle=idle):
+                return "reservation", "an outage or a reservation holds the resources that it needs"
+            if begin := self._overlapping(job, request, idle):
+                ahead_of = f"begins in {human_time(begin - self.now)}, before its limit of {human_time(request)} ends"
+                return "reservation", f"a reservation or maintenance {ahead_of}"
         if ahead:
             return "priority", f"enough is free, but kept for jobs with a higher priority: {counted(ahead, 'job')} ahead of it"
         return "other", "enough is free, but the scheduler has not started it yet"
@@ -174,11 +177,11 @@ class _Plan:
         pools = self._pools(job)
         return [(p, a, b, since) for p, a, b, since, until, _ in self.placement.outages if p in pools and since < end and until > begin]
 
-    def _lacking(self, job: int, gone: bool, extra: Sequence[tuple[int, int, int, int]] = ()) -> str:
-        """Return the resource that is too scarce for a job now, in words; `gone`: with the present outages."""
+    def _lacking(self, job: int, gone: bool, extra: Sequence[tuple[int, int, int, int]] = (), idle: bool = False) -> str:
+        """Return the resource that is too scarce for a job now, in words; `gone`: with the present outages, `idle`: as if no job ran."""
         pools, second = self._pools(job), self.machine.second
         need = int(self.schedule.workload.procs[job]), int(self.placement.second[job])
-        free = self.capacity[pools] - self.used[pools]
+        free = self.capacity[pools] - (0 if idle else self.used[pools])
         for p, procs, units, _ in [*(self._outages(job, self.now, self.now + 1) if gone else ()), *extra]:
             free[pools.index(p)] -= procs, units
         totals = np.maximum(free, 0).sum(axis=0).tolist()
@@ -191,10 +194,12 @@ class _Plan:
         if self.nodes is None:
             return ""
         horizon = self.now + int(self.schedule.workload.requested[job]) if extra else self.now + 1
-        obstacle = room_obstacle(self.nodes, self.demands, job, self.free_nodes, (self.now, horizon) if gone else None)
+        obstacle = room_obstacle(
+            self.nodes, self.demands, job, self.idle_nodes if idle else self.free_nodes, (self.now, horizon) if gone else None
+        )
         return _ROOM[obstacle].format(second="GPUs" if second == "gpus" else "memory" if second == "mem_mb" else second) if obstacle else ""
 
-    def _overlapping(self, job: int, request: int) -> int:
+    def _overlapping(self, job: int, request: int, idle: bool) -> int:
         """Return the begin of the first outage that leaves a job no room for its whole request; 0 for none."""
         coming = [one for one in self._outages(job, self.now + 1, self.now + request) if one[3] > self.now]
-        return min(one[3] for one in coming) if coming and self._lacking(job, gone=True, extra=coming) else 0
+        return min(one[3] for one in coming) if coming and self._lacking(job, True, coming, idle) else 0

@@ -65,7 +65,8 @@ class StartTime:
 class StartTimes:
     """The start times of all waiting jobs of a snapshot, in order of their starts.
 
-    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape (3, jobs).
+    `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape (3, jobs);
+    `earliest`: the starts without other jobs, shape (jobs,).
     `caveats`: sentences. `learned_from`: the number of outcomes of predictions at moments of the history from which the intervals were
     learned (`learn_from_history`), None for intervals of the simulation. `predicted`: the runtime predictions that were used.
     """
@@ -78,6 +79,7 @@ class StartTimes:
     jobs: Sequence[StartTime]
     starts: Array = field(repr=False)
     simulated: Array = field(repr=False)
+    earliest: Array = field(repr=False)
     caveats: Sequence[str]
     learned_from: int | None = None
     predicted: PredictedRuntimes | None = field(default=None, repr=False)
@@ -162,7 +164,16 @@ def start_times(
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append(OVERHEAD_NOTE)
     drawn = scheduler.label, draws.samples, draws.seed, draws.arrivals
-    return StartTimes(snapshot, *drawn, jobs, starts[:, order], simulated[:, order], caveats, predicted=forecast.predicted)
+    return StartTimes(
+        snapshot,
+        *drawn,
+        jobs,
+        starts[:, order],
+        simulated[:, order],
+        forecast.earliest(waits)[order],
+        caveats,
+        predicted=forecast.predicted,
+    )
 
 
 def start_quantiles(starts: Array) -> Array:
