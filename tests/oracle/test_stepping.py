@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -207,3 +210,16 @@ def test_simulation__of_no_jobs_is_done():
     assert simulation.done
     assert not simulation.step()
     assert len(simulation.finish().start) == 0
+
+
+def test_pickled_simulation__continues_from_its_time():
+    jobs = wt.workloads.Lublin99().generate(100, 64, 0.9, 1)
+    for until in (None, 20_000, 10**9):
+        simulation = wt.Simulation(jobs, "easy")
+        if until is not None:
+            simulation.run_until(until)
+        for other in (pickle.loads(pickle.dumps(simulation)), copy.deepcopy(simulation)):
+            state, same = simulation.state(), other.state()
+            assert (state.now, state.free, state.queue.tolist()) == (same.now, same.free, same.queue.tolist())
+            assert other.done == simulation.done
+            assert other.finish().start.tolist() == wt.simulate(jobs, "easy").start.tolist()

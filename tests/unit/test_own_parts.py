@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 
 import walltime as wt
-from tests.cli import call
+from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.campaign import Store, Threads, read_plan, run_campaign
 from walltime.estimates import parse_estimates
@@ -122,3 +122,46 @@ def test_command_line__takes_own_parts(tmp_path, own, capsys):
     assert record["mean_wait"] == pytest.approx(summary.mean_wait)
     assert call(capsys, "generate", f"{own}:alike", "--jobs", 50, "--procs", 16, "--out", tmp_path / "made.swf")[0] == 0
     assert len(wt.read(tmp_path / "made.swf")) == 50
+
+
+def test_functions__are_estimate_models_and_metrics_in_python():
+    def noisy(workload, seed):
+        return workload.runtime * np.random.default_rng(seed).integers(1, 4, len(workload))
+
+    def late(schedule, measured):
+        return np.mean(schedule.wait[measured] > 600)
+
+    jobs = JOBS.with_estimates(wt.estimates.OwnEstimates.of(noisy), seed=3)
+    assert np.array_equal(jobs.believed, np.maximum(noisy(JOBS, 3), 1))
+    schedule = wt.simulate(jobs, "easy")
+    assert 0 < schedule.metric(late) == np.mean(schedule.wait > 600) < 1
+    for wrong in (noisy, "f:4"):
+        with raises(wt.errors.WorkloadError, "wrong_type"):
+            JOBS.with_estimates(wrong)
+    with raises(wt.errors.PolicyError, "not_a_part"):
+        schedule.metric(lambda schedule, measured, more: 0)
+
+
+def test_options_of_a_plain_policy__are_given_by_place():
+    @dataclass(frozen=True)
+    class Narrow(wt.PlainPolicy):
+        most: int = 2
+
+        def choose(self, now, waiting, running, free):
+            return [job for job in waiting[:1] if job.procs <= free and len(running) < self.most]
+
+    assert Narrow(1).most == 1
+    assert wt.simulate(JOBS, Narrow(1)).summary().mean_wait > wt.simulate(JOBS, Narrow(50)).summary().mean_wait
+
+
+def test_campaign_report__runs_an_allowed_file_for_metrics_of_kept_schedules(tmp_path, own, capsys):
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        '[campaign]\ntrim = "own.py:last_half"\nkeep = "schedules"\n[fixed]\nmodel = "lublin99"\njobs = 60\nprocs = 64\nload = 0.9\n'
+    )
+    run_campaign(read_plan(plan, own=[own]), executor=Threads(1))
+    report = ("campaign", "report", plan, "--metric", "p95_wait", "--json")
+    one_line(*call(capsys, *report))
+    status, out, _ = call(capsys, *report, "--own", own)
+    assert status == 0
+    assert json.loads(out)["lines"][0]["metric"] == "p95_wait"

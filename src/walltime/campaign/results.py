@@ -99,18 +99,17 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
 
 
 def _in_spelling(plan: Plan, keys: Sequence[str], cells: pl.DataFrame) -> pl.DataFrame:
-    """Return the cells with user files spelled as in the plan, not by their paths at the time of the run.
+    """Return the cells with user files spelled as in the plan, not by their paths at the time of the run, and varied `jobs` as there.
 
-    The store is not changed: a cell is identified by the content of its file, not by its path.
+    The store is not changed: a cell is identified by the content of its file, not by its path, and its `jobs` are those simulated.
     """
     import polars as pl
 
-    if not plan.spelled:
-        return cells
     settings = {key: cell.settings for key, cell in zip(keys, plan.cells, strict=True)}
     rows = [settings[key] for key in cells["cell"]]
-    columns = {name: [plan.spelled.get(row[name], row[name]) for row in rows] for name in USER_FILE_SETTINGS}
-    return cells.with_columns(pl.Series(name, values, pl.String) for name, values in columns.items())
+    columns = {name: [plan.spelled.get(row[name], row[name]) for row in rows] for name in USER_FILE_SETTINGS if plan.spelled}
+    columns |= {"jobs": [row["jobs"] for row in rows]} if "jobs" in plan.varied else {}
+    return cells.with_columns(pl.Series(name, values, cells.schema[name]) for name, values in columns.items())
 
 
 def _text_values(plan: Plan) -> dict[str, list[Any]]:

@@ -68,7 +68,15 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
             "Vanilla f-model: estimates that are uniform multiples of the runtime, without limit, are better than user estimates "
             "in one respect: they keep short jobs short (tsafrir06, section VI); compare with tsafrir05 or a truncated model."
         )
-    singles = cells.group_by([name for name in varied if name in cells.columns] or ["jobs"]).len()
+    words = [name for name in varied if name in cells.columns] or ["jobs"]
+    singles, seeds = cells.group_by(words).len(), cells.filter(cells["seed"].is_not_null()) if "seed" in cells.columns else cells
+    short = seeds.group_by(words, maintain_order=True).len().filter(pl.col("len") < pl.col("len").max())
+    if len(short):
+        first = ", ".join(f"{name}={value}" for name, value in short.select(words).row(0, named=True).items())
+        caveats.append(
+            f"Missing runs: {counted(len(short), 'combination')} of {len(singles):,} have fewer seeds than the others (first: {first}), "
+            "so these means are not over the same logs and estimates."
+        )
     if len(singles) and (singles["len"] == 1).all():
         caveats.append("Single runs: differences of a few percent may be chance; --replications with --shake gives intervals.")
     return caveats

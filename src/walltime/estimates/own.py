@@ -32,7 +32,7 @@ class OwnEstimates(EstimateModel):
     options: Annotated[tuple[tuple[str, Any], ...], Field(inside=True)] = ()
 
     @classmethod
-    def of(cls, function: Any, spelling: str, limit: Any = "model", **options: Any) -> OwnEstimates:
+    def of(cls, function: Any, spelling: str = "", limit: Any = "model", **options: Any) -> OwnEstimates:
         """Return the model with this label; raises PolicyError if the function has other parameters."""
         model = cls(limit=limit, function=function, spelling=spelling, options=tuple(options.items()))
         assert isinstance(model.random, bool)

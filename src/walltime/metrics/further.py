@@ -129,14 +129,16 @@ def unit_of(name: str) -> str:
     return FURTHER[name].unit if name in FURTHER else "s" if match and match[2] != "bounded_slowdown" else ""
 
 
-def metric(name: str) -> Further:
-    """Return the metric with a name: one of `FURTHER`, a percentile, a field of `Summary`, or a user's function `FILE.py:NAME`.
+def metric(name: str | Callable[..., Any]) -> Further:
+    """Return a user's function as a metric, or the metric with a name: of `FURTHER`, a percentile, a field of `Summary`, `FILE.py:NAME`.
 
     Raises PolicyError for an unknown one.
 
     >>> metric("p99.9_wait").unit, metric("mean_wait").unit
     ('s', 's')
     """
+    if callable(name):
+        return _own_metric(name, getattr(name, "__name__", repr(name)))
     if name in FURTHER:
         return FURTHER[name]
     if (match := _PERCENTILE.fullmatch(name)) is not None:
@@ -154,8 +156,12 @@ def metric(name: str) -> Further:
             f"unknown metric {shown(name)}{close or '.'} Valid options: {', '.join(FURTHER)}, the fields of summaries, {OWN_SPELLING}",
             "unknown_name",
         )
-    function_options(found[0], ("schedule", "measured"), "a metric", FORM)
-    return Further(partial(_own, found[0], name), "", name)
+    return _own_metric(found[0], name)
+
+
+def _own_metric(function: Any, name: str) -> Further:
+    function_options(function, ("schedule", "measured"), "a metric", FORM)
+    return Further(partial(_own, function, name), "", name)
 
 
 def _own(function: Callable[..., Any], name: str, schedule: Any, measured: Array) -> float:

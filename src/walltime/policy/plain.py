@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 
@@ -13,6 +13,7 @@ from walltime.errors import PolicyError
 from walltime.plugins.files import location_of, make_object, user_code
 from walltime.policy.base import NO_NODES, PassSpec, Policy, Support
 from walltime.policy.log_view import ALL, COLUMNS, LogView, Moment
+from walltime.policy.orders import FCFS, Order
 from walltime.policy.randomness import generator, takes_generator
 from walltime.wording import counted, shown
 
@@ -146,6 +147,8 @@ class PlainPolicy(Policy):
     """
 
     passes = PassSpec("python", compiled=False)
+    order: Order = field(default=FCFS, kw_only=True)
+    """the queue order"""
 
     def new_instance(self) -> Any:
         """Return the object for one run: a copy, which may keep state."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -175,11 +175,11 @@ class Schedule:
             raise PolicyError("the starts were not recorded; simulate with dynamics=True")
         return metrics.summarize_dynamics(self.dynamics, self.runtime, self.measured(trim))
 
-    def metric(self, name: str, trim: str = "none") -> float:
+    def metric(self, name: str | Callable[..., float], trim: str = "none") -> float:
         """Return a metric over the measured jobs: a field of `summary`, one of `walltime.metrics.FURTHER`, a percentile, or your own.
 
-        `name`: such as `p99_wait`, `jain_users`, or `FILE.py:NAME` for a function of the schedule and the measured jobs (bool, shape
-        (jobs,)). Raises PolicyError for an unknown metric or trim.
+        `name`: such as `p99_wait`, `jain_users`, a function of the schedule and the measured jobs (bool, shape (jobs,)), or
+        `FILE.py:NAME` for one in a file. Raises PolicyError for an unknown metric or trim.
         """
         return metrics.metric(name).function(self, self.measured(trim))
 

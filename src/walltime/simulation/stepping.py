@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -82,7 +81,7 @@ class Simulation:
         self._overrun, self._wanted = overrun, engine
         self._passed = LONG_AGO  # all events up to this time, s, have been handled
         self._instant, self._steps = LONG_AGO, 0  # time of the last step, and number of steps at that time since `run_until`
-        self._submitted = False  # whether jobs were submitted since the engine was made
+        self._submitted = False  # whether the engine is missing, or jobs were submitted since it was made
         self.done = len(workload) == 0
         self._engine: Engine = self._new_engine()
         self.engine = self._engine.name
@@ -186,9 +185,13 @@ class Simulation:
         attributes of a policy or predictor in plain Python are copied too.
         """
         self._catch_up()
-        other = copy.copy(self)
-        other._engine = self._engine.copy()
+        other = object.__new__(type(self))
+        other.__dict__ |= self.__dict__ | {"_engine": self._engine.copy()}
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the state without the engine; a pickled simulation repeats the past at its next step."""
+        return self.__dict__ | {"_engine": None, "_run": None, "_submitted": True}
 
     def finish(self) -> Schedule:
         """Run to the end and return the schedule, the same as `walltime.simulate` for these jobs."""
@@ -215,10 +218,13 @@ class Simulation:
             self.done = self._engine.run_until(time)
 
     def _catch_up(self) -> None:
-        """Replace the engine after a submission, and advance the new one to the same point."""
+        """Replace the engine after a submission or a copy by pickle, and advance the new one to the same point."""
         if not self._submitted:
             return
         self._engine, self._submitted, steps = self._new_engine(), False, self._steps
+        if self.done:
+            self._engine.run()
+            return
         self._advance(self._passed if steps == 0 else max(self._passed, self._instant - 1))
         for _ in range(steps):
             self._engine.step()

@@ -216,6 +216,9 @@ class Workload:
             return self.with_believed(np.asarray(model))
         if fault := seed_fault(seed):
             raise WorkloadError(fault, "wrong_type")
+        if not hasattr(model, "draw"):
+            remedy = "walltime.estimates.parse_estimates makes one of a text, walltime.estimates.OwnEstimates.of one of a function"
+            raise WorkloadError(f"estimates must be a model or an array of seconds, not {shown(model)}; {remedy}", "wrong_type")
         drawn = self.with_believed(model.draw(self, seed))
         return replace(drawn, requested=drawn.believed) if model.limit == "model" else drawn
 

@@ -257,6 +257,25 @@ def test_caveats__near_saturation(golden):
     golden("campaign", found)
 
 
+def test_caveats__on_missing_runs():
+    cells = {"makespan": 1000.0, "mean_wait": 1.0, "offered_load": 0.5, "utilization": 0.5, "jobs": 5, "seed": [0, 1, 0, None]}
+    table = pl.DataFrame(cells | {"policy": ["easy", "easy", "own", "fcfs"], "load": None})
+    (found,) = cell_caveats(table, ["policy", "load"], "tsafrir06")
+    assert found.startswith("Missing runs: 1 combination of 3")
+    assert "policy=own" in found
+    assert cell_caveats(table.filter(pl.col("policy") != "own"), ["policy", "load"], "tsafrir06") == []
+
+
+def test_report__of_varied_jobs_pairs_runs_that_leave_different_numbers_out(tmp_path):
+    path = tmp_path / "plan.toml"
+    path.write_text(
+        '[campaign]\nseeds = 3\n[fixed]\nmodel = "lublin99"\nprocs = 64\nload = 0.7\nremove = "procs>16"\n[grid]\njobs = [60, 90]\n'
+    )
+    run_campaign(read_plan(path))
+    lines = read_results(read_plan(path)).means(["mean_wait"])
+    assert [(line.combination, line.runs) for line in lines] == [({"jobs": 60}, 3), ({"jobs": 90}, 3)]
+
+
 def test_caveats__on_single_runs(tmp_path):
     assert caveats_of(tmp_path, model(0.5, "", 'trim = "tsafrir06"')) == ["Single runs"]
 
