@@ -214,6 +214,35 @@ def hours_cell(value: float) -> Cell:
     return Cell(hours(value), value=None if math.isnan(value) else value)
 
 
+ENERGY = (("kWh", 1, ",.1f"), ("cost", 1, ",.2f"), ("CO2, kg", 1000, ",.1f"))
+"""Head, divisor and format of the columns of energy."""
+
+
+def energy_cells(
+    values: Sequence[tuple[float, float, float]], today: tuple[float, float, float] | None = None
+) -> tuple[list[str], list[list[Cell]]]:
+    """Return the heads and the cells of kWh, cost and grams of CO2, without columns that are nan in all rows.
+
+    `today`: values whose differences are in small print.
+    """
+    shown = [k for k in range(len(ENERGY)) if k == 0 or not all(math.isnan(row[k]) for row in values)]
+    rows = []
+    for row in values:
+        cells = []
+        for k in shown:
+            _, divisor, form = ENERGY[k]
+            of = row[k] / divisor
+            small = [] if today is None or math.isnan(of - today[k]) else [_signed(of - today[k] / divisor, form)]
+            cells.append(Cell(UNDEFINED) if math.isnan(of) else Cell(format(of, form), small, value=of))
+        rows.append(cells)
+    return [ENERGY[k][0] for k in shown], rows
+
+
+def _signed(difference: float, form: str) -> str:
+    text = format(difference, f"+{form}")
+    return text if re.search("[1-9]", text) else "±0"
+
+
 def _seconds(cell: Cell) -> float | None:
     """Return the time in seconds that a cell shows, or None."""
     return cell.value if isinstance(cell.value, int | float) and cell.text == human_time(cell.value) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from walltime.workload import Array, Workload
 
 KWH = 3.6e6
 """Joules of a kilowatt-hour."""
+ENERGY_NOTE = "Recorded energy, or runtime x power of the allocated share of nodes; without idle nodes and cooling."
+NO_ENERGY = "The energy is unknown: the log does not record it, and no machine file with the watts of its pools is given."
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,26 +32,33 @@ class Carbon:
         """Return the same intensity at all times."""
         return cls(np.array([grams], np.float64), np.zeros(0, np.int64))
 
-    def of(self, workload: Workload, kwh: Array) -> Array:
+    def of(self, workload: Workload, kwh: Array, start: Array | None = None, runtime: Array | None = None) -> Array:
         """Return the grams of each job, whose energy is spread evenly over its run; nan for runs that the times do not cover.
 
-        The last value holds as long as the one before it. Raises WorkloadError for a series and a log without dates or starts.
+        `start`, `runtime`: of a schedule, s; by default the recorded ones. The last value holds as long as the one before it. Raises
+        WorkloadError for a series and a log without dates or, if they are needed, starts.
         """
         if not len(self.times):
             return kwh * float(self.grams[0])
-        wait = workload.recorded_wait
-        if workload.origin.unix_start_time is None or wait is None:
+        if start is None and (wait := workload.recorded_wait) is not None:
+            start = workload.submit + wait
+        if workload.origin.unix_start_time is None or start is None:
             raise WorkloadError(
                 f"{workload.origin.name} does not record dates and starts of jobs, which a time series of carbon needs; use one number",
                 "starts_unknown",
             )
         edges = np.append(self.times, 2 * self.times[-1] - self.times[-2]).astype(np.float64)
         sums = np.concatenate([[0.0], np.cumsum(self.grams * np.diff(edges))])
-        begin = (workload.origin.unix_start_time + workload.submit + wait).astype(np.float64)
-        length = np.maximum(workload.runtime, 1)
+        begin = (workload.origin.unix_start_time + start).astype(np.float64)
+        length = np.maximum(workload.runtime if runtime is None else runtime, 1)
         inside = (begin >= edges[0]) & (begin + length <= edges[-1])
         mean = (np.interp(begin + length, edges, sums) - np.interp(begin, edges, sums)) / length
         return np.where(inside, kwh * mean, np.nan)
+
+
+def cost_of(kwh: float, price: float | None) -> float:
+    """Return the cost of energy at a price per kWh, nan without a price."""
+    return math.nan if price is None else price * kwh
 
 
 def energy_of(workload: Workload, machine: Machine | None = None) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.metrics.energy import NO_ENERGY
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, percent_ticks, rows_figure
 from walltime.report.page import Drawing, Fold, Page, Section, workload_facts
@@ -55,13 +56,15 @@ def notes(waste: Waste) -> list[str]:
         f"{USED[name]} {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
     ]
     sentences = [f"Jobs without recorded use, of {jobs:,}: {', '.join(unknown)}."] if unknown else []
-    if not math.isnan(waste.energy):
+    if waste.shows_energy:
         sentences.append(energy_sentence(waste))
     return sentences
 
 
 def energy_sentence(waste: Waste) -> str:
-    """Return the energy of the jobs, with its cost and carbon where they are known."""
+    """Return the energy of the jobs, with its cost and carbon where they are known; or that it is unknown."""
+    if math.isnan(waste.energy):
+        return NO_ENERGY
     known = int((~np.isnan(waste.known_energy)).sum())
     from_power = f" ({known - waste.energy_jobs:,} estimated from the power of nodes)" if known > waste.energy_jobs else ""
     price, grams = waste.power.price, waste.total.grams

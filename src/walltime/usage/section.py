@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from walltime.report.page import Paragraph, Section
 from walltime.usage.page import answer, energy_sentence
 from walltime.usage.records import Power as Power
@@ -23,6 +21,6 @@ def waste_of_period(jobs: Workload, begin: int, end: int, power: Power | None = 
 
 def waste_section(found: Waste) -> Section:
     """Return the section of the page."""
-    energy = [] if math.isnan(found.energy) else [Paragraph(energy_sentence(found))]
+    energy = [Paragraph(energy_sentence(found))] if found.shows_energy else []
     groups = [by for by in ("user", "group") if by in found.groups]
     return Section("Waste", [Paragraph(answer(found)), *energy, *found.tables(groups)])

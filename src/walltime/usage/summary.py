@@ -11,7 +11,7 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import WorkloadError
-from walltime.metrics.energy import energy_of
+from walltime.metrics.energy import cost_of, energy_of
 from walltime.tables import Table
 from walltime.usage import tables
 from walltime.usage.hours import JobHours, job_hours, lost_by
@@ -74,7 +74,7 @@ class Waste:
             "groups": {by: [one.as_dict() for one in rows] for by, rows in self.groups.items()},
             "energy_kwh": defined(self.energy),
             "energy_jobs": self.energy_jobs,
-            "energy_cost": defined(self.energy * (math.nan if self.power.price is None else self.power.price)),
+            "energy_cost": defined(cost_of(self.energy, self.power.price)),
             "grams": defined(self.total.grams),
         }
 
@@ -91,6 +91,11 @@ class Waste:
     def has_use(self) -> bool:
         """Return whether the use of any resource, or the energy, is known for any job."""
         return not math.isnan(self.energy) or any(one.measured > 0 for one in self.total.hours.values())
+
+    @property
+    def shows_energy(self) -> bool:
+        """Whether the energy is known, or its cost or carbon would be shown."""
+        return not math.isnan(self.energy) or self.power.price is not None or self.power.carbon is not None
 
     def tables(self, groups: Sequence[str] | None = None) -> Iterator[Table]:
         """Yield the tables: resources, lost hours, patterns, and the groupings, by default all."""

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from walltime.tables import Cell, Row, Table, hours_cell
+from walltime.metrics.energy import ENERGY_NOTE, cost_of
+from walltime.tables import Cell, Row, Table, energy_cells, hours_cell
 from walltime.usage.records import (
     CAUSES,
     GROUPINGS,
@@ -90,13 +91,12 @@ def groups_table(by: str, groups: Sequence[GroupHours]) -> Table:
 
 MOST_JOBS = 10
 """Number of jobs in the table of energy."""
-ENERGY_NOTE = "Recorded energy, or runtime x power of the allocated share of nodes; without idle nodes and cooling."
 
 
 def energy_groups_table(by: str, groups: Sequence[GroupHours], price: float | None) -> Table:
     """Return a table of the energy of the groups of one grouping, the largest first."""
     ordered = sorted(groups, key=lambda one: -np.nan_to_num(one.energy))
-    head, cells = _energy([(one.energy, one.grams) for one in ordered], price)
+    head, cells = energy_cells([(one.energy, cost_of(one.energy, price), one.grams) for one in ordered])
     rows: list[Row] = [[one.group, Cell(f"{one.jobs:,}", value=one.jobs), *own] for one, own in zip(ordered, cells, strict=True)]
     return Table([GROUPINGS[by], "jobs", *head], rows, f"Energy by {GROUPINGS[by]}", ENERGY_NOTE)
 
@@ -105,21 +105,10 @@ def energy_jobs_table(w: Workload, kwh: Array, grams: Array, price: float | None
     """Return a table of the jobs with the most energy; `kwh`, `grams`: of each job, nan if unknown."""
     users = w.columns.get("user", np.full(len(w), -1))
     jobs = [job for job in np.argsort(-np.nan_to_num(kwh), kind="stable")[:MOST_JOBS].tolist() if kwh[job] > 0]
-    head, cells = _energy([(float(kwh[job]), float(grams[job])) for job in jobs], price)
+    head, cells = energy_cells([(float(kwh[job]), cost_of(float(kwh[job]), price), float(grams[job])) for job in jobs])
     names = [w.origin.name_of("user", int(users[job])) if users[job] >= 0 else UNDEFINED for job in jobs]
     rows: list[Row] = [[f"{w.job_id[job]}", name, *own] for job, name, own in zip(jobs, names, cells, strict=True)]
     return Table(["job", "user", *head], rows, "Jobs with the most energy", texts=2)
-
-
-def _energy(values: Sequence[tuple[float, float]], price: float | None) -> tuple[list[str], list[list[Cell]]]:
-    """Return the heads and the cells of kWh and grams, without cost and carbon where they are unknown."""
-    has_carbon = any(not math.isnan(grams) for _, grams in values)
-    head = ["kWh", *([] if price is None else ["cost"]), *(["CO2, kg"] if has_carbon else [])]
-    rows = []
-    for kwh, grams in values:
-        row = [(kwh, ",.1f"), *([] if price is None else [(price * kwh, ",.2f")]), *([(grams / 1000, ",.1f")] if has_carbon else [])]
-        rows.append([Cell(UNDEFINED) if math.isnan(one) else Cell(format(one, form), value=one) for one, form in row])
-    return head, rows
 
 
 def share_cell(share: float) -> Cell:

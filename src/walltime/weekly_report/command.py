@@ -108,7 +108,7 @@ def report(
     if part is not None:
         power = part.Power(machine_in(machine_file), energy.kwh_price, energy.carbon_of(workload))
         waste = part.waste_of_period(numbers.workload, numbers.numbers.begin, numbers.numbers.end, power)
-    more_sections = [part.waste_section(waste)] if waste is not None and waste.has_use else []
+    more_sections = [part.waste_section(waste)] if waste is not None and (waste.has_use or waste.shows_energy) else []
     made = period_page(numbers, {"command": command_line()}, more_sections)
     if page is not None:
         write_page(page, made)

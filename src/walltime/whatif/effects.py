@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.machine.placing import over_limits
-from walltime.metrics.energy import energy_of
+from walltime.metrics.energy import Carbon, cost_of, energy_of
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.metrics.right_size import SHORT
 from walltime.metrics.summary import Averages
@@ -64,6 +64,12 @@ class Cost(Averages):
     """number of jobs that run out of memory because of a smaller request, and run again"""
     energy: float = math.nan
     """kWh of the jobs, recorded or from the power of the machine file's pools; nan if unknown"""
+    energy_cost: float = math.nan
+    """its cost at the price of a kWh; nan without a price"""
+    grams: float = math.nan
+    """grams of CO2 of this energy; nan without the carbon intensity of electricity"""
+    uncovered_jobs: int = 0
+    """jobs whose grams are unknown, because the time series of carbon does not cover their simulated runs"""
     users_worse: int = 0
     """users whose measured jobs wait longer in total, or lose jobs"""
 
@@ -78,7 +84,9 @@ class Cost(Averages):
         return ", ".join(f"{count:,} {rule}" for rule, count in self.rules.items())
 
 
-def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
+def cost(
+    today: Schedule, changed: Schedule, both: tuple[Array, Array], kwh_price: float | None = None, carbon: Carbon | None = None
+) -> Cost:
     """Return the cost of a change compared with today's schedule; `both`: the places of the same jobs in both, int64."""
     mine, theirs = both
     before, after = node_hours(today), node_hours(changed)
@@ -111,17 +119,21 @@ def cost(today: Schedule, changed: Schedule, both: tuple[Array, Array]) -> Cost:
         stranded_jobs=int(over.sum()),
         stranded=float(before[mine[over]].sum() / max(before.sum(), 1e-9)),
         short_jobs=int(short.sum()),
-        energy=_energy(changed),
+        **_energy(changed, kwh_price, carbon),
         users_worse=_users_worse(today, changed, both, cut, gone),
     )
 
 
-def _energy(schedule: Schedule) -> float:
+def _energy(schedule: Schedule, kwh_price: float | None, carbon: Carbon | None) -> dict[str, Any]:
+    """Return the fields of `Cost` on energy, over the jobs whose energy is known."""
     jobs = schedule.workload
     assert schedule.placement is not None, "it ran on a machine of pools"
     kwh, _ = energy_of(jobs, schedule.placement.machine)
-    known = ~np.isnan(kwh)
-    return float((kwh * schedule.runtime / np.maximum(jobs.runtime, 1))[known].sum()) if known.any() else math.nan
+    kwh = kwh * schedule.runtime / np.maximum(jobs.runtime, 1)
+    grams = np.full(len(jobs), np.nan) if carbon is None else carbon.of(jobs, kwh, schedule.start, schedule.runtime)
+    energy, of_carbon = (float(np.nansum(one)) if (~np.isnan(one)).any() else math.nan for one in (kwh, grams))
+    uncovered = 0 if carbon is None else int((np.isnan(grams) & ~np.isnan(kwh)).sum())
+    return {"energy": energy, "energy_cost": cost_of(energy, kwh_price), "grams": of_carbon, "uncovered_jobs": uncovered}
 
 
 def node_hours(schedule: Schedule) -> Array:

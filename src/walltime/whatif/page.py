@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import numpy as np
 from walltime.comparison.caveats import LONG_QUEUE, caveats_of, longest_queue, queue_keeps_growing
 from walltime.comparison.tables import gains_blocks, sides_table
 from walltime.metrics import range_meaning
+from walltime.metrics.energy import ENERGY_NOTE
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
-from walltime.tables import Cell, Row, Table
+from walltime.tables import Cell, Row, Table, energy_cells
 from walltime.whatif import agreement_page as calibrated
 from walltime.whatif.answer import one_by_one
 from walltime.whatif.calibration import ERROR, GROUPED_BY
@@ -196,6 +198,7 @@ def tables_of(answer: WhatIf) -> list[Table]:
         Table(("change", *SURE), sure, "Uncertainty of the difference in mean wait"),
         *(table for by in GROUPED_BY if (table := groups_table(answer, by, numbers))),
         Table(("change", *COSTS), cost_rows(answer, names), "Cost in node-hours while jobs arrive"),
+        *filter(None, [energy_table(answer, names)]),
         *(sides_table(effect.gains, f"Winners and losers: {name}") for name, effect in changed),
     ]
 
@@ -327,6 +330,21 @@ def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
     return [[name, *(f"{getattr(one, field):,.0f}" for field in fields)] for name, one in zip([TODAY, *names], costs, strict=True)]
 
 
+def energy_table(answer: WhatIf, names: Sequence[str] = ()) -> Table | None:
+    """Return the energy of the jobs under each setting, its cost and CO2; None if the energy is unknown. `names`: of the changes."""
+    today, *changed = ((one.energy, one.energy_cost, one.grams) for one in (answer.cost, *(effect.cost for effect in answer.ranked)))
+    if math.isnan(today[0]):
+        return None
+    heads, (first, *rows) = energy_cells([today, *changed], today)
+    labels = [Cell(name, look="change") for name in names or [effect.name for effect in answer.ranked]]
+    return Table(
+        ["change", *heads],
+        [[TODAY, *(replace(one, small=[]) for one in first)], *([label, *row] for label, row in zip(labels, rows, strict=True))],
+        "Energy of the jobs",
+        f"{ENERGY_NOTE} Small print: difference from today.",
+    )
+
+
 def _cost_section(answer: WhatIf) -> Section:
     """Return the node-hours available, used, idle and lost, and their users."""
     today, *rows = cost_rows(answer, [effect.name for effect in answer.ranked])
@@ -338,7 +356,7 @@ def _cost_section(answer: WhatIf) -> Section:
     )
     whose = _whose(answer)
     table = Table(["change", *COSTS], lines, "Node-hours, one row per change", remark)
-    return Section("Cost", [table, Items(whose, "change") if whose else None])
+    return Section("Cost", [table, Items(whose, "change") if whose else None, energy_table(answer)])
 
 
 def _mark(answer: WhatIf, effect: Effect) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from walltime.cli import options as o
+from walltime.cli.energy_options import EnergyOptions
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
 from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, report_on, write_rows
@@ -65,6 +66,7 @@ def what_if(
     trace: o.TraceArgument,
     *,
     site: SiteOptions,
+    energy: EnergyOptions,
     trial: TrialOptions,
     reading: LogOptions,
     part: RecordedWindow,
@@ -112,6 +114,8 @@ def what_if(
             overrun=site.overrun,
             seed=trial.seed,
             hindsight=site.hindsight,
+            kwh_price=energy.kwh_price,
+            carbon=energy.carbon_of(workload),
             progress=progress,
         )
     report_on(result.today.workload)
@@ -132,6 +136,8 @@ def _blocks(answer: WhatIf, verbose: bool) -> Iterator[Block | Facts | str]:
     yield answer.answer()
     if not verbose:
         yield page.short_table(answer)
+        if (energy := page.energy_table(answer)) is not None:
+            yield energy
         yield from (f"{effect.name}: {'; '.join(effect.became)}." for effect in answer.alone if len(effect.became) > 1)
         more = "For groups, intervals, node-hours and users, add --verbose or --report page.html."
         yield from caveats([*page.short_caveats(answer), more])

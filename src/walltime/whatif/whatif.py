@@ -12,6 +12,7 @@ import numpy as np
 from walltime import metrics
 from walltime.errors import PolicyError
 from walltime.machine import Machine, hindsight_note, omission_sentences, placing_notes, with_hindsight
+from walltime.metrics.energy import NO_ENERGY, Carbon
 from walltime.metrics.intervals import KINDS, LEVEL
 from walltime.policy import Policy
 from walltime.provenance import plain, version
@@ -74,6 +75,8 @@ class WhatIf:
     """why reacting users cannot be simulated; empty if they can"""
     linked: float = 0.0
     """share of the jobs that follow the end of an earlier job of their user"""
+    asks_energy: bool = False
+    """whether a price or the carbon intensity of electricity is given"""
 
     @property
     def alone(self) -> Sequence[Effect]:
@@ -144,9 +147,11 @@ class WhatIf:
             for one in self.effects
             if one.cost.stranded_jobs
         ]
-        if not math.isnan(self.cost.energy):
-            told = "; ".join(f"{one.cost.energy:,.0f} kWh with {one.name}" for one in self.effects)
-            said.append(f"Energy of the jobs, without idle nodes and cooling: {self.cost.energy:,.0f} kWh today; {told}.")
+        uncovered = [(TODAY, self.cost), *((one.name, one.cost) for one in self.effects)]
+        if told := ", ".join(f"{counted(one.uncovered_jobs, 'job')} ({name})" for name, one in uncovered if one.uncovered_jobs):
+            said.append(f"The time series of carbon does not cover the simulated runs of some jobs, and CO2 is without them: {told}.")
+        if self.asks_energy and math.isnan(self.cost.energy):
+            said.append(NO_ENERGY)
         said.append(self.users())
         if self.replications < 2:
             said.append("The effect of small shifts of the submissions was not measured; this takes at least 2 replications.")
@@ -218,6 +223,8 @@ def what_if(
     overrun: str = "kill",
     seed: int = 0,
     hindsight: bool = False,
+    kwh_price: float | None = None,
+    carbon: Carbon | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> WhatIf:
     """Simulate today's setting, and each change alone.
@@ -233,6 +240,7 @@ def what_if(
     `submissions`: "as-recorded", or "react": a job submitted within 20 min of the end of an earlier job of its user follows that end. The
         result under the other assumption is also given.
     `trim`: which jobs are measured, by today's schedule.
+    `kwh_price`, `carbon`: the price of a kWh and the carbon intensity of electricity, for the cost and the grams of CO2 of each change.
     `progress`: called with the number of finished simulations, of `runs(alternatives, replications)`.
 
     Raises PolicyError for an invalid change, WorkloadError for the calibration of another log, machine or policy, and for "react" with a
@@ -249,6 +257,8 @@ def what_if(
     if submissions not in SUBMISSIONS:
         raise PolicyError(f"submissions must be {' or '.join(SUBMISSIONS)}, not {shown(submissions)}")
     settings = settings_of(machine, listed, policy, against, together)
+    if carbon is not None:
+        carbon.of(workload, workload.runtime, workload.submit)  # a log without dates is reported before the simulations
     if calibration is not None:
         calibration.check(workload, machine, settings[0].setting.scheduler().label)
 
@@ -273,7 +283,7 @@ def what_if(
             utilization=_utilization(changed),
             groups=group_effects(today, changed, both, calibration),
             gains=gains_of(today, changed, both),
-            cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool))),
+            cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool)), kwh_price, carbon),
             doubts=doubts(by_measure["mean_wait"], calibration, other_users),
             other_users=other_users,
             nodes_added=_nodes(named.setting.machine) / _nodes(machine) - 1,
@@ -289,7 +299,7 @@ def what_if(
         measured=measured,
         measures=measures_of(today, np.flatnonzero(measured)),
         utilization=_utilization(today),
-        cost=cost(today, today, (everyone, everyone)),
+        cost=cost(today, today, (everyone, everyone), kwh_price, carbon),
         effects=[effect(k, named) for k, named in enumerate(settings[1:])],
         calibration=calibration,
         replications=replications,
@@ -297,6 +307,7 @@ def what_if(
         submissions=submissions,
         feedback=simulated.feedback,
         linked=simulated.linked,
+        asks_energy=kwh_price is not None or carbon is not None,
     )
 
 
@@ -350,6 +361,8 @@ def _costs(cost: Cost) -> dict[str, Any]:
             "work_lost",
             "users_worse",
             "energy",
+            "energy_cost",
+            "grams",
             "stranded_jobs",
         )
     }

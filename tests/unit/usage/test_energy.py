@@ -1,6 +1,8 @@
 """Energy of jobs, its cost and its carbon, in `waste`, `report` and `what-if`."""
 
 import json
+import math
+import re
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from tests.waste_month import BEGIN, month, sacct_text
 from walltime.errors import LogError, WorkloadError
 from walltime.logs.carbon_file import read_carbon
 from walltime.machine import read_machine
-from walltime.metrics.energy import Carbon, energy_of
+from walltime.metrics.energy import NO_ENERGY, Carbon, energy_of
 from walltime.usage.records import Power
 from walltime.usage.summary import waste
 from walltime.whatif import what_if
@@ -84,6 +86,9 @@ def test_carbon__follows_the_time_series():
     with pytest.raises(WorkloadError) as caught:
         Carbon(grams, times).of(plain, np.ones(1))
     assert caught.value.code == "starts_unknown"
+    with pytest.raises(WorkloadError) as caught:
+        what_if(plain, None, ["nodes+=10%"], carbon=Carbon(grams, times))
+    assert caught.value.code == "starts_unknown"
 
 
 @pytest.mark.slow
@@ -145,4 +150,58 @@ def test_what_if__shows_the_energy_of_each_change(log, tmp_path):
     assert found.cost.energy == pytest.approx(sum(map(by_hand, JOBS)), rel=1e-3)
     assert nodes == pytest.approx(found.cost.energy)
     assert halved < found.cost.energy
-    assert any("kWh today" in one for one in found.caveats)
+    assert math.isnan(found.cost.energy_cost)
+    assert math.isnan(found.cost.grams)
+
+
+def test_what_if__shows_the_cost_and_the_carbon_of_each_change(log, tmp_path):
+    # with fewer nodes the jobs run later, at other grams per kWh; the series ends before the last of them
+    jobs = wt.read(log, procs=720)
+    times = BEGIN + 3600 * np.arange(110)
+    grams = 100.0 + np.arange(110) % 24
+    machine = read_machine(tmp_path / "m.toml")
+    found = what_if(jobs, machine, ["pool.c.nodes=2"], replications=0, trim="none", kwh_price=0.3, carbon=Carbon(grams, times))
+    assert found.today.wait.max() == 0 < found.effects[0].schedule.wait.max()
+    for cost, schedule in ((found.cost, found.today), (found.effects[0].cost, found.effects[0].schedule)):
+        assert cost.energy_cost == pytest.approx(0.3 * cost.energy)
+        expected, uncovered = 0.0, 0
+        for job, start, run in zip(schedule.workload.job_id.tolist(), schedule.start.tolist(), schedule.runtime.tolist(), strict=True):
+            begin = jobs.origin.unix_start_time + start - BEGIN
+            if begin + run > 110 * 3600:
+                uncovered += 1
+            else:
+                hours = range(begin // 3600, (begin + run - 1) // 3600 + 1)
+                inside = sum((min(begin + run, (h + 1) * 3600) - max(begin, h * 3600)) * (100 + h % 24) for h in hours)
+                expected += by_hand(JOBS[job - 1]) * inside / run
+        assert cost.grams == pytest.approx(expected)
+        assert cost.uncovered_jobs == uncovered
+    assert found.effects[0].cost.grams != found.cost.grams
+    assert found.effects[0].cost.uncovered_jobs > 0
+    assert found.rows()[1]["grams"] == found.effects[0].cost.grams
+
+
+@pytest.mark.slow
+def test_what_if__command(golden, log, tmp_path, capsys):
+    options = ("--machine", tmp_path / "m.toml", "--change", "requests.procs*=0.5", "--replications", 0, "--trim", "none")
+    prices = ("--kwh-price", 0.3, "--carbon", 250)
+    status, out, err = call(capsys, "what-if", log, *options, *prices)
+    assert status == 0, err
+    table = out[out.index("Energy of the jobs") :]
+    golden("what-if", table[: table.index("\n\n")])
+    page = tmp_path / "what-if.html"
+    record = json.loads(call(capsys, "what-if", log, *options, *prices, "--json", "--report", page)[1])
+    after = record["effects"][0]["cost"]
+    assert (after["grams"], after["energy_cost"]) == (pytest.approx(250 * after["energy"]), pytest.approx(0.3 * after["energy"]))
+    assert "Energy of the jobs" in page.read_text()
+
+
+@pytest.mark.slow
+def test_unknown_energy__is_noted(log, tmp_path, capsys):
+    (tmp_path / "plain").write_text(sacct_text([job | {"joules": None} for job in JOBS]))
+    (tmp_path / "m.toml").write_text(re.sub(r"\w*watts = \d+\n", "", MACHINE))
+    price = ("--machine", tmp_path / "m.toml", "--kwh-price", 1)
+    assert NO_ENERGY in " ".join(call(capsys, "waste", tmp_path / "plain", *price)[1].split())
+    change = ("--change", "nodes+=10%", "--replications", 0)
+    assert NO_ENERGY in " ".join(call(capsys, "what-if", tmp_path / "plain", *price, *change)[1].split())
+    period = ("--window", "2026-03-02:2026-03-04", "--verbose")
+    assert NO_ENERGY in " ".join(call(capsys, "report", tmp_path / "plain", *price, *period)[1].split())
