@@ -18,7 +18,7 @@ test: setup ## run the whole test suite; ARGS="-k easy" passes arguments to pyte
 slurm: setup ## run the tests that start a real Slurm on this machine, if its programs are there
 	@bash tools/test.sh slurm $(ARGS)
 
-nightly: setup ## run the whole test suite with twenty times as many examples, chosen at random
+nightly: setup ## run the whole test suite with twenty times as many examples, chosen at random, and indices checked
 	@bash tools/test.sh nightly $(ARGS)
 
 demo: setup ## replay a small generated workload under three policies and write report.html

@@ -36,10 +36,11 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
 fi
 
 # Compiled here, so that the workers do not all do it at the same time: in the folder of this user's kernels, which are never stale.
-# At night all anew, and a test looks at how much that was.
+# At night all anew and with indices checked, so that no compiled function reads or writes outside its arrays; a test counts the functions.
 chosen=(-m "not nightly and not slurm")
 if [ "$WALLTIME_PROFILE" = nightly ]; then
   WALLTIME_CACHE=$(mktemp -d)
+  export NUMBA_BOUNDSCHECK=1
   export WALLTIME_CACHE WALLTIME_COUNTS="$WALLTIME_CACHE/counts.json"
   trap 'rm -rf "$WALLTIME_CACHE"' EXIT
   chosen=(-m "not slurm" --durations=25 --durations-min=30 -p tests.resume) # the slowest tests are candidates to shorten
