@@ -165,7 +165,7 @@ def _grid(rows: Groups, columns: Groups, wait: Array, mask: Array) -> Grid:
 
 
 def _among(names: Sequence[str], groups: Groups) -> Groups:
-    """Return the same groups, with those that have no jobs."""
+    """Return the groups, including groups without jobs."""
     place = np.array([list(names).index(name) for name in groups.names])
     return Groups(names, place[groups.of])
 

@@ -46,7 +46,7 @@ class RecordedExplanation:
 
     `ahead`: jobs for the same pools that had been submitted earlier and waited when it was submitted. `overtaken_by`: jobs for the same
     pools that were submitted later and started earlier. `running`: jobs there that ran at its submission, the largest first. `instants`:
-    what was free while it waited. `partition`: empty if the machine has only one.
+    the free amounts while it waited. `partition`: empty if the machine has only one.
     """
 
     job: int
