@@ -17,7 +17,7 @@ _NAMED = re.compile(r"([^=,:]+?\.py):\w")
 """Where a text may name Python code: wider than the spelling `FILE.py:NAME` that `walltime.plugins.files` loads, never narrower."""
 
 _process: frozenset[Path] | None = None
-"""The files that the command line allows, for every thread; None in Python, where the caller's own words name what runs."""
+"""The files that the command line allows, for every thread; None in Python, where the caller names all code that runs."""
 _here: ContextVar[frozenset[Path] | None] = ContextVar("_here", default=None)
 
 

@@ -5,7 +5,7 @@ A `Family` lists the names, each with the class that it makes. The fields of the
 8/64, and specifications of other families; the options of such a value follow it, and one that it does not have is the whole's again:
 `easy:order=wfp:exponent=2,threshold=0.5,extra=none`. `str(thing)` gives the spelling back.
 
-The same declarations check what is made in Python, give the page of reference, and complete what is typed in a shell.
+The same declarations check objects made in Python, generate the reference page, and complete words in a shell.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def audit(
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
     Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead; the
-    report notes this, and differences from the right values. `placement`: what the jobs need on a machine with several pools, from
+    report notes this, and differences from the right values. `placement`: the needs of the jobs on a machine with several pools, from
     `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
     that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `seed`: for orders that read random numbers.
     `progress` is called from time to time with the number of jobs

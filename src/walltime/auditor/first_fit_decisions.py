@@ -166,7 +166,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return super()._start(job, given, behind)
 
     def _follow(self, job: ClusterJob) -> Iterator[Difference]:
-        """Let a job that starts run until the schedule's end, on the schedule's nodes, after comparing these with its own."""
+        """Run a started job until the schedule's end, on the schedule's nodes, after comparing them with its own."""
         k = job.index
         job.runtime = self.end[k] - self.start[k]
         recorded = self._recorded(k)

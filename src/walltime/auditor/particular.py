@@ -1,7 +1,7 @@
 """A walk along a schedule of Batsim's batsched, whose jobs and reservations have particular processors.
 
 It follows the schedule from event to event, makes the policy's pass in the state that the schedule has reached, and compares the starts.
-Each placement is found in a table of what is taken: begins, ends, and a row of processors. It uses no code of the engines.
+Each placement is found in a table of occupied processors: begins, ends, and a row of processors. It uses no code of the engines.
 """
 
 from __future__ import annotations

@@ -331,7 +331,7 @@ class PoolsWalk(Walk):
         self.running.remove((int(self.jobs[job].expected), self.ticket[job], job))
 
     def _check_given(self, job: int) -> Iterator[Difference]:
-        """Check that a job takes from the pools in their order; from then on it has what the schedule records."""
+        """Check that a job takes from the pools in their order; from then on it has the recorded amounts."""
         if self.recorded is None or (self.recorded[job] == self.given[job]).all():
             return
         names = [pool.name for pool in self.placement.machine.pools]
@@ -348,7 +348,7 @@ class PoolsWalk(Walk):
         return [p for p in self.pools.order[self.placement.partition[job]].tolist() if p >= 0]
 
     def _place_in_order(self, job: int) -> None:
-        """Give a job the free processors of its pools in their order, and what is missing from the first one."""
+        """Give a job the free processors of its pools in their order, and any missing ones from the first pool."""
         rest, pools = np.array([self.procs[job], self.placement.second[job]]), self._pools_of(job)
         self.given[job] = 0
         for p in pools:

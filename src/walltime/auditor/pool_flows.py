@@ -2,7 +2,7 @@
 
 At every start, the running jobs must fit into the pools of their partitions (Hall's condition on unions of pools). An outage takes
 processors in use without ending jobs, so more of a pool may be in use than is left, but then no job starts there. If single nodes are
-planned, jobs on lost nodes leave the other nodes free: only the jobs that have started since must fit into what is left.
+planned, jobs on lost nodes leave the other nodes free: only the jobs that have started since must fit into the rest.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PoolLevels:
 def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[PoolLevels], by_node: bool) -> bool:
     """Return whether these jobs fit into the pools of their partitions at once.
 
-    If a pool has lost processors, either its use is at most what is left, or no job in it has started since the loss. If single nodes are
+    If a pool has lost processors, either its use is at most the rest, or no job in it has started since the loss. If single nodes are
     planned (`by_node`), all jobs fit into the pools without losses, and the jobs that started since the last change into what is left.
     """
     placement, machine = schedule.placement, schedule.placement.machine

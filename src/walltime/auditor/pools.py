@@ -35,7 +35,7 @@ MACHINE_CHECKS = {
     "preemption": "a run ends early exactly where Slurm preempts it, or where it loses a node",
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
-"""Further rules for machines with several pools, and what they require."""
+"""Further rules for machines with several pools, and their requirements."""
 NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Any]] = {"slurm": SlurmWalk, "oar": OarWalk}
 """The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
@@ -188,7 +188,7 @@ def _shortened(schedule: MachineSchedule, limit: Array, allowed: Array) -> Itera
 def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Difference]:
     """Check at each start that the running jobs use no more of each pool than it has then.
 
-    `exact`: whether jobs get what they need; on nodes, they may get more of the second resource, or of whole nodes.
+    `exact`: whether jobs get exactly their needs; on nodes, they may get more of the second resource, or of whole nodes.
     """
     placement, start, machine = schedule.placement, schedule.start, schedule.placement.machine
     has, needed = given.sum(axis=1), np.stack([schedule.workload.procs, placement.second], axis=1)

@@ -27,7 +27,7 @@ ALWAYS = {
     "over_limit": "no job runs past its kill limit",
     "capacity": "the jobs never use more processors than the machine has; a job of zero length starts only while enough are free",
 }
-"""The rules that hold under every policy, and what they require."""
+"""The rules that hold under every policy, and their requirements."""
 POLICY_RULES = {
     "head_waits": "the head of the queue starts when the policy starts it",
     "left_waiting": "no other job that the policy would start now is left waiting",
@@ -41,7 +41,7 @@ POLICY_RULES = {
 BOUNDS = {"overtaken_too_often": "no more jobs start before a job that arrived earlier than the policy allows"}
 """The rules of policies with a bound."""
 CHECKS = ALWAYS | POLICY_RULES | BOUNDS
-"""All rules for a machine with a single pool, and what they require."""
+"""All rules for a machine with a single pool, and their requirements."""
 
 
 _TIME = re.compile(r"\b(at|since|until) (\d+)\b(?! s)")

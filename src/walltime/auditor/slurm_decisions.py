@@ -93,7 +93,7 @@ class SlurmWalk(SlurmReference, Walk):
         self._follow(job)
 
     def _follow(self, job: SlurmJob) -> None:
-        """Let a job that starts run until the schedule's end, on the schedule's nodes."""
+        """Run a started job until the schedule's end, on the schedule's nodes."""
         job.runtime = self.end[job.index] - self.start[job.index]
         if self.recorded is not None and not self.later.get(job.index):
             self.free[:, job.given.nodes] += job.given.amounts
@@ -130,7 +130,7 @@ class SlurmWalk(SlurmReference, Walk):
             other.runtime = self.end[k] - other.start
 
     def _lose_nodes(self) -> None:
-        """Let jobs end with their nodes, unless the schedule lets them run on, and note those that end early without a reason."""
+        """End jobs with their nodes, unless they continue in the schedule, and note jobs that end early without a reason."""
         for job in self.running:
             if job.end <= self.now < job.due and self._is_cut(job.index):
                 job.runtime = self.runtimes[job.index]
@@ -219,7 +219,7 @@ def problem_of(schedule: MachineSchedule, policy: Policy) -> Problem:
 
 
 def _by_job(slots: Sequence[Array], problem: Problem) -> list[Given]:
-    """Return the nodes of each job, in order, and what it has of each; its memory follows from its processors."""
+    """Return the nodes of each job, in order, and its amounts of each; its memory follows from its processors."""
     job, node, procs, second = slots
     demands: Any = problem.demands
     order = np.lexsort((node, job))

@@ -21,7 +21,7 @@ Difference = tuple[str, str, int, int]
 class MachineSchedule:
     """A schedule on a machine with several pools, and its jobs' placement; times int64 s, one entry per job of the workload.
 
-    `given`, `slots`, `limit`: as in `Schedule`; None where the schedule lacks them: jobs then get what the policy gives them. `windows`:
+    `given`, `slots`, `limit`: as in `Schedule`; None where the schedule lacks them: jobs then get the policy's choice. `windows`:
     the site's windows, which forbid starts. `lost`: the job, start and end of the runs that were preempted and requeued, before the last
     one, and the jobs whose last run was `cut` by preemption.
     """

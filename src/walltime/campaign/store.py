@@ -7,8 +7,8 @@
     schedules/*.parquet one file per cell, named after it, with one row per job, if the plan keeps schedules
     unkept/*.parquet    one row per cell whose result is not kept for the next run, with the cause in one line
 
-Files are written completely and renamed into place, so every file is complete. The column `cell` is a hash of what the
-cell computes; cells in the store are not run again.
+Files are written completely and renamed into place, so every file is complete. The column `cell` is a hash of the
+cell's computation; cells in the store are not run again.
 """
 
 from __future__ import annotations

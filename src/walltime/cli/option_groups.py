@@ -276,7 +276,7 @@ class DecisionOptions:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return the same rules by their names in files and tables."""
+        """Return the interpretation rules by their names in files and tables."""
         dialect = self.rules["dialect"]
         named = {} if dialect.label in ("papers", "pyss") else {"dialect": dialect.label}
         return {"coincident": dialect.coincident, **named, "overrun": self.overrun}

@@ -268,8 +268,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or as three bits select: for "
-        "the queue order, for the job to start, and for running jobs. For example, 110 means the first two.",
+        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or for the uses that "
+        "three bits select: the queue order, the job to start, and running jobs. For example, 110 selects the first two.",
         advanced=True,
     ),
 ]

@@ -25,7 +25,7 @@ POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf,predictor=tsafrir07")
 USERS = 60
 LOG = "demo.swf.gz"
 FEWEST_JOBS = 200
-"""The modal model of estimates needs as many."""
+"""The modal model of estimates needs at least this many jobs."""
 
 
 @manual(

@@ -27,7 +27,7 @@ Scale = tuple[float, float]
 SHORTEST = 60.0
 """Mean waits up to this, s, always have the lightest shade."""
 MOST_POLICIES = 4
-"""Heat maps are drawn of the first ones."""
+"""Heat maps are drawn of the first policies only, at most this many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +165,7 @@ def _grid(rows: Groups, columns: Groups, wait: Array, mask: Array) -> Grid:
 
 
 def _among(names: Sequence[str], groups: Groups) -> Groups:
-    """Return the same groups, with those that have no jobs."""
+    """Return the groups, including groups without jobs."""
     place = np.array([list(names).index(name) for name in groups.names])
     return Groups(names, place[groups.of])
 

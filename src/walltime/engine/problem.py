@@ -127,7 +127,7 @@ class Nodes(NamedTuple):
     `reservations`: of each partition, the number of the reservation that its jobs are in, and whose nodes and times bind them, 0 for none;
     negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each limit, the most processor-seconds that its running jobs
     may have until their limits; empty without such limits. `preemption`: None if no job may end early, by preemption or with its nodes.
-    `losses`: of each outage, what becomes of the jobs on its nodes when it begins, 0 if they continue, REQUEUED, or 2 if they are
+    `losses`: of each outage, the fate of the jobs on its nodes when it begins: 0 if they continue, REQUEUED, or 2 if they are
     cancelled; empty for 0
     everywhere.
     """
@@ -150,7 +150,7 @@ class Nodes(NamedTuple):
     losses: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
-        """Return what this many jobs had of each pool, int64, shape (jobs, pools, 2), from what they had of nodes: `Outcome.slots`."""
+        """Return the amounts of this many jobs in each pool, int64, shape (jobs, pools, 2), from their nodes: `Outcome.slots`."""
         given = np.zeros((jobs, int(self.pool.max()) + 1, 2), np.int64)
         if isinstance(slots, NodeRanges):
             for p in range(given.shape[1]):
@@ -222,7 +222,7 @@ class NodeDemands(NamedTuple):
     least `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job
     that runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a
     number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill
-    reserves no nodes for it. `association`: its leaf of the tree of shares. `charge`: what counts as past use of each second, in parts of
+    reserves no nodes for it. `association`: its leaf of the tree of shares. `charge`: the past use that each second counts as, in parts of
     CHARGE. `preemption`: its class in `Preemption`. float64: `merit`: the part of its priority that does not change. `after`: the jobs that
     must have ended; `limits`: the limits that it counts towards; both by index.
     """
@@ -418,7 +418,7 @@ def running_at_first(since: Array) -> Array:
 
 
 def as_number(problem: Problem) -> Problem | None:
-    """Return the same problem on one pool of processors, where that makes no difference for these jobs; else None.
+    """Return the problem on one pool of processors, if that gives the same schedule for these jobs; else None.
 
     It makes no difference if all jobs use the same single pool, in one tier, and there are no outages and no windows. Besides, no job may
     wait for others; the initially running jobs must be submitted when they started, before all others, so that they start at once. And

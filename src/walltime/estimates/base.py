@@ -122,7 +122,7 @@ def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
 
 
 def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
-    """Return the same for given columns; raises PolicyError for an unknown rule."""
+    """Return the effective estimates of given columns; raises PolicyError for an unknown rule."""
     match overrun:
         case "kill":
             return np.minimum(runtime, requested), believed

@@ -49,7 +49,7 @@ class Tsafrir05(EstimateModel):
     modes: Annotated[int | None, Field(least=m.HEAD)] = None
     """number of distinct estimates, by default a function of the number of jobs"""
     modes_rule: Literal["linear", "power"] = "linear"
-    """that function: linear, or the power law"""
+    """default function for `modes`: linear, or a power law"""
     power_law: tuple[float, float] = (0.653566, 0.547761)
     """a, b of the power law"""
     head_curve: tuple[float, float, float] = (14.0491, -0.177531, 0.462513)

@@ -32,7 +32,7 @@ def fairshare(
     trace: o.TraceArgument,
     *,
     user: Annotated[str | None, o.option("Explain the factor of this user, by name.", group=o.JOBS)] = None,
-    account: Annotated[str | None, o.option("Explain the share of this account, by name, or name the user's.", group=o.JOBS)] = None,
+    account: Annotated[str | None, o.option("Explain this account, by name; with --user, the user in this account.", group=o.JOBS)] = None,
     waits: Annotated[bool, o.option("Simulate the log with and without fair share, for the cost in waits.", "--waits/--no-waits")] = True,
     stretch: RecordedWindow,
     reading: LogOptions,

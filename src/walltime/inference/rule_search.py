@@ -57,7 +57,7 @@ def infer(
 ) -> Inference:
     """Infer a site's rules from the starts that its log records.
 
-    `procs`: the machine's size, by default the log's. `machine`: only its node size is used; a note lists what else it has. `progress` is
+    `procs`: the machine's size, by default the log's. `machine`: only its node size is used; a note lists its other contents. `progress` is
     called with the approximate share of the work done, 0 to 1, and `step` with the name of each of the seven steps. Ctrl-C ends
     the search; the result so far is returned, with the interrupted step in `stopped`. Raises WorkloadError for a log without recorded
     waits or of less than two months, PolicyError for a machine on which jobs preempt others.

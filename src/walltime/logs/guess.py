@@ -230,7 +230,7 @@ class Guessing:
         return True
 
     def take(self, name: str, source: Source, how: str) -> None:
-        """Take a source of a column, perhaps in place of an earlier one; `how`: what is added to the line about it."""
+        """Take a source of a column, perhaps in place of an earlier one; `how`: a remark on the line about it."""
         self.sources[name] = source
         title = repr(printable(source.column)) if source.column else "the first column, which has no title"
         self.reading.pop(name, None)

@@ -29,9 +29,7 @@ from walltime.logs.rules import OTHER_EVENT, Rule
 from walltime.logs.slurm.jobs import NEVER_STARTED
 from walltime.workload import MISSING
 
-ARRAY_SUMMARY = Rule(
-    "array_summary", "drop", "The record describes a job array as a whole, such as 12[]; its jobs have records of their own."
-)
+ARRAY_SUMMARY = Rule("array_summary", "drop", "The record describes a job array as a whole, such as 12[]; its jobs have their own records.")
 USED_DIFFERS = Rule(
     "walltime_differs", "notice", "The charged wall-clock time differs by over a minute from the runtime, the time from start to end."
 )

@@ -91,7 +91,7 @@ class Pool:
     second: Annotated[int, Field("{second}", least=0)] = 0
     """units of the second resource on each node, under the name of the resource"""
     memory: Count = 0
-    """memory of each node (MB), if the second resource is another; 0 for no limit"""
+    """memory of each node (MB), unless it is the second resource; 0 for no limit"""
     weight: Count = 1
     """as Slurm's Weight: under Slurm's scheduling, nodes of a lower weight are taken first"""
     features: tuple[str, ...] = ()
@@ -151,7 +151,7 @@ class Share:
     """the account to which this account belongs; without it, the top"""
     shares: Count = 1
     priority: Count | None = None
-    """its part of a job's priority, as Slurm's Priority of associations; without it, the priority of the account, or of the parent"""
+    """contribution to a job's priority, as Slurm's Priority of associations; without it, the priority of the account, or of the parent"""
 
     def __post_init__(self) -> None:
         check_fields(self, f"share of {self.user or self.account!r}")
@@ -163,7 +163,7 @@ class Qos:
 
     name: Name
     priority: int = 0
-    """its part of a job's priority"""
+    """contribution to a job's priority"""
     usage_factor: Annotated[float, Field(least=0)] = 1.0
     """factor by which its jobs count in the past use of their users and accounts, as Slurm's UsageFactor"""
     no_reserve: bool = False
@@ -216,7 +216,7 @@ class Outage:
     announced: Time | None = None
     """when the scheduler learns of it; without it, when it begins"""
     jobs: Loss = "continue"
-    """under Slurm's scheduling, whether the jobs on these nodes `continue`, or end and `requeue` or `cancel`"""
+    """under Slurm's scheduling, whether jobs on these nodes `continue`, `requeue` or `cancel`"""
 
 
 @dataclass(frozen=True)
@@ -261,7 +261,7 @@ class Reservation:
     announced: Time | None = None
     """when the scheduler learns of it; without it, when it begins"""
     users: tuple[str, ...] = ()
-    """only jobs of these users, or of `accounts`, may use it; without both, all that request it"""
+    """only jobs of these users, or of `accounts`, may use it; without both, all jobs that request it"""
     accounts: tuple[str, ...] = ()
     flags: tuple[Literal["FLEX", "HOURLY", "DAILY", "WEEKLY"], ...] = ()
     """FLEX: its jobs may also use other nodes and times; HOURLY, DAILY or WEEKLY: repeated until four weeks after the last submission"""
@@ -286,9 +286,9 @@ class Limit:
     among: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
     """only jobs with one of these values in each of these columns, counted together: `{ queue = ["long"], partition = ["cpu", "gpu"] }`"""
     since: Time | None = None
-    """only jobs that are submitted from then on"""
+    """only jobs submitted from this time on"""
     until: Time | None = None
-    """only jobs that are submitted before"""
+    """only jobs submitted before this time"""
     run_minutes: Count | None = None
     """maximum of processor-minutes that running jobs have until their limits, for Slurm's scheduling (GrpTRESRunMins)"""
     resources: Annotated[Mapping[str, int], Field(accepts=Mapping[str, int])] = field(default_factory=dict, hash=False)

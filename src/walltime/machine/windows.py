@@ -85,7 +85,7 @@ class ShutHours:
         return found
 
     def on_ticks(self, tick: int) -> ShutHours:
-        """Return the same hours for a scheduler with a cycle of `tick` s."""
+        """Return the hours for a scheduler with a cycle of `tick` s."""
         return ShutHours(self.window, self.site, self.span, tick)
 
 

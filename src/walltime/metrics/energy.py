@@ -29,7 +29,7 @@ class Carbon:
 
     @classmethod
     def constant(cls, grams: float) -> Carbon:
-        """Return the same intensity at all times."""
+        """Return an intensity that is constant over time."""
         return cls(np.array([grams], np.float64), np.zeros(0, np.int64))
 
     def of(self, workload: Workload, kwh: Array, start: Array | None = None, runtime: Array | None = None) -> Array:

@@ -39,7 +39,7 @@ SCOPES: Mapping[str, str] = {
     "these runs": "the runs that were made; nothing about further ones",
     "sampling of weeks": "the mean over many more weeks like the log's, with the same machine and users, who submit as they did",
     "resampled weeks": "other logs made of whole weeks of this one; they lack weeks that the log does not have",
-    "sampling of users": "the mean over many more users like the log's, in the schedule as it is",
+    "sampling of users": "the mean over many more users like the log's, in the same schedule",
     "the long run": "the mean of an infinite run, provided that it has one",
     "sampling of windows": "the mean over many more windows of the same log or subjects, with the same users and load",
     "other training runs": "one further agent, trained in the same way with another seed",

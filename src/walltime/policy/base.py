@@ -75,7 +75,7 @@ class PassSpec(NamedTuple):
     ahead: int = 0
     """number of jobs considered together in backfilling; 0 for one after the other"""
     objective: str = "procs"
-    """what a set of jobs maximises: `procs`, `seconds`, `procseconds`, or `slowdown` (procs, then slowdown)"""
+    """objective of a set of jobs: `procs`, `seconds`, `procseconds`, or `slowdown` (procs, then slowdown)"""
     omega: float = 0.0
     """largest delay of the head, in units of its expected wait"""
     factor: float = 0.0

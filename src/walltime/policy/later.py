@@ -45,7 +45,7 @@ class Lookahead(Backfilling):
     ties: Literal["head", "slowdown"] = "head"
     """the preferred one of equally good sets: jobs closest to the head of the queue, or the highest sum of expected slowdowns"""
     objective: Literal["procs", "procseconds"] = "procs"
-    """what a set maximises: processors, or the sum of processors x planned runtimes"""
+    """objective of a set, maximised: processors, or the sum of processors x planned runtimes"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

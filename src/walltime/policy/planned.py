@@ -32,7 +32,7 @@ class PlanBased(Policy):
     reservations = Reservations("all")
     on_pools = Support("", "the policy has a single queue, without partitions and limits")
     objective: Literal["square", "sum"] = "square"
-    """what the plan minimises: the `sum` of the waits until the planned starts, or the sum of their squares, which prevents long waits"""
+    """objective, minimised: the `sum` of the waits until the planned starts, or the sum of their squares, which prevents long waits"""
     iterations: Annotated[int, Field(least=0, most=10_000)] = 180
     """number of swaps that each pass tries"""
     lookahead: Annotated[int, Field(least=1, most=10_000)] = 100

@@ -174,7 +174,7 @@ class Slurm(Policy):
     bf_window: Annotated[int | None, _parameter(1440, "min", "window", least=1)] = None
     """how far ahead backfill plans; jobs that would start later get no reservation"""
     bf_resolution: Annotated[int | None, _parameter(60, "s", "resolution", least=1)] = None
-    """reservations begin and end at multiples of it: starts are rounded down, ends up"""
+    """reservations begin and end at multiples of this time: starts are rounded down, ends up"""
     bf_max_job_test: Annotated[int | None, _parameter(500, "number", "most_tested", least=1)] = None
     """number of jobs that a cycle tries"""
     bf_max_job_user: Annotated[int | None, _parameter(0, "number", "most_of_user", restrains=True)] = None

@@ -50,7 +50,7 @@ class Tang13(KeyPredictor):
     rank: Literal["nearest", "cobalt"] = "nearest"
     """the ceil(p k)-th smallest of k values, or, as in Cobalt, the value at index int(p k), counted from 0"""
     refresh: Annotated[int, Field(least=1)] = 1
-    """the interval, s, at which the history is updated, at multiples of it from the start of the log"""
+    """interval, s, between updates of the history, counted from the start of the log"""
     weight: Literal["jobs", "work"] = "jobs"
     """whether the percentile is over jobs or over processor-seconds"""
     small: Annotated[float, Field(least=0, most=1)] = 0.0

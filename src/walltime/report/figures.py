@@ -110,7 +110,7 @@ class Distribution:
     side: Literal["left", "right"]
     """left: jobs below a point of the axis count; right: also those at it"""
     end: Callable[[float], float]
-    """of the axis, for the largest value"""
+    """end of the axis, given the largest value"""
     ticks: Callable[[Axes], None]
 
     def curves(self, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:

@@ -112,7 +112,7 @@ class BatsimServer:
         self._events.append({"timestamp": float(self.simulation.now), "type": kind, "data": data})
 
     def _go_on(self, until: int | None) -> None:
-        """Go to the next instant, not beyond `until`, s, and note its events."""
+        """Advance to the next instant, not beyond `until`, s, and note its events."""
         happened = self.simulation.advance(until)
         for k in happened.ended:
             self._completed(k, self._final[k])

@@ -199,7 +199,7 @@ class DecidedSimulation:
         return min([*coming, *(end for end, _ in self._ends[:1])], default=None)
 
     def advance(self, until: int | None = None) -> Happened:
-        """Go to the next instant at which jobs end or are submitted, and return these; not beyond `until`, s.
+        """Advance to the next instant at which jobs end or are submitted, and return these jobs; not beyond `until`, s.
 
         Raises EngineError if nothing will happen although jobs wait, PolicyError for a time in the past.
         """
@@ -226,7 +226,7 @@ class DecidedSimulation:
         return Happened(tuple(ended), tuple(range(first, self._arrived)))
 
     def step(self) -> bool:
-        """Go to the next instant; return whether there was one."""
+        """Advance to the next instant; return whether there was one."""
         if self.done:
             return False
         self.advance()

@@ -221,9 +221,9 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     name, problem = choose(problem, wanted)
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
-        seconds = -(-len(problem) // MIN_SLOW_JOBS)
-        slow = f"200 to 700 times slower (about {human_time(seconds)} for each such simulation)"
-        notice(f"{problem.policy.label} runs in the plain Python engine, {slow}: the compiled engine does not support it with {why}", why)
+        slow = f"200 to 700 times slower (about {human_time(-(-len(problem) // MIN_SLOW_JOBS))} for each such simulation)"
+        line = f"{problem.policy.label} runs in the plain Python engine, {slow}: the compiled engine does not support it with {why}"
+        notice(line, "plain Python engine")
     kind: Any
     if name == "reference":
         from walltime.engine.interface.plain import ReferenceEngine as kind  # noqa: N813

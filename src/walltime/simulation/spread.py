@@ -37,9 +37,9 @@ class Spread:
     seconds: int
     """largest shift of a submission"""
     own: Sequence[metrics.Summary]
-    """one per schedule"""
+    """summary of each schedule"""
     shaken: Sequence[Sequence[metrics.Summary]]
-    """one per copy for each schedule"""
+    """summaries of the copies of each schedule"""
     level: float = LEVEL
     """level of the prediction intervals"""
 

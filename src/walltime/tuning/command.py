@@ -113,8 +113,8 @@ class SearchOptions:
     )
     predictions_for: str | None = o.field(
         None,
-        "Use predictions everywhere (regular), except for running jobs (selective), or as three bits select: for the queue order, "
-        "for the job to start, and for running jobs. Default: 100, for the order only.",
+        "Use predictions everywhere (regular), except for running jobs (selective), or for the uses that three bits select: the "
+        "queue order, the job to start, and running jobs. Default: 100, for the order only.",
         "--predictions-for",
         group=o.SCHEDULER,
         advanced=True,

@@ -26,7 +26,7 @@ from walltime.workload import Array, Workload, check_workload
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
 """The default features of each kind of score."""
 SIMPLE = NAMED_ORDERS
-"""The orders that a fitted one is compared with."""
+"""The simple orders with which a fitted order is compared."""
 
 
 @dataclass(frozen=True)

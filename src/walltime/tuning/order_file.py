@@ -44,9 +44,9 @@ class Point:
     scheduler: str
     """specification of the scheduler"""
     training: tuple[float, ...]
-    """on the earlier jobs of the logs"""
+    """results on the earlier jobs of the logs"""
     choosing: tuple[float, ...] = ()
-    """on the later jobs"""
+    """results on the later jobs"""
 
 
 BELIEF = "100"

@@ -24,7 +24,7 @@ class Change(Specification):
     """One change, such as `nodes+=10%`: its target, operation and value; `str` gives the spelling."""
 
     target: str
-    """what is changed"""
+    """target of the change"""
     sign: str
     """how: =, +=, -= or *="""
     value: str

@@ -50,7 +50,7 @@ FACTOR = DeclaredField("factor", float, Field(least=0.01, most=100), 1.0)
 class Target:
     """Something that can be changed, outside the tables of the machine file.
 
-    `signs`: how. `value`: what the value is called. `meaning`: what changes.
+    `signs`: how. `value`: the name of the value. `meaning`: the effect.
     """
 
     apply: Callable[[Change, Setting], tuple[Setting, list[str]]]
@@ -60,7 +60,7 @@ class Target:
 
 
 def complete_change(text: str) -> list[str]:
-    """Return the completions of a change: what can be changed, with the signs, then names of schedulers, predictors and so on.
+    """Return the completions of a change: targets with signs, then names of schedulers, predictors and so on.
 
     >>> complete_change("po"), complete_change("soft=tsa"), complete_change("SchedulerParameters+=bf_max_job_t")
     (['policy=', 'pool.'], ['soft=tsafrir07'], ['SchedulerParameters+=bf_max_job_test='])

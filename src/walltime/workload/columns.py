@@ -99,7 +99,7 @@ BATCH_COLUMNS = (
     Column("exit_code", "int64", "", "exit code of the job's script"),
     Column("exit_signal", "int64", "", "signal that ended it"),
     Column("sched_backfill", "int64", "", "1 started by Slurm's backfill scheduler, 0 by its main one"),
-    Column("state", "int64", "", "last state of the job as it is, such as TIMEOUT, OUT_OF_MEMORY or NODE_FAIL (named)", groups=True),
+    Column("state", "int64", "", "last state of the job, as recorded, such as TIMEOUT, OUT_OF_MEMORY or NODE_FAIL (named)", groups=True),
     Column("reason", "int64", "", "last reason for which the job waited, such as Priority (named)"),
     Column("reservation", "int64", "", "reservation in which it ran (named)", groups=True),
     Column("constraints", "int64", "", "features of nodes that the job requested, such as skylake|icelake (named)", groups=True),

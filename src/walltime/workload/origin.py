@@ -52,7 +52,7 @@ class Origin:
         return sanitize(texts[number - 1]) if 0 < number <= len(texts) else str(number)
 
     def after(self, step: str) -> Origin:
-        """Return the same origin with one more step."""
+        """Return the origin with one more step."""
         return replace(self, steps=(*self.steps, step))
 
     def number_of(self, column: str, name: str) -> int:

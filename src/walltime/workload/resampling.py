@@ -23,7 +23,7 @@ LINKS = ("depends_on", "depends_on_success")
 
 
 def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
-    """Return the same jobs with feedback: a job submitted soon after the end of a job of the same user waits for that end.
+    """Return the jobs with feedback: a job submitted soon after the end of a job of the same user waits for that end.
 
     `within`: the longest such think time, s. The job follows the last of its user's earlier jobs that had ended in the log; the think time
     is the time since that end. Raises WorkloadError if the log does not record users, or waits.

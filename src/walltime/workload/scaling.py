@@ -219,7 +219,7 @@ def _rounded(values: Array) -> Array:
 
 
 def with_submits(workload: Workload, submit: Array) -> Workload:
-    """Return the same jobs with other submit times, in order of arrival."""
+    """Return the jobs with other submit times, in order of arrival."""
     order = np.lexsort((workload.job_id, submit))
     place = order if workload.order is None else workload.order[order]
     return replace(workload, **workload.picked(order) | {"submit": submit[order]}, order=place if (np.diff(place) < 0).any() else None)

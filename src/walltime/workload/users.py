@@ -20,7 +20,7 @@ POPULARITY = 0.9
 
 
 def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
-    """Return the same jobs with a number of users (column `user`, from 1) whose jobs have similar runtimes.
+    """Return the jobs with a number of users (column `user`, from 1) whose jobs have similar runtimes.
 
     Only the labels are drawn: sizes, times and order stay. This is our construction, not from a paper: users differ in their runtimes, as
     real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for fewer

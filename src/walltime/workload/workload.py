@@ -204,11 +204,11 @@ class Workload:
         return wait if wait is not None and (wait > 0).any() else None
 
     def with_believed(self, believed) -> Workload:
-        """Return the same jobs with other runtimes that the scheduler plans with (int64 seconds, one per job, at least 1)."""
+        """Return the jobs with other planned runtimes (int64 seconds, one per job, at least 1)."""
         return replace(self, believed=_int64("believed", believed))
 
     def with_estimates(self, model: EstimateModel | Array, seed: int = 0) -> Workload:
-        """Return the same jobs with estimates that a model of `walltime.estimates` draws for this seed, or with these (int64 s).
+        """Return the jobs with estimates that a model of `walltime.estimates` draws for this seed, or with these (int64 s).
 
         The scheduler plans with them; if the model sets the limit, they also replace the users' requests, and are the kill limit.
         """
@@ -223,11 +223,11 @@ class Workload:
         return replace(drawn, requested=drawn.believed) if model.limit == "model" else drawn
 
     def with_machine(self, machine_procs: int) -> Workload:
-        """Return the same jobs on a machine of another size; raises WorkloadError if a job is wider than it."""
+        """Return the jobs on a machine of another size; raises WorkloadError if a job is wider than it."""
         return replace(self, machine_procs=_whole("machine_procs", machine_procs))
 
     def with_feedback(self, feedback: bool = True) -> Workload:
-        """Return the same jobs, submitted after the ends of their preceding jobs, or (False) at fixed times."""
+        """Return the jobs, submitted after the ends of their preceding jobs, or (False) at fixed times."""
         return replace(self, feedback=feedback)
 
     def dependencies(self) -> tuple[Array, Array]:

@@ -134,7 +134,7 @@ class CompiledEngine:
         return self.done
 
     def await_start(self, job: int) -> None:
-        """Let pieces also end when this job has started."""
+        """End the current piece when this job has started, too."""
         self._memory.state["awaited"] = job + 1
 
     def step(self) -> bool:

@@ -102,7 +102,7 @@ class PlannedNodes(CompiledEngine):
         return self._outcome(self._column("runtime"), **more, seconds={"simulate": self.seconds})
 
     def _begin(self, since: Array) -> Array:
-        """Enter the initially running jobs, and return those that wait for no other job and are still to come."""
+        """Enter the initially running jobs, and return the jobs that arrive later and wait for no other job."""
         jobs, at_first = self._memory.jobs, running_at_first(since)
         jobs.start[at_first] = since[at_first]
         self._memory.state.at_first = len(at_first)
@@ -164,7 +164,7 @@ class NodesEngine(PlannedNodes):
         self._await_arrivals(demands.since)
 
     def _await_arrivals(self, since: Array) -> None:
-        """Enter the initially running jobs, and the arrivals to come."""
+        """Enter the initially running jobs and the future arrivals."""
         to_come = self._begin(since)
         self._memory.state.arriving = len(to_come)
         fill(self._memory.traffic.arrivals, self._memory.jobs.submit[to_come], to_come, to_come)

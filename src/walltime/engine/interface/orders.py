@@ -71,7 +71,7 @@ class LoweredOrder(NamedTuple):
         return address_of(self.read[place]) if needed else 0
 
     def copied(self) -> LoweredOrder:
-        """Return the same order for a copy of the simulation, with its own records, to be bound to the copy."""
+        """Return a copy of the order, with its own records, for a copy of the simulation."""
         read, arrays = {place: one.copy() for place, one in self.read.items()}, self.arrays
         if HISTORY in read:
             arrays = (arrays[0], *(array.copy() for array in arrays[1:]))  # the first has the jobs' slots

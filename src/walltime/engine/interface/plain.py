@@ -76,7 +76,7 @@ class ReferenceEngine:
         return True
 
     def await_start(self, job: int) -> None:
-        """Do nothing: a piece goes to the end."""
+        """Do nothing: a piece runs to the end."""
 
     def state(self) -> State:
         """Return the state of the scheduler: its queue and machine."""

@@ -1,1 +1,1 @@
-"""Compiled code: one event loop for each kind of machine (number/, pools/, nodes/; start with number/loop.py), and here what they share."""
+"""Compiled code: one event loop for each kind of machine (number/, pools/, nodes/; start with number/loop.py), and shared parts here."""

@@ -31,7 +31,7 @@ EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
 RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
-"""`kind`: what is decided, one of NEXT and the others below. `extra_nodes`: whether there are any. `procs`: of the machine.
+"""`kind`: the kind of decision, one of NEXT and the others below. `extra_nodes`: whether there are any. `procs`: of the machine.
 `order`: the formula that finds the head where no agent does. `turns`: whether the shortest and the smallest jobs have the slots
 where there are too few. `cost`: one of WAIT and the others below."""
 STATE = record_dtype(

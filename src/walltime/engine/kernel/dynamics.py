@@ -19,7 +19,7 @@ head: the number of wild backfills over it, and its real shadow time before the 
 
 @entry
 def replay_starts(in_order, jobs, machine_procs, notes, waiting_jobs, runs, effects):
-    """Go through the starts one by one, with the real ends of the running jobs.
+    """Replay the starts one by one, with the real ends of the running jobs.
 
     `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. `waiting_jobs`: room for a
     heap of the waiting jobs by runtime, `runs`: for the running jobs by end. Fills `effects`, by job.

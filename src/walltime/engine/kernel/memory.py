@@ -1,7 +1,7 @@
 """The data of the event loop: the jobs, the rules of the policy, the machine and the queue.
 
 Everything is a record array with named fields, modified in place: `jobs[job].procs`. The rules, and the numbers that change at every event,
-are single records: `state.free`, `rules.depth`. A compiled function takes only what it uses, since compile time grows with arguments.
+are single records: `state.free`, `rules.depth`. A compiled function takes only the data it uses, since compile time grows with arguments.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ GONE = -1
 """The time of a slot that is not in use."""
 
 SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift", "looks")] + [(name, np.uint32) for name in ("first", "spare", "used")])
-"""The first step; the first unused slot that has been used before; how many have been used. `since`, `shift`: what times are coarse by;
+"""The first step; the first unused slot that was used before; how many have been used. `since`, `shift`: begin and unit of coarse times;
 `looks`: how often the waiting jobs have been looked through since the bounds of the shelves were lowered (candidates.py)."""
 STEP = np.dtype(
     [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "second", "previous", "wall")]
@@ -205,7 +205,7 @@ def insert(slots, steps, before, time, free):
 
 @kernel
 def _link(steps, before, after):
-    """Let one step follow another."""
+    """Link one step behind another."""
     steps[before].next, steps[before].second = after, steps[after].next
     steps[after].previous = before
     steps[steps[before].previous].second = after

@@ -29,7 +29,7 @@ COUNTS = record_dtype("blocks spare")
 STEP = record_dtype("time free")
 
 BLOCK = record_dtype("filled least most")
-"""How many steps a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of what is free in them."""
+"""How many steps a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of their free processors."""
 
 
 class Profile(NamedTuple):

@@ -126,7 +126,7 @@ class NodesReference(ClusterReference):
 
 
 def _first_fit(request: Request, usable: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int, int]] | None:
-    """Return the nodes of a job and its processors, second resource and memory there: of each node in turn what it still needs."""
+    """Return the nodes of a job and its processors, second resource and memory there: from each node in turn its remaining needs."""
     taken: list[tuple[int, int, int, int]] = []
     nodes, procs, total = request.nodes, request.asked, request.total  # still needed
     for node, free, units in usable:

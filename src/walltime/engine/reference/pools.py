@@ -353,7 +353,7 @@ class ClusterReference(Engine):
         return None
 
     def _start(self, job: ClusterJob, given: Array, behind: bool) -> bool:
-        """Start a job; return whether, with at most one reservation, what it leaves is not what was planned."""
+        """Start a job; return whether, with at most one reservation, the rest differs from the plan."""
         job.given, job.reservation = given, -1
         self._planned_now.append(job)
         self._begin(job, behind)

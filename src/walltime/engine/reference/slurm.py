@@ -124,7 +124,7 @@ class SlurmReference(NodesInUse):
         return came, gone
 
     def _lose_nodes(self) -> None:
-        """Let running jobs end now whose nodes an outage takes that begins now and does not let them continue."""
+        """End the running jobs on nodes of an outage that begins now and does not let jobs continue."""
         for outage, loss in zip(self.machine.outages, self.machine.losses, strict=False):
             for job in self.running if loss and outage[1] == self.now else ():
                 if job.end > self.now and np.isin(job.given.nodes, outage[0]).any():
@@ -169,7 +169,7 @@ class SlurmReference(NodesInUse):
             self._news = self._news_for_all = True
 
     def _is_within_limits(self, job: SlurmJob) -> bool:
-        """Return whether a job may start next to the running ones, by numbers and by what they have until their limits."""
+        """Return whether a job may start next to the running ones, by numbers and by their use until their limits."""
         for k in set(job.limits) if self.machine.run_seconds else ():
             group = [other for other in self.running if k in other.limits]
             left = sum(other.procs * max(0, other.start + other.limit - self.now) for other in group)
@@ -286,7 +286,7 @@ class SlurmReference(NodesInUse):
         return []
 
     def _preempt(self, job: SlurmJob, victims: list[SlurmJob]) -> None:
-        """Let running jobs end for a job, after their grace time and not before the next second."""
+        """Preempt running jobs for a job, after their grace time and not before the next second."""
         rules = self.machine.preemption
         for other in victims:
             assert rules is not None

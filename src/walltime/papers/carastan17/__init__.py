@@ -99,7 +99,7 @@ RUNTIMES = {"exact": True, "requests": False}
 
 
 Medians = Mapping[tuple[str, str], Mapping[str, float]]
-"""The median of the slowdown over the sequences, by name of what is compared, by runtimes known, and by order."""
+"""The median of the slowdown over the sequences, by name of the comparison, by known runtimes, and by order."""
 
 
 @item("medians")

@@ -134,7 +134,7 @@ def run_sweep(
     f: Sequence[float] | None = None,
     dynamics: bool = True,
 ) -> Sweep:
-    """Simulate EASY on the log for every f and seed, trimmed as in tsafrir06; with `dynamics`, also measure what backfilling does."""
+    """Simulate EASY on the log for every f and seed, trimmed as in tsafrir06; with `dynamics`, also measure the dynamics of backfilling."""
     grid = f if f is not None else f_values(study.quick)
     count = seeds if seeds is not None else seeds_of(study)
     emax = subject.emax if truncated else None

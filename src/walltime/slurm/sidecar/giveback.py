@@ -146,7 +146,7 @@ class GiveBack:
             del self.orphans[job.key]
 
     def adopt(self, job: QueueJob, limit: int, longest: Minutes, state: State, doubt: bool) -> None:
-        """Enter a job whose TimeMin only the side-car can have set, and which is missing in the ledger."""
+        """Add a job to the ledger whose TimeMin only the side-car can have set, but which the ledger lacks."""
         if job.runs and job.limit is not None and job.limit < limit:
             state = State.SHORT
         entry = Entry(job.key, job.user, job.time_min, limit, longest, job.restarts, False, state, self.clock.time(), doubt)

@@ -261,7 +261,7 @@ class Ledger:
             self._base.execute("INSERT INTO changes VALUES (?, ?, ?, ?)", (now, entry.key, str(entry.state), detail))
 
     def remember(self, event: Event) -> None:
-        """Enter an event; it stays for KEEP_EVENTS."""
+        """Record an event; it stays for KEEP_EVENTS."""
         with self._transaction():
             self._base.execute(f"INSERT INTO events VALUES ({_marks(event)})", astuple(event))
 
@@ -368,7 +368,7 @@ class Adjustments:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Go on after a LedgerError; remember, and report once, that the ledger could not be written."""
+        """Continue after a LedgerError; remember, and report once, that the ledger could not be written."""
         try:
             yield
         except LedgerError as error:

@@ -233,7 +233,7 @@ class Sidecar:
         return self._foreign
 
     def _adopt(self, cluster: Configuration) -> None:
-        """Enter jobs with an unknown TimeMin, which the guard keeps users from setting: the ledger was lost.
+        """Add jobs with an unknown TimeMin, which the guard keeps users from setting: the ledger was lost.
 
         The user's limit of a running one is unknown.
         """

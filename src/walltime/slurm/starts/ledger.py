@@ -69,7 +69,7 @@ class PredictionLedger:
                 )
 
     def add(self, predictions: StartTimes) -> int:
-        """Enter the predictions as simulated, in place of earlier ones of the same snapshot, and return their number."""
+        """Store the simulated predictions in place of earlier ones of the same snapshot, and return their number."""
         now = predictions.snapshot.time
         rows = []
         for one, quantiles in zip(predictions.jobs, predictions.simulated.T.tolist(), strict=True):
@@ -86,7 +86,7 @@ class PredictionLedger:
         return len(rows)
 
     def complete(self, history: Workload) -> int:
-        """Enter the starts of jobs, by number and task, from a log that records waits; return how many predictions that completes.
+        """Store the starts of jobs, by number and task, from a log that records waits; return how many predictions that completes.
 
         A start before the prediction belongs to an earlier run of the job, and is ignored.
         """

@@ -167,7 +167,7 @@ class _Ratios:
         self._first, self.size = np.zeros((2, len(jobs.elapsed)), np.int64)
 
     def assign(self, values: Array, jobs: Array, least: Array) -> Array:
-        """Let jobs, by place, use the ratios above their `least`, if LEAST or more are; waiting jobs use all. Return the jobs that do."""
+        """Assign jobs, by place, the ratios above their `least`, if LEAST or more are; waiting jobs use all. Return the jobs that do."""
         first = np.searchsorted(values, least[jobs], side="right")
         first[self._elapsed[jobs] == 0] = 0
         good = len(values) - first >= LEAST

@@ -91,7 +91,7 @@ class TrialJob(Specification):
     procs: Annotated[int, Field(least=1, most=LARGEST_COUNT - 1)] = 1
     """processors"""
     nodes: Annotated[int | None, Field(least=1, most=LARGEST_COUNT - 1)] = None
-    """the fewest; without it, the fewest that have enough processors"""
+    """minimum number of nodes; default: the fewest with enough processors"""
     gpus: Annotated[int, Field(least=0, most=LARGEST_COUNT - 1)] = 0
     """GPUs"""
     gpu_type: str = ""

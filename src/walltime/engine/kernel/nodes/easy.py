@@ -72,7 +72,7 @@ that has no place before `begin`."""
 class Line(NamedTuple):
     """The queue's ranks, by place; the heads, and the candidates for backfilling, a heap.
 
-    `failed`: two for each form of requests, in general and next to heads. `saved`, `beside`: scratch, chosen nodes and what each has free.
+    `failed`: two for each form of requests, in general and next to heads. `saved`, `beside`: scratch, chosen nodes and their free amounts.
     """
 
     ranks: Array
@@ -362,7 +362,7 @@ def _reserve(state, jobs, site, use, plan, line, index):
 
 @called_kernel
 def _block(state, rules, site, partition, reserves):
-    """Let a job of a partition be ahead of the jobs behind it, in all partitions that share nodes with its own."""
+    """Block the jobs behind a job, in its partition and in all partitions that share nodes with it."""
     parts, sets, row = site.partitions, site.sets, site.members[partition].row
     if parts[partition].tried and not reserves:
         return

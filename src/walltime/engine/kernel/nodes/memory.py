@@ -60,7 +60,7 @@ added up. `came`, `gone`: whether a job came, or ended, at this event. `between`
 `planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, those to `second_end` the second resource,
 and the others memory. `kinds`: of partitions. `most_ranges`: of the jobs that run at the same time. `closed`: whether the main scheduler
 has closed nodes. `users_counted`: the number of the cycle. `tested`: jobs that it has tried. `left_nodes`, `left_procs`, `left_second`:
-what a job still needs while nodes are chosen for it, and `left_most`, how many more nodes it may have. `preemptable`: running jobs of
+the remaining needs of a job while nodes are chosen for it, and `left_most`, how many more nodes it may have. `preemptable`: running jobs of
 classes that may be preempted; `lost`: runs, and `again`: those of them whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
 
 The plan (plan.py): `ahead`: blocks of the jobs before the one that is considered. `slack`, `slack_far`, `far`: results of the last search,
@@ -163,7 +163,7 @@ class Use(NamedTuple):
     `running`: in order of release. `free`: planes of what is free of each node, shape (rows, planes, words): row 0 now, the row of a
     running job from its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the
     second resource by kind, if there are any. `gives`: what the job of a row releases, by the same columns; `spare`: rows not in use.
-    `ranges`: what each job has had. `lost`: preempted runs.
+    `ranges`: the amounts of each job. `lost`: preempted runs.
     """
 
     running: Records
@@ -222,7 +222,7 @@ class Traffic(NamedTuple):
     """Jobs that wait, arrive or end.
 
     The jobs that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and the least processors for each job in it, `needs`;
-    which jobs follow which, their limits, and what counts for their priorities. `counted`: the jobs of each user (from row 1 on) in each
+    which jobs follow which, their limits, and the data for their priorities. `counted`: the jobs of each user (from row 1 on) in each
     partition (from column 1 on); row and column 0 are for all of them. And `changes` of outages.
     """
 
@@ -306,7 +306,7 @@ def new_slurm_memory(
 
 
 def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
-    """Return the same memory with room for at least this many more running jobs, and this many more ranges."""
+    """Return the memory with room for at least this many more running jobs, and this many more ranges."""
     state, use = memory.state, memory.use
     if state.spare_rows < rows:
         before, after = len(use.running), len(use.running) + max(len(use.running), rows)

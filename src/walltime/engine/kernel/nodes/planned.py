@@ -309,7 +309,7 @@ def _make_levels(state, site, use, levels):
 
 @kernel
 def _refer(levels, k, use, row):
-    """Let a row of the plan have the amounts of a row of `Use.free`."""
+    """Make a row of the plan refer to the amounts of a row of `Use.free`."""
     levels.rows[k], levels.sources[k], levels.drops[k] = k, row, 0
     for c in range(levels.totals.shape[1]):
         levels.totals[k, c] = use.totals[row, c]

@@ -62,7 +62,7 @@ def new_planned_memory(memory: EasyMemory, pools_of: Lists) -> PlannedMemory:
 
 
 def with_room_for_plan(memory: PlannedMemory) -> PlannedMemory:
-    """Return the same memory with room for the levels of the next pass and the places of its jobs."""
+    """Return the memory with room for the levels of the next pass and the places of its jobs."""
     levels, most, ranges = memory.levels, int(memory.state.levels_needed), int(memory.state.held_needed)
     if len(levels.times) < most:
         count, old = 2 * most, len(levels.times)

@@ -34,7 +34,7 @@ def is_any_exempt(state, jobs, site, running):
 
 @called_kernel
 def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_chosen):
-    """Let running jobs end, as few as possible, so that a job can start: on nodes that are not closed, or only on chosen ones.
+    """End running jobs, as few as possible, so that a job can start: on nodes that are not closed, or only on chosen ones.
 
     First, candidates end one after the other until the job fits. Then the last one comes first, and the others by their numbers of chosen
     nodes, and all is repeated. The jobs that have nodes which the job would get are preempted.
@@ -73,7 +73,7 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_ch
 
 @kernel
 def _end_victims(state, jobs, index, site, use, plan, traffic, count):
-    """Let the first of the candidates end, after their grace time, if they have nodes in USABLE; the job at `index` awaits them."""
+    """End the first candidates, after their grace time, if they have nodes in USABLE; the job at `index` awaits them."""
     victims = use.victims.order
     for k in range(count):
         victims[k] = use.running[victims[k]].job  # the places of running jobs change
@@ -158,7 +158,7 @@ def _free_candidate(state, jobs, use, place, end, sign):
 
 @called_kernel
 def lose_nodes(state, jobs, site, use, traffic):
-    """Let running jobs end now whose nodes an outage takes that begins now and does not let them continue."""
+    """End the running jobs on nodes of an outage that begins now and does not let jobs continue."""
     place = state.next_change
     while place < len(traffic.changes) and traffic.changes[place].time == state.now:
         out = site.outages[traffic.changes[place].outage]

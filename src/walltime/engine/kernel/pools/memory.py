@@ -54,7 +54,7 @@ the end of the queue. Fresh reservations: `most_free`: free processors of the pa
 partition; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
 
 Kept reservations: `early`: 1 if a job ended before its expected end since the last pass. `broken`: 1 if the reservations are invalid.
-`next_due`: the earliest one. `freed_until`: the end of the releases. `longest`: the length of the longest job that has had a
+`next_due`: the earliest one. `freed_until`: the end of the releases. `longest`: the length of the longest job that ever had a
 reservation. `unreserved`: jobs that wait without one. `tightened`: 1 if jobs with reservations may be over a limit since then."""
 
 PLACE = record_dtype("rank tie job partition procs second length woken", "rank")
@@ -67,7 +67,7 @@ many have just been woken. `old`: 1 if jobs have left since this was noted."""
 PLACES_IN_BLOCK = 64
 
 PARTITION = record_dtype("free_procs free_second settled until extra")
-"""A partition in a pass: what is free now in its open pools, and whether it is `settled`: all its pools are blocked, and one has its
+"""A partition in a pass: the amounts free now in its open pools, and whether it is `settled`: all its pools are blocked, and one has its
 reservations, so the jobs behind change nothing for them. A job that may be backfilled ends by `until`, s, or needs at most `extra`
 processors."""
 

@@ -57,7 +57,7 @@ def _sum_up(pools_of, plan, part, first, last):
 
 @called_kernel
 def forget_past(state, plan):
-    """Let the plan begin now, and where it has grown, join the steps that do not differ."""
+    """Remove the past from the plan, and where it has grown, join equal steps."""
     time, free, room = plan.time, plan.free, plan.room
     first = 0
     while first + 1 < state.steps and time[first + 1] <= state.now:
@@ -255,7 +255,7 @@ def occupy(state, machine, plan, job, index, begin, sign):
 
 @called_kernel
 def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
-    """Do the same for amounts of the pools, shape (pools, 2), in [begin, end): part of a job's place, or places of several jobs."""
+    """Take amounts of the pools, shape (pools, 2), in [begin, end): part of a job's place, or places of several jobs."""
     free, room = plan.free, plan.room
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
