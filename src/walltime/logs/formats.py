@@ -56,7 +56,6 @@ _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"ARROW1|FEA1", "an Apache Arrow file; write it as Parquet"),
     (rb"ORC", "an ORC file; write it as Parquet"),
     (rb"\x89HDF", "an HDF5 file; write its table of jobs as Parquet or CSV"),
-    (rb"\s*(?:<[?!][^>]*>\s*)*<classads", "HTCondor's history in XML; print it with condor_history -json"),
     (rb"\s*ID\s+OWNER\s+SUBMITTED", "a list of HTCondor's jobs without processors; print them with condor_history -json"),
     (rb"\s*JOBID\s+USER\s+STAT\s|\s*Job <[0-9]", _BJOBS),
     (rb".{0,300}\bJob [Ii][Dd] +(?:Name|Username) +(?:User|Queue) ", _QSTAT),
@@ -186,7 +185,9 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
     name, mapping = known
     about = f"the layout {name}{f' ({mapping.about.title})' if mapping.about else ''}"
     guess = Guess(mapping, ()) if sample is None else fitted(mapping, sample, file.where)
-    return replace(guess, reading=(about, *guess.reading))
+    note = mapping.about.note if mapping.about else ""
+    units = (note.partition(". ")[0].rstrip("."),) if note.startswith("Processors are") else ()
+    return replace(guess, reading=(about, *units, *guess.reading))
 
 
 def _described_by_values(file: LogFile, sample: Sample) -> Guess | LogFormat | None:

@@ -333,7 +333,11 @@ class Guessing:
                 self._settle("runtime", runtime, spent, "exact")
             runtime = spent if np.isfinite(spent).any() else runtime
         requested = self.seconds("requested")
-        if runtime is not None and requested is not None and plain_title(self.sources["requested"].column or "") in titles.MAY_BE_RUNTIMES:
+        if (
+            runtime is not None
+            and requested is not None
+            and titles.without_system(plain_title(self.sources["requested"].column or "")) in titles.MAY_BE_RUNTIMES
+        ):
             there = np.isfinite(runtime) & np.isfinite(requested) & (runtime > 0)
             if there.any() and (np.abs(runtime - requested)[there] <= 1).mean() >= _MOSTLY:
                 source, requested = self.sources.pop("requested"), None

@@ -1,4 +1,4 @@
-"""HTCondor's history: class ads from `condor_history -long` or its history file, `condor_history -json`, and tables of ads.
+"""HTCondor's history: class ads from `condor_history -long`, `-json` or `-xml`, or its history file, and tables of ads.
 
 Source: HTCondor manual, Job ClassAd Attributes, https://htcondor.readthedocs.io/en/latest/classad-attributes/job-classad-attributes.html
 """
@@ -20,7 +20,8 @@ from walltime.workload import MISSING
 SUBMIT_HOST = Rule(
     "submit_host", "drop", "HTCondor ran the job on the submit host (scheduler or local universe, such as DAGMan): it has no slot."
 )
-_HEAD = re.compile(rb'(?is)\A(?:\xef\xbb\xbf)?\s*+(?=[\[{A-Z*])(?=.*\bClusterId"? ?[=:] ?"?[0-9])(?=.*\bQDate"? ?[=:] ?"?[0-9])')
+_NUMBER = rb'"?(?: ?[=:] ?"?|><i>)[0-9]'
+_HEAD = re.compile(rb"(?is)\A(?:\xef\xbb\xbf)?\s*+(?=[\[{<A-Z*])(?=.*\bClusterId" + _NUMBER + rb")(?=.*\bQDate" + _NUMBER + rb")")
 _REMOVED, _COMPLETED = 3, 4
 _PARALLEL, _AT_SUBMIT_HOST = 11, (7, 12)
 """Values of JobUniverse."""
@@ -51,7 +52,7 @@ class _Ad:
         """Return the first of these attributes that is a number of at least `least`; -1 if there is none."""
         for name in names:
             text = self._values.get(name, "")
-            if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]+)?", text, re.ASCII) and float(text) >= least:
+            if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]+)?(?:E[+-]?[0-9]{1,2})?", text, re.ASCII) and float(text) >= least:
                 return float(text)
         return float(MISSING)
 
@@ -131,4 +132,4 @@ def _read(state: ReaderState) -> JobLog:
 
 
 HTCONDOR = LogFormat("htcondor", "HTCondor's history", (), _HEAD, _read, (SUBMIT_HOST,))
-"""HTCondor's history, as class ads or JSON; each run of an evicted job is a job."""
+"""HTCondor's history, as class ads, JSON or XML; each run of an evicted job is a job."""

@@ -62,7 +62,8 @@ PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
 class LogFile:
     """An input file, plain or packed with gzip, bzip2, xz or Zstandard, by content; it is read only once, so it may be a pipe.
 
-    A folder is read as the concatenation of its files, sorted by name, if all are Parquet, all are CSV, or all are JSON lines.
+    A folder is read as the concatenation of its files, sorted by name, if all are Parquet, all are CSV with the same titles, or all are
+    JSON lines.
 
     `read`: reads the bytes in another way, from the path, its name in messages and the checksum. `progress`: called with the number of
     stored bytes that have been read. `head`: the first bytes (up to 512 KiB, decompressed), available at once. `where`: the path in
@@ -260,13 +261,28 @@ def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
     if kinds == {".parquet"}:
         yield _joined(files, where, digest)
         return
+    first = None
     for file in files:
         last = b""
-        for chunk in chunks_of(str(file), printable(str(file)), digest):
-            yield chunk
+        for number, chunk in enumerate(chunks_of(str(file), printable(str(file)), digest)):
             last = chunk[-1:]
+            chunk = chunk if number else chunk.removeprefix(b"\xef\xbb\xbf")
+            titles = _titles(chunk) if kinds == {".csv"} and not number else None
+            if titles is not None and first not in (None, titles):
+                raise LogError(
+                    f"{where}: {printable(files[0].name)} and {printable(file.name)} have different columns; read them one by one",
+                    "different_headers",
+                )
+            yield chunk.partition(b"\n")[2] if titles is not None and titles == first else chunk
+            first = first or titles
         if last != b"\n":
             yield b"\n"
+
+
+def _titles(chunk: bytes) -> bytes | None:
+    """Return the line of titles with which a table begins, None if it begins with a row."""
+    titles = re.sub(rb'[\s"]', b"", chunk.split(b"\n", 1)[0])
+    return None if re.search(rb"(?:^|[,;|])[-+.]?[0-9]", titles) else titles
 
 
 def _joined(files: Sequence[Path], where: str, digest: Digest) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.logs.catalogue import shipped
-from walltime.logs.input import Digest, LogFile, Progress, chunks_of, reading
+from walltime.logs.input import Digest, LogFile, Progress, chunks_of, reading, unpacked_name
 from walltime.logs.mapping import TableMapping
 from walltime.wording import printable
 
@@ -24,7 +24,7 @@ def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     for one in shipped().values() if mapping is None else (mapping,):
         patterns = [str(one.table), *(join.file for join in one.joins)]
-        tables = {pattern: file for pattern in patterns for file in files if fnmatch(file.name, pattern)}
+        tables = {pattern: file for pattern in patterns for file in files if fnmatch(unpacked_name(file.name), pattern)}
         if one.table in tables:
             return LogFile(folder, read=partial(_joined, one, tables), progress=progress)
     return None

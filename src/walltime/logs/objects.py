@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Sequence
 from typing import Any
+from xml.etree import ElementTree
 
 from walltime.dataframes import pl
 from walltime.logs.input import LogFile, reading
@@ -19,6 +20,7 @@ _DEEPEST = 6
 _LINES = re.compile(rb"\A\{[^\n]*\}\s*\n\s*\{")
 """JSON lines: a line is a whole object, and another follows."""
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
+_CLASS_ADS_XML = re.compile(rb"\s*(?:<[?!][^>]*>\s*)*<classads")
 _FIRST_PAIR = re.compile(rb"[A-Za-z]\w*+=\S")
 _FEWEST_PAIRS = 4
 _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s[A-Za-z][\w:/.@-]*=|$)")
@@ -27,7 +29,7 @@ _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s[A-Za-z][\w:/.@
 def holds_objects(head: bytes) -> bool:
     """Return whether a file starts with JSON lines, an array of objects, HTCondor's class ads, or pairs as from `scontrol show job`."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if _CLASS_ADS.match(start):
+    if _CLASS_ADS.match(start) or _CLASS_ADS_XML.match(start):
         return True
     if _FIRST_PAIR.match(start):
         lines = start.split(b"\n", _FEWEST_PAIRS)[:_FEWEST_PAIRS]
@@ -41,7 +43,7 @@ def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
         with reading(file.where):
             return pl.read_parquet(io.BytesIO(file.content()), n_rows=rows)
     content = file.content().removeprefix(b"\xef\xbb\xbf").lstrip()
-    with reading(file.where, "JSON", "not_json"):
+    with reading(file.where, "XML" if _CLASS_ADS_XML.match(content) else "JSON", "not_json"):
         table = _table_of_objects(content)
     return _flat(table if rows is None else table.head(rows))
 
@@ -74,6 +76,8 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table_of_objects(content: bytes) -> pl.DataFrame:
+    if _CLASS_ADS_XML.match(content):
+        return _of_rows(_ads_in_xml(content))
     if content[:1] not in (b"[", b"{"):
         return _class_ads(content) if _CLASS_ADS.match(content) else _pairs(content)
     is_lines = _LINES.match(content) is not None
@@ -138,6 +142,25 @@ def _class_ads(content: bytes) -> pl.DataFrame:
         elif rows[-1]:
             rows.append({})
     return pl.DataFrame([row for row in rows if row], infer_schema_length=None)
+
+
+def _ads_in_xml(content: bytes) -> list[dict[str, str]]:
+    """Return the class ads in the XML of `condor_history -xml`: attributes such as `<a n="Owner"><s>ann</s></a>`; lists are left out."""
+    try:
+        ads = ElementTree.fromstring(content)
+    except ElementTree.ParseError as error:
+        raise ValueError(str(error)) from None
+    rows = [{str(one.get("n")): value for one in ad if len(one) == 1 and (value := _value_in_xml(one[0])) is not None} for ad in ads]
+    if not any(rows):
+        raise ValueError("it has no class ads")
+    return rows
+
+
+def _value_in_xml(value: ElementTree.Element) -> str | None:
+    """Return the value of an attribute as in a class ad, None for an unknown one and for lists."""
+    if value.tag == "b":
+        return {"t": "true", "f": "false"}.get(value.get("v", ""))
+    return None if len(value) else value.text
 
 
 def _pairs(content: bytes) -> pl.DataFrame:

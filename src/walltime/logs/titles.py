@@ -25,7 +25,7 @@ SYNONYMS: Mapping[str, str] = {
     " walltimerequested resourcelistwalltime timelimit timelimitraw walltime walltimelimit elpl hrt runlimit expectedduration"
     " estimatedruntime limit req requestedruntime reqruntime requestedduration requestedwallclock timerequested timereq runtimelimit"
     " maxruntime maxwalltime wallclocktimelimit estimate estimated estimatedtime runtimeestimate userestimate usrest"
-    " reqdtime requestwalltime moldablewalltime",
+    " reqdtime requestwalltime moldablewalltime walllimit durationlimit tlimit",
     "soft_walltime": "softwalltime softwall softlimit softtimelimit resourcelistsoftwalltime",
     "time_min": "timemin mintime minimumtime timelimitmin",
     "predicted": "predicted prediction predictedruntime predictedtime predictedwalltime predictedduration runtimeprediction",
@@ -81,12 +81,23 @@ def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, s
     ranked = []
     for title in titles:
         plain = plain_title(title.removesuffix("_x"))  # as pandas marks a column of the first of two joined tables
-        if plain in rank_of:
-            ranked.append((rank_of[plain], "", title))
-        for end, unit in ENDINGS.items():
-            if plain.endswith(end) and plain[: -len(end)] in rank_of:
-                ranked.append((rank_of[plain[: -len(end)]], unit, title))
+        short = without_system(plain)
+        for last, word in enumerate((plain, short) if short != plain else (plain,)):  # full titles precede all shortened ones
+            if word in rank_of:
+                ranked.append((rank_of[word] + last * len(rank_of), "", title))
+            for end, unit in ENDINGS.items():
+                if word.endswith(end) and word[: -len(end)] in rank_of:
+                    ranked.append((rank_of[word[: -len(end)]] + last * len(rank_of), unit, title))
     return [(unit, title) for _, unit, title in sorted(ranked, key=lambda one: one[0])]
+
+
+def without_system(plain: str) -> str:
+    """Return a title without the system and the word job at its beginning.
+
+    >>> without_system("slurmjobwalltime"), without_system("walltime")
+    ('walltime', 'walltime')
+    """
+    return re.sub(r"^(?:slurm|pbs|lsf|sge|oar)?(?:job)?", "", plain)
 
 
 def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:

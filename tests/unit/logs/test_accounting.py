@@ -328,7 +328,13 @@ def test_htcondor__evicted_removed_and_waiting_jobs(read):
     assert (log.changed, log.noticed) == ({"submitted_again": 1}, {"elapsed_differs": 1})
 
 
-@pytest.mark.parametrize("form", ["lines", "list", "texts", "lower", "one ad", "csv", "blanks", "parquet"])
+def in_xml(name, value):
+    """An attribute as in `condor_history -xml`, and a list."""
+    tag, text = {int: ("i", value), float: ("r", f"{value:.15E}" if isinstance(value, float) else "")}.get(type(value), ("s", value))
+    return f'    <a n="{name}"><{tag}>{text}</{tag}></a>\n    <a n="Of{name}"><l><un/><b v="t"/></l></a>\n'
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "texts", "lower", "one ad", "csv", "blanks", "parquet", "xml"])
 def test_htcondor__every_form_of_ads(form, read, tmp_path):
     ads = [condor((number, *ONE[1:])) for number in (1, 2)]
     texts = [{name: str(value) for name, value in ad.items()} for ad in ads]
@@ -343,6 +349,9 @@ def test_htcondor__every_form_of_ads(form, read, tmp_path):
             "lower": json.dumps([{name.lower(): value for name, value in ad.items()} for ad in ads]),
             "one ad": "".join(f"{name} = {json.dumps(value)}\n" for name, value in ads[0].items()),
             "csv": "\n".join([",".join(ads[0]), *(",".join(ad.values()) for ad in texts)]) + "\n",
+            "xml": '<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n'
+            + "".join(f"<c>\n{''.join(map(in_xml, ad, ad.values()))}</c>\n" for ad in ads)
+            + "</classads>\n",
             "blanks": "\n".join([" ".join(ads[0]), *("  ".join(ad.values()) for ad in texts)]) + "\n",
         }
         log = read(written[form])

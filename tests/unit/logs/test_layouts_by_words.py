@@ -156,10 +156,6 @@ def test_sacct__of_a_fixed_width_is_read_as_far_as_it_goes(golden, tmp_path, cap
         (b"SQLite format 3\0", "an SQLite database"),
         (b"\n<!DOCTYPE html><html>", "a web page"),
         (
-            b'<?xml version="1.0"?>\n<!DOCTYPE classads SYSTEM "classads.dtd">\n<classads>\n',
-            "HTCondor's history in XML; print it with condor_history -json",
-        ),
-        (
             b" ID      OWNER   SUBMITTED   RUN_TIME ST PRI SIZE CMD\n 12.0  bob  3/2 10:00 0+01:00:00 C 0 0.0 sim\n",
             "a list of HTCondor's jobs",
         ),

@@ -197,3 +197,14 @@ def test_info__shows_the_columns_of_a_table_that_is_not_recognised(text, meaning
     status, out, err = call(capsys, "info", tmp_path / "t.csv", "--json")
     assert (status, [column["meaning"] for column in json.loads(out)["columns"]]) == (1, meanings)
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("title", ["job_walltime", "slurm_time_limit", "JobTimeLimit", "wall_limit", "oar_job_walltime", "job_walltime_s"])
+def test_guess__titles_may_begin_with_the_system_or_the_word_job(title, read):
+    rows = "".join(f"{k},{100 * k},{100 * k + 50},{100 * k + 350},4,{3600 * k}\n" for k in range(1, 5))
+    assert read(f"job_id,submit,start,end,cpus,{title}\n{rows}").column("requested").tolist() == [3600, 7200, 10800, 14400]
+
+
+def test_guess__a_walltime_that_is_the_runtime_is_no_request(read):
+    rows = "".join(f"{k},{100 * k},{100 * k + 50},{100 * k + 50 + 60 * k},4,{60 * k}\n" for k in range(1, 5))
+    assert "requested" not in read(f"job_id,submit,start,end,cpus,job_walltime\n{rows}").columns
