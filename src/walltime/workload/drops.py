@@ -19,7 +19,7 @@ STEP = "step"
 NOT_JOBS = (STEP, "other_event")
 """The rules for records of steps, and of events other than ends: neither are jobs, so they do not count as jobs that are left out."""
 EARLIER_RUN = "earlier_run"
-"""The rule for earlier runs of jobs of which the last run stays, so that no job is missing."""
+"""The rule for earlier runs of jobs whose last run stays; no job is missing."""
 TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 """The rule for jobs wider than their machine, and its meaning."""
 
