@@ -126,7 +126,7 @@ def _resume(engine: SlurmReference, ended: list[SlurmJob]) -> None:
 def _choices(engine: SlurmReference, job: SlurmJob, ahead: list[SlurmJob]) -> list[Given]:
     """Return the nodes chosen for a job after the plans for the jobs ahead, where these leave room, and then without them."""
     found = []
-    for blocks in (_planned(engine, job, ahead), []):
+    for blocks in (_planned(engine, job, ahead), engine._outages()):
         usable = engine.usable(job, engine.free, engine.now, job.believed, blocks)
         if engine.is_enough(job, usable):
             found.append(engine.choose(job, usable))
@@ -135,7 +135,7 @@ def _choices(engine: SlurmReference, job: SlurmJob, ahead: list[SlurmJob]) -> li
 
 def _planned(engine: SlurmReference, job: SlurmJob, waiting: list[SlurmJob]) -> list[Block]:
     """Return the reservations that backfill makes for the jobs ahead of a job."""
-    blocks: list[Block] = []
+    blocks: list[Block] = engine._outages()
     for other in sorted(waiting, key=lambda one: (-one.tier, -engine.priority(one, engine.now), one.place, one.index)):
         if other is job:
             break

@@ -10,6 +10,7 @@ from walltime.policy import DIALECTS, ORDERS, POLICIES
 from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
 from walltime.schedule.groups import GROUPED
 from walltime.specification import Variant, describe_value, presets_of, spell
+from walltime.whatif.change import ALL_SIGNS
 from walltime.whatif.changes import OF_SETTING, SETTINGS, TABLES, signs_of
 from walltime.workload.models import MODELS
 
@@ -33,6 +34,7 @@ def changes() -> str:
             if spelled:
                 said = "names, with commas between them" if field == "pools" else described(one.kind, one.key)
                 rows.append((" or ".join(dict.fromkeys(spelled)), table.signs(field), said, meaning_of(table.row, one) or field))
+    rows.append(("`licences.NAME`", ALL_SIGNS, "a whole number of 1 or more", "licences of the machine, under the policy slurm"))
     rows += [(f"`{name}`", signs_of(name), "as in Slurm", "a setting of Slurm, under the policy slurm") for name in SETTINGS]
     lines = [f"| {what} | {' '.join(f'`{sign}`' for sign in signs)} | {value} | {meaning} |" for what, signs, value, meaning in rows]
     return "\n".join(["| what | how | value | meaning |", "| --- | --- | --- | --- |", *lines])

@@ -38,6 +38,8 @@ def change_name(change: Change) -> str:
             return f"{_of_preemption(change, key.lower())} of quality of service {name}"
         case "qos":
             return f"priority {_value(change)} for quality of service {name}"
+        case "licences":
+            return f"{_counted(change, 'licences')} of {rest}"
         case "share":
             return f"{_counted(change, 'shares')} for {name}"
         case "nodes":

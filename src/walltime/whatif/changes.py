@@ -68,7 +68,7 @@ def complete_change(text: str) -> list[str]:
     match = re.fullmatch(r"(?P<begin>(?P<target>[^=+*-]+)(?:\+=|-=|\*=|=))(?P<value>.*)", text)
     if match is None:
         words = [f"{name}{sign}" for name, one in OF_SETTING.items() for sign in one.signs]
-        words += [f"{table}." for table in TABLES] + [f"{name}{sign}" for name in SETTINGS for sign in signs_of(name)]
+        words += [f"{table}." for table in (*TABLES, "licences")] + [f"{name}{sign}" for name in SETTINGS for sign in signs_of(name)]
         return [word for word in words if word.lower().startswith(text.lower())]
     begin, target, value = match.groups()
     families: Mapping[str, Family[Any]] = {"policy": POLICIES, "estimates": ESTIMATES, "adjust": PREDICTORS, "soft": PREDICTORS}
@@ -84,7 +84,7 @@ def complete_change(text: str) -> list[str]:
 def targets() -> list[str]:
     """Return the possible targets of changes, for messages; NAME is the name of a row, N its number."""
     rows = [f"{table}.{of.placeholder}.{next(iter(of.keys))}" for table, of in TABLES.items()]
-    return [*OF_SETTING, *rows, "limit.new.by", *SETTINGS]
+    return [*OF_SETTING, *rows, "limit.new.by", "licences.NAME", *SETTINGS]
 
 
 def apply_change(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -103,6 +103,8 @@ def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
         return own.apply(change, setting)
     if not dot:
         return _slurm(change, setting)
+    if first.lower() == "licences":
+        return _licences(change, setting, rest)
     table = TABLES.get(first.lower())
     name, dot, key = rest.rpartition(".")
     if table is None or not dot:
@@ -303,6 +305,20 @@ def _new_limit(change: Change, machine: Machine) -> tuple[Machine, list[str]]:
     return replace(machine, limits=(*machine.limits, added)), [f"limit {len(machine.limits) + 1} is new: {change.value}"]
 
 
+def _licences(change: Change, setting: Setting, name: str) -> tuple[Setting, list[str]]:
+    """Change the number of licences of a name."""
+    there = setting.machine.licences
+    if name not in there:
+        raise PolicyError(
+            f"{change.where}: there are no licences {shown(name)}{valid_options(name, list(there)) if there else '; the machine has none'}",
+            "unknown_name",
+        )
+    check_sign(change, *ALL_SIGNS)
+    count = count_of(change, there[name])
+    machine = replace(setting.machine, licences={**there, name: count})
+    return replace(setting, machine=machine), [became("licences", name, there[name], count)]
+
+
 def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     settings = dict(setting.machine.slurm)
     known = {name.lower(): name for name in (*settings, *SETTINGS)}
@@ -414,7 +430,9 @@ OF_PARTITION = {"MaxTime": "max_time", "PriorityTier": "tier", "PriorityJobFacto
 OF_PARTITION |= {"PreemptMode": "preempt", "GraceTime": "grace"}
 """Slurm's names of what a partition has, and ours."""
 TABLES: Mapping[str, ChangedTable] = {
-    "pool": ChangedTable("pools", "a pool", {"nodes": "nodes", "procs": "procs", "{second}": "second", "second": "second"}, least=1),
+    "pool": ChangedTable(
+        "pools", "a pool", {name: name for name in ("nodes", "procs", "second", "memory")} | {"{second}": "second"}, least=1
+    ),
     "partition": ChangedTable("partitions", "a partition", OF_PARTITION | {name: name for name in (*OF_PARTITION.values(), "pools")}),
     "limit": ChangedTable("limits", "a limit", {"jobs": "jobs", "procs": "procs", "{second}": "second", "second": "second"}, least=1),
     "qos": ChangedTable(

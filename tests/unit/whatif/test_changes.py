@@ -1,5 +1,7 @@
 """The language of changes: what each does to a machine, and one line for what it does not know."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.errors import raises
@@ -7,6 +9,7 @@ from walltime.errors import PolicyError
 from walltime.machine import Limit, Machine, Partition, Pool, Qos, Share
 from walltime.whatif import Setting
 from walltime.whatif.change import parse_change
+from walltime.whatif.change_names import change_name
 from walltime.whatif.changes import OF_SETTING, TABLES, apply_change, targets
 
 MACHINE = Machine(
@@ -45,10 +48,23 @@ def test_nodes__by_percent_are_rounded_up_and_told():
         ("pool.fat.gpus=8", 1, ("second", 8)),
         ("pool.thin.procs-=16", 0, ("procs", 16)),
         ("pool.thin.nodes-=10%", 0, ("nodes", 58)),
+        ("pool.thin.memory=64000", 0, ("memory", 64000)),
     ],
 )
 def test_pool__is_changed_by_its_name(text, pool, value):
     assert getattr(changed(text).pools[pool], value[0]) == value[1]
+
+
+def test_licences__are_changed_by_their_name():
+    setting = replace(TODAY, machine=replace(MACHINE, licences={"matlab": 5, "ansys": 2}))
+    assert changed("licences.matlab+=40%", setting).licences == {"matlab": 7, "ansys": 2}
+    assert apply_change(parse_change("licences.ansys=1"), setting)[1] == ["licences: ansys 2 → 1"]
+    assert change_name(parse_change("licences.ansys+=1")) == "1 more licence of ansys"
+    for text, code in (("licences.ansys-=2", "number_out_of_range"), ("licences.abaqus=1", "unknown_name")):
+        with raises(PolicyError, code):
+            changed(text, setting)
+    with raises(PolicyError, "unknown_name"):
+        changed("licences.ansys=1")
 
 
 def test_preemption__can_be_switched_on():
@@ -154,7 +170,7 @@ def test_policy_load_and_requests():
         ("pool.thin.nodes*=10%", "*= with a factor"),
         ("pool.thin.nodes+=1.5", "not a valid number"),
         ("pool.thick.nodes+=4", "Valid options: thin, fat"),
-        ("pool.thin.memory=4", "Valid options: nodes, procs, gpus"),
+        ("pool.thin.ram=4", "Valid options: nodes, procs, memory, gpus"),
         ("partition.long.MaxTime=24h", "Valid options: main, gpu.long"),
         ("partition.main.Colour=red", "MaxTime, PriorityTier"),
         ("partition.main.MaxTime=soon", "not a duration"),
