@@ -22,10 +22,12 @@ from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings
 from walltime.wording import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from walltime.predictors import Tang13
+    from walltime.slurm.sidecar.advice import Advice
     from walltime.slurm.sidecar.report import Report
+    from walltime.slurm.squeue_fields import QueueJob
     from walltime.workload.drops import Drop
 
 ACTION, LIMITS = "Action", "Safety limits"
@@ -298,16 +300,20 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     def blocked() -> str:
         return spool_wrong or ("" if metrics is None else metrics.wrong) or ("" if history.missing == NOT_READ else history.missing)
 
-    last = ""
+    last: list[str] = []
 
     def after_round(report: Report) -> None:
-        """Print what is new: the jobs left out of the log, and a line that differs from the last one; write the metrics, read the log."""
+        """Print what is new: the jobs left out of the log, and lines that differ from the last ones; write the metrics, read the log."""
         nonlocal last
         for sentence in history.left_out():
             say(sentence)
-        if report.line() != last:
-            say(report.line())
-        last = report.line()
+        lines, now = [report.line()], sidecar.clock.time()
+        if ledger is None:
+            lines += _dry_sentences(report, sidecar.waiting(), history.advice, predictor, settings, now)
+        if lines != last:
+            for line in lines:
+                say(line)
+        last = lines
         if metrics is not None:
             metrics.write(report, sidecar)
         if wrong := history.refresh():
@@ -331,6 +337,18 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
             signals.restore()
         if ledger is not None:
             ledger.close()
+
+
+def _dry_sentences(
+    report: Report, jobs: Mapping[str, QueueJob], advice: Advice | None, predictor: Tang13, settings: SidecarSettings, now: float
+) -> Iterator[str]:
+    """Yield, for each partition, how many jobs have nothing to gain or are too little known, and the options that would change it."""
+    from walltime.slurm.sidecar.measures import class_sentences, measures, measures_sentence
+
+    yield from class_sentences(report, jobs, predictor.min_jobs)
+    if advice is not None and report.unadjusted:
+        found = measures([jobs[key] for key in report.unadjusted], advice, predictor, settings, now)
+        yield measures_sentence(found, len(report.unadjusted))
 
 
 def _say(as_json: bool, text: str) -> None:

@@ -14,8 +14,9 @@ class Report:
     """The report of a round.
 
     `answered`: whether Slurm answered. `why`: why nothing is adjusted. `wanted`: the TimeMin (minutes) of jobs that would be adjusted;
-    `left`: why other jobs are left alone. `least_left`: the least time, s, that a job had left when its limit was raised. `untaken`: the
-    number of jobs that have the side-car's TimeMin.
+    `left`: why other jobs are left alone; `unadjusted`: the predicted runtime of those among them that may be adjusted, as a share of the
+    limit, None if unknown. `least_left`: the least time, s, that a job had left when its limit was raised. `untaken`: the number of jobs
+    that have the side-car's TimeMin.
     """
 
     answered: bool = False
@@ -32,6 +33,7 @@ class Report:
     least_left: float | None = None
     wanted: dict[str, int] = field(default_factory=dict)
     left: dict[str, str] = field(default_factory=dict)
+    unadjusted: dict[str, float | None] = field(default_factory=dict)
 
     @property
     def reasons(self) -> Mapping[str, int]:

@@ -155,7 +155,7 @@ class Sidecar:
             self._adopt(cluster)
             if steady and self.heads.look((job for job in self._queue if job.waits), now):
                 self._note("heads", self.heads.note())
-        waiting = self._waiting()
+        waiting = self.waiting()
         report.waiting = len(waiting)
         late = self.heads.late(now, self.settings)
         reasons = {key: self._exclusion_reason(job, cluster, now, late) for key, job in waiting.items()}
@@ -183,7 +183,7 @@ class Sidecar:
         cluster = self.back.cluster = self.slurm.configuration()
         return None if self._is_foreign(cluster) else cluster
 
-    def _waiting(self) -> dict[str, QueueJob]:
+    def waiting(self) -> dict[str, QueueJob]:
         """Return the waiting jobs, by key; the last query is newer than the queue."""
         ended = {job.key for job in self.back.seen if not job.waits}
         waiting = {job.key: job for job in self._queue if job.waits and job.key not in ended}

@@ -19,6 +19,8 @@ Predict = Callable[[QueueJob, float], float | None]
 Choice = tuple[QueueJob, int, float | None]
 """A job, its TimeMin, minutes, and its predicted runtime, s."""
 
+NOTHING_TO_GAIN, TOO_LITTLE_KNOWN = "nothing to gain: similar jobs use most of their limits", "too little known: too few similar jobs"
+
 
 def exclusion_reason(job: QueueJob, cluster: Configuration, limits: Limits, settings: SidecarSettings, now: float) -> str | None:
     """Return why this waiting job must not get a TimeMin, None if it may; `now`: Unix time."""
@@ -83,7 +85,8 @@ def choose(
         minutes = entry.time_min if entry is not None else time_min_of(longer, job.limit, settings)
         array = array_of(key)
         if minutes is None:
-            report.left[key] = "too little to gain, or too little known"
+            report.unadjusted[key] = None if longer is None else longer / (60 * job.limit)
+            report.left[key] = TOO_LITTLE_KNOWN if longer is None else NOTHING_TO_GAIN
         elif array and tasks[array] >= settings.tasks:
             report.left[key] = "enough tasks of its array are adjusted"
         else:

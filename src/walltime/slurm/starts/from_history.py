@@ -38,7 +38,7 @@ def learn_from_history(
 ) -> StartTimes:
     """Return the start times with intervals learned from the outcomes of predictions at moments of the history (`learn_intervals`).
 
-    With fewer than 30 known starts, intervals reach from now to the latest start by the simulations or the limits, with a caveat. Without
+    With fewer than 30 known starts, intervals reach to the latest start by the simulations or the limits, with a caveat. Without
     recorded waits, the start times stay as they are, with a caveat. `moments`: how many; `progress` is called with the number done.
     """
     if moments < 1:
