@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.completion import completion_of
 from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup, LogOptions, RecordedWindow
 from walltime.cli.output import Output, PageOutput, caveats, progress_bar
@@ -17,7 +18,9 @@ from walltime.tables import Cell, Table
 from walltime.wording import counted, human_number
 
 app = CommandGroup("benchmark", "Run fixed benchmark suites, check the results of others, and compare schedulers and predictors.")
-SuiteArgument = Annotated[str, o.argument("The suite: classic, archive, overload or estimates.", "SUITE")]
+SuiteArgument = Annotated[
+    str, o.argument("The suite: classic, archive, overload or estimates.", "SUITE", autocompletion=completion_of("SUITE"))
+]
 PathsArgument = Annotated[list[Path], o.argument("Result files, or folders that contain them.", "PATH")]
 
 

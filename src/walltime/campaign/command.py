@@ -150,7 +150,7 @@ def report(
     baseline: Annotated[
         str | None,
         o.option(
-            "Compare with these simulations, seed by seed, as in policy=easy or policy=easy,load=0.9. Default: the plan's baseline.",
+            "Compare with these simulations, seed by seed, as in policy=easy or policy=easy,load=0.9. Default: the plan's first policy.",
             metavar="KEY=VALUE",
         ),
     ] = None,
@@ -176,8 +176,8 @@ def report(
     chosen, folder = _open(plan, store)
     results = read_results(chosen, folder)
     cells, missing = results.cells, len(results.keys) - len(results.cells)
-    if missing:
-        note(f"{missing:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
+    if (left := missing - sum(one.cells for one in results.failures)) > 0:
+        note(f"{left:,} of {len(results.keys):,} cells are missing; run the plan again to add them")
     base = _baseline(baseline) if baseline is not None else results.baseline
     lines = results.means(metric or METRICS, baseline=base, by=by, level=level)
     wide = pivot_tables(lines, pivot, base, by) if pivot is not None and lines else []

@@ -8,11 +8,12 @@ import pickle
 import re
 import subprocess
 import threading
+import warnings
 import zlib
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -195,12 +196,16 @@ class Dask:
         from distributed import KilledWorker, as_completed
         from distributed.comm.core import CommClosedError
 
-        waiting = iter(tasks)
+        waiting, warned = iter(tasks), set[str]()
         running = as_completed([self._submit(task) for task in islice(waiting, self._room())], loop=self.client.loop)
         try:
             for future in running:
                 report = future.result()
                 future.release()
+                for text in report.warned:
+                    if text not in warned:
+                        warned.add(text)
+                        warnings.warn(text, stacklevel=2)
                 done(report)
                 for following in islice(waiting, max(0, self._room() - running.count())):  # new workers make more room
                     running.add(self._submit(following))
@@ -236,4 +241,7 @@ class Dask:
 
 def _run_packed(packed: bytes) -> Report:
     """Run a compressed task; a Dask scheduler keeps part of every task in memory."""
-    return run_task(pickle.loads(zlib.decompress(packed)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        report = run_task(pickle.loads(zlib.decompress(packed)))
+    return replace(report, warned=tuple(str(one.message) for one in caught if issubclass(one.category, UserWarning)))

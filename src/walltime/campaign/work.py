@@ -63,6 +63,8 @@ class Report:
     """total processor time"""
     failed: int = 0
     """cells that ended with an error"""
+    warned: tuple[str, ...] = ()
+    """warnings of the worker, if it is another process"""
 
 
 def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:

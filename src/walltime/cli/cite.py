@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.completion import completion_of
 from walltime.cli.help import manual
 from walltime.errors import PolicyError
 
@@ -23,7 +24,10 @@ _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
     ("Print the BibTeX entries of two papers.", "cite feitelson98 mualem01"),
 )
 def cite(
-    names: Annotated[list[str] | None, o.argument("The entries: walltime, feitelson98, ...; without them, print all.", "NAME")] = None,
+    names: Annotated[
+        list[str] | None,
+        o.argument("The entries: walltime, feitelson98, ...; without them, print all.", "NAME", autocompletion=completion_of("cite")),
+    ] = None,
 ) -> None:
     """Print the citation of this program, and BibTeX entries of the papers whose algorithms and definitions it uses."""
     known = entries()
@@ -40,6 +44,11 @@ def citation() -> str:
     one = _about()
     year = f" ({one['year']})" if one["year"] else ""
     return f"{one['author']}{year}. {one['title']} (version {one['version']}).{f' {URL}' if URL else ''}"
+
+
+def complete_entry(_: str) -> list[str]:
+    """Return the names of entries."""
+    return list(entries())
 
 
 def entries() -> dict[str, str]:

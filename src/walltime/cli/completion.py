@@ -8,7 +8,7 @@ import io
 import os
 import re
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from typing import Any, get_args
 
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
@@ -21,13 +21,24 @@ COMPLETED = {
     "--order": "walltime.policy.registry:ORDERS",
     "--policy": "walltime.policy.registry:POLICIES",
     "--predictor": "walltime.predictors.registry:PREDICTORS",
+    "--mapping": "walltime.cli.listing:complete_format",
+    "--metric": "walltime.cli.listing:complete_metric",
+    "--optimiser": "walltime.tuning.search:Optimiser",
+    "--pivot": "walltime.campaign.dimensions:DIMENSIONS",
+    "--reward": "walltime.learn.batch:REWARDS",
+    "--schedule-mapping": "walltime.cli.listing:complete_format",
+    "--size": "walltime.report.figure_files:WIDTHS",
+    "--time-zone": "walltime.cli.listing:complete_zone",
+    "--trim": "walltime.cli.listing:complete_trim",
     "MODEL": "walltime.workload.models:MODELS",
     "NAME=FILE": "walltime.report.figure_files:complete_figure",
+    "SUITE": "walltime.benchmark.suite:SUITES",
+    "cite": "walltime.cli.cite:complete_entry",
     "PAPER": "walltime.papers.printed:complete_paper",
     "schema": "walltime.cli.schema:complete_name",
     "fetch": "walltime.preparation.fetch_command:complete_name",
 }
-"""The registry of the names that an option or an argument takes, or the function that completes them; imported on first use."""
+"""The registry or collection of the names that an option or an argument takes, or the function that finds them; imported on first use."""
 ENDS_WORD = re.compile(r"[:=]+")
 """Bash treats these as separate words, and completes only the text after the last one."""
 
@@ -44,18 +55,18 @@ def completion_of(option: str) -> Callable[[str], list[str]] | None:
 
 
 def registry_of(option: str) -> Any:
-    """Return the registry of the names that an option takes, or a function that completes its values."""
+    """Return the registry or the collection of the names that an option takes, or a function that completes its values."""
     module, _, name = COMPLETED[option].partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _texts(option: str, incomplete: str) -> list[str]:
-    from walltime.specification import complete, options_of
+    from walltime.specification import Family, complete, options_of
 
     family = registry_of(option)
-    if callable(family):
-        texts: list[str] = family(incomplete)
-        return texts
+    if not isinstance(family, Family):
+        names = get_args(family) or (family(incomplete) if callable(family) else family)
+        return [name for name in names if name.startswith(incomplete)]
     if option != "--policy":
         return complete(family, incomplete)
     from walltime.predictors import Prediction

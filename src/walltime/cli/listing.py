@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
+from zoneinfo import available_timezones
 
 from walltime.cli import options as o
 from walltime.cli.completion import registry_of
@@ -102,6 +103,26 @@ def _forms(kind: str) -> dict[str, dict[str, Any]]:
         presets = {preset: spelled(variant, values) for preset, values in presets_of(variant.loaded, variant.keys).items()}
         names[name] = {"about": about(variant), "options": options, "presets": presets}
     return names
+
+
+def complete_metric(_: str) -> Sequence[str]:
+    """Return the names of metrics."""
+    return [*_metrics()]
+
+
+def complete_trim(_: str) -> Sequence[str]:
+    """Return the trims; of those with a number, the part before it."""
+    return ["".join(name.partition(":")[:2]) for name in _trims()]
+
+
+def complete_format(incomplete: str) -> Sequence[str]:
+    """Return the names of formats; none without a text, so that the shell completes names of files."""
+    return [*_formats()] if incomplete else []
+
+
+def complete_zone(_: str) -> Sequence[str]:
+    """Return the names of time zones."""
+    return sorted(available_timezones())
 
 
 def _metrics() -> dict[str, dict[str, Any]]:

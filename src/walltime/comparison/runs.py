@@ -207,12 +207,12 @@ def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baselin
     tables = []
     for metric in dict.fromkeys(line.metric for line in lines):
         mine = [line for line in lines if line.metric == metric]
-        shown = measure(metric, max(line.band.mean for line in mine))
+        shown, most = measure(metric, max(line.band.mean for line in mine)), max(line.runs for line in mine)
         cells = {(tuple(line.combination[name] for name in others), line.group, line.combination[pivot]): line for line in mine}
         rows = [
             [*(short[name][value_cell(one).text] for name, one in zip(others, rest, strict=True)), *([group or ""] if by else []), *places]
             for rest, group in dict.fromkeys((rest, group) for rest, group, _ in cells)
-            for places in [[_in_unit(cells.get((rest, group, value)), shown) for value in values]]
+            for places in [[_in_unit(cells.get((rest, group, value)), shown, most) for value in values]]
         ]
         several = any(line.interval is not None for line in mine)
         title = shown.axis[0].upper() + shown.axis[1:] + (f", ±: {shown_level(mine[0].level)} confidence interval" if several else "")
@@ -222,16 +222,19 @@ def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baselin
     return tables
 
 
-def _in_unit(line: CombinationMean | None, shown: Measure) -> Cell:
-    """Return a mean with half the width of its interval in the unit of the measure's axis; †: no clear difference to the baseline."""
+def _in_unit(line: CombinationMean | None, shown: Measure, most: int) -> Cell:
+    """Return a mean with half the width of its interval in the unit of the measure's axis, and its runs if other means have more.
+
+    †: no clear difference to the baseline.
+    """
     if line is None:
         return Cell("")
     mean, mark = float(line.band.mean), "†" if line.clear is False else ""
     value = mean / shown.divisor
     if line.interval is None:
         return Cell(human_number(value) + mark, value=mean)
-    half = line.interval.half_width / shown.divisor
-    return Cell(f"{to_error(value, half)} ± {to_error(half, half)}{mark}", value=mean)
+    half, runs = line.interval.half_width / shown.divisor, f" ({line.runs} runs)" if line.runs < most else ""
+    return Cell(f"{to_error(value, half)} ± {to_error(half, half)}{mark}{runs}", value=mean)
 
 
 def _short(labels: Sequence[str]) -> list[str]:

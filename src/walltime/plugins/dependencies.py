@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from walltime.errors import PolicyError
 from walltime.plugins.opened import opened
@@ -52,6 +53,13 @@ def undeclared(file: Path) -> list[str]:
         f"{printable(file.name)} opens {printable(one)}, which no class declares; declare it as in files = [{printable(one.name)!r}]"
         for one in sorted(opened(file) - known)
     ]
+
+
+def is_local(part: Any) -> bool:
+    """Return whether a class or function is of a local module, not of an installed one."""
+    name = getattr(part, "__module__", None) or ""
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return name.partition(".")[0] not in _KNOWN and not any(Path(file).is_relative_to(folder) for folder in _INSTALLED)
 
 
 def draws(file: Path, argument: str = "random") -> bool:

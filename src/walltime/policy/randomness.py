@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from walltime.plugins.dependencies import is_local
+
 _seed: ContextVar[int] = ContextVar("_seed", default=0)
 _global = threading.RLock()
 """Held by a run that may draw global random numbers, so that runs on other threads draw none of its numbers."""
@@ -72,20 +74,30 @@ def _drawn() -> tuple[Any, ...]:
 
 
 def _may_draw(kind: Any) -> bool:
-    """Return whether the code of a class, or of others in its file, names `random`, or a function of it."""
-    for method in vars(kind).values() if isinstance(kind, type) else (kind,):
-        known: Mapping[str, Any] = getattr(inspect.unwrap(method) if callable(method) else method, "__globals__", {})
-        if any(getattr(value, "__self__", None) in (_python, _numpy) for value in known.values() if inspect.isroutine(value)):
+    """Return whether the code of a class, or local code that it names, directly or not, names `random` or a function of it."""
+    seen, ahead = set[int](), [kind]
+    while ahead:
+        one = ahead.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, type):
+            ahead += [part for base in one.__mro__ if is_local(base) for part in vars(base).values()]
+            continue
+        function = inspect.unwrap(getattr(one, "fget", None) or getattr(one, "__func__", one))
+        if (code := getattr(function, "__code__", None)) is None or not is_local(function):
+            continue
+        names = _names_in(code)
+        values = [function.__globals__[name] for name in names & function.__globals__.keys()]
+        if "random" in names or any(getattr(value, "__self__", None) in (_python, _numpy) for value in values if inspect.isroutine(value)):
             return True
-        inside = [value for value in known.values() if getattr(value, "__module__", None) == known.get("__name__")]
-        functions = [one for value in inside for one in (vars(value).values() if isinstance(value, type) else (value,))]
-        if any(_names_random(one.__code__) for one in (method, *functions) if hasattr(one, "__code__")):
-            return True
+        ahead += [getattr(value, name) for value in values if inspect.ismodule(value) for name in names & vars(value).keys()]
+        ahead += [value if isinstance(value, type) or inspect.isroutine(value) else type(value) for value in values]
     return False
 
 
-def _names_random(code: CodeType) -> bool:
-    return "random" in code.co_names or any(_names_random(one) for one in code.co_consts if isinstance(one, CodeType))
+def _names_in(code: CodeType) -> set[str]:
+    return set(code.co_names).union(*(_names_in(one) for one in code.co_consts if isinstance(one, CodeType)))
 
 
 def generator(user: str) -> np.random.Generator:

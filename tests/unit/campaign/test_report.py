@@ -124,6 +124,15 @@ def test_report__pivot_has_policies_as_columns(capsys, plan, tmp_path):
     assert "estimates" in one_line(*call(capsys, "campaign", "report", plan, "--pivot", "load"))
 
 
+def test_pivot__counts_the_runs_of_means_over_fewer_of_them():
+    seeds = [*range(4), *range(3)]
+    cells = pl.DataFrame({"policy": ["easy"] * 4 + ["own"] * 3, "seed": seeds, "mean_wait": [float(60 + 9 * seed) for seed in seeds]})
+    (table,) = pivot_tables(compare_cells(cells, ["policy"], metrics=["mean_wait"]), "policy", None)
+    easy, own = table.rows[0]
+    assert "runs" not in easy.text
+    assert own.text.endswith(" (3 runs)")
+
+
 def test_compare_cells__verdicts_are_corrected_for_the_number_of_comparisons():
     """Twenty policies without any effect, thirty seeds: single tests find some; with Holm's correction none is left."""
     random = np.random.default_rng(18)

@@ -58,6 +58,17 @@ def typed(monkeypatch, capsys):
         ("walltime simulate LOG --policy own.py:My", []),
         ("walltime simulate myl", []),  # the shell completes names of files
         ("walltime simulate LOG --mapping ", []),
+        ("walltime simulate LOG --mapping lass", ["lassen"]),
+        ("walltime compare LOG --metric gini", ["gini_wait", "gini_users"]),
+        ("walltime campaign report PLAN --metric mean_bounded_slowdown_", ["mean_bounded_slowdown_p1"]),
+        ("walltime simulate LOG --trim ", ["none", "tsafrir06", "after:", "last:"]),
+        ("walltime simulate LOG --time-zone Europe/Sto", ["Europe/Stockholm"]),
+        ("walltime compare LOG --size ie", ["ieee-column", "ieee-page"]),
+        ("walltime tune LOG --optimiser ", ["cma", "random"]),
+        ("walltime learn train LOG --reward wa", ["wait"]),
+        ("walltime campaign report PLAN --pivot back", ["backfill_order"]),
+        ("walltime benchmark run over", ["overload"]),
+        ("walltime cite feit", ["feitelson98"]),
     ],
 )
 def test_completion__names_options_and_words(typed, line, answers):
@@ -70,10 +81,18 @@ def test_completion__every_option_with_names(typed):
     for option in COMPLETED:
         command = {
             "--change": "what-if LOG --change",
+            "--mapping": "simulate LOG --mapping f",
+            "--schedule-mapping": "audit LOG SCHEDULE --schedule-mapping f",
+            "--metric": "compare LOG --metric",
+            "--optimiser": "tune LOG --optimiser",
+            "--pivot": "campaign report PLAN --pivot",
+            "--reward": "learn train LOG --reward",
+            "SUITE": "benchmark run",
+            "cite": "cite",
             "MODEL": "generate",
             "NAME=FILE": "simulate LOG --figure",
             "PAPER": "paper run",
             "fetch": "fetch",
             "schema": "schema",
         }.get(option, f"simulate LOG {option}")
-        assert typed(f"walltime {command} "), option
+        assert typed(f"walltime {command}{'' if command.endswith(' f') else ' '}"), option

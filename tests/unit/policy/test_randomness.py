@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import warnings
+from threading import Thread
 
 import pytest
 
@@ -79,11 +80,13 @@ def test_seed__is_an_option_and_a_key_of_campaigns(capsys, tmp_path):
     assert sorted(table["mean_wait"].to_list())[-3:] == sorted([waits[0], waits[2], *table.filter(table["policy"] == "easy")["mean_wait"]])
 
 
-@pytest.mark.parametrize("draw", ["random.random()", "numpy.random.rand()", "shuffled()", "helper()"])
+@pytest.mark.parametrize("draw", ["random.random()", "numpy.random.rand()", "shuffled()", "helper()", "neighbour()", "Inner().number"])
 def test_global_numbers__are_seeded_for_each_run_and_warned_of_once(tmp_path, draw):
     file = tmp_path / "careless.py"
+    (tmp_path / "beside.py").write_text("import random\n\ndef neighbour():\n    return random.random()\n")
     file.write_text(
-        "import random, numpy\nfrom random import random as shuffled\n\n"
+        "import random, numpy\nfrom random import random as shuffled\nfrom beside import neighbour\n\n"
+        "class Inner:\n    @property\n    def number(self):\n        return random.random()\n\n"
         "def helper():\n    return random.random()\n\n"
         "class Careless:\n    def predict(self, job):\n"
         f"        return 1 + int(job.requested * {draw})\n    def observe(self, job):\n        pass\n"
@@ -99,3 +102,17 @@ def test_global_numbers__are_seeded_for_each_run_and_warned_of_once(tmp_path, dr
     policy = scheduler
     waits = [replicate(lambda seed: JOBS, policy, range(6), workers=workers).values("mean_wait").tolist() for workers in (1, 3)]
     assert waits[0] == waits[1]
+
+
+def test_class_beside_one_that_draws__is_not_warned_of(tmp_path):
+    file = tmp_path / "mixed.py"
+    file.write_text(
+        "import random\n\nclass Careless:\n    def choose(self, now, waiting, running, free):\n        return [random.choice(waiting)]\n\n"
+        "class Careful:\n    def choose(self, now, waiting, running, free):\n        return waiting[:1] if not running else ()\n"
+    )
+    other = Thread(target=lambda: [random.random() for _ in range(10**6)])  # as the threads of a Dask worker do
+    other.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        starts(f"{file}:Careful")
+    other.join()
