@@ -159,12 +159,15 @@ def adjust_walltimes(
     return AdjustedWalltimes(schedules, [reason for reason, _ in cases], replays, spread, instead)
 
 
-def simulated_policy(machine: Machine | None) -> tuple[Policy, str]:
-    """Return the policy to simulate, and the label of the machine's policy if another is simulated."""
+def simulated_policy(machine: Machine | None, predicts: bool = True) -> tuple[Policy, str]:
+    """Return the policy to simulate, and the label of the machine's policy if another one is simulated.
+
+    `predicts`: whether it must take predictions, which policies of single nodes do not.
+    """
     if machine is None or machine.policy is None:
         return Easy(), ""
     own = parse_scheduler(machine.policy).policy
-    usable = own.passes.compiled and own.passes.backfills and own.machines["number"].engine
+    usable = own.passes.compiled and own.passes.backfills and (own.machines["number"].engine or not predicts)
     return (own, "") if usable else (Easy(), own.label)
 
 

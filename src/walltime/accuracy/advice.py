@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
 from walltime.accuracy.adjusted import Bars, has_column, no_bars
+from walltime.accuracy.requests import RequestAdvice, suggest_requests
 from walltime.errors import PolicyError
 from walltime.estimates.suggestion import LEAST, SURE, allowed_kills, exceeded_by, killed_in_hindsight, outran, share_at_most
+from walltime.metrics.right_size import STEPS as AMOUNTS
+from walltime.metrics.right_size import needs, with_requests
 from walltime.wording import shown
 from walltime.workload import Array, Workload
 
@@ -36,6 +39,8 @@ LISTED = 5
 """Number of a user's kinds of jobs with advice, the ones that save most. Letters list them, and simulations follow only these."""
 ENOUGH = 2 * LEAST
 """Smallest number of jobs of a kind: in hindsight, the second half is advised by the first."""
+Needs = Mapping[str, tuple[Array, Array, Array]]
+"""The result of `walltime.metrics.right_size.needs`."""
 NEEDED, LITTLE = "these jobs need their requests", "little to gain"
 """Reasons for no advice."""
 
@@ -64,21 +69,51 @@ class KindAdvice:
     less_hours: float
     """reduction of the requested hours"""
     why: str
-    """reason for no advice; empty with an advice"""
+    """reason to keep the walltime; empty if another one is advised"""
+    requests: Sequence[RequestAdvice] = ()
+    """advised memory, processors and GPUs that are smaller than the median request"""
+    more: Mapping[str, Array] = field(default_factory=dict, repr=False, compare=False)
+    """which of the earlier jobs needed more than the advice, by advised resource, bool, shape (jobs,)"""
+
+    @property
+    def resources(self) -> list[str]:
+        """The resources (`walltime.metrics.right_size.STEPS`) whose requests are advised."""
+        return [*([] if self.walltime is None else ["time"]), *(one.resource for one in self.requests)]
+
+    @property
+    def worth(self) -> float:
+        """The reduction of the requested hours by the walltime, and by the saved shares of the other resources, processor-hours."""
+        return self.less_hours + sum(one.saved / 100 for one in self.requests) * self.asked_hours
+
+    @property
+    def failing(self) -> int:
+        """The number of earlier jobs that needed more than any of the advised requests."""
+        return int(np.logical_or.reduce([self.more[name] for name in self.resources]).sum()) if self.resources else 0
+
+    @property
+    def bound(self) -> float:
+        """Upper bound of the share of similar jobs that need more than any of the advised requests, percent: a sum over resources."""
+        return min((0.0 if self.walltime is None else self.risk_at_most) + sum(one.upper for one in self.requests), 100.0)
+
+    def only(self, resources: Sequence[str]) -> KindAdvice:
+        """Return the advice on these resources."""
+        kept = replace(self, requests=[one for one in self.requests if one.resource in resources])
+        return kept if "time" in resources or self.walltime is None else replace(kept, walltime=None, less_hours=0.0, why=LITTLE)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the advice ready for JSON."""
         row = {name: getattr(self, name) for name in ("jobs", "median_runtime", "median_request", "walltime", "killed", "risk_at_most")}
         row |= {"killed_in_hindsight": None if math.isnan(self.hindsight) else self.hindsight, "kind": dict(self.kind)}
-        return row | {name: getattr(self, name) for name in ("asked_hours", "unused_hours", "less_hours", "why")}
+        row |= {name: getattr(self, name) for name in ("asked_hours", "unused_hours", "less_hours", "why")}
+        return row | {"requests": [asdict(one) for one in self.requests]}
 
 
 @dataclass(frozen=True)
 class UserAdvice:
-    """A user, and the advice by kind of job: the kinds that save most come first."""
+    """A user or account, and the advice by kind of job: the kinds that save most come first."""
 
     user: str
-    """number, or name where the log has names"""
+    """name of the user or account, or number where the log has no names"""
     number: int
     jobs: int
     asked_hours: float
@@ -91,11 +126,24 @@ class UserAdvice:
     """options of `walltime suggest` for the first kind; None if a name contains characters that cannot be typed"""
     risk: float = RISK
     """percent"""
+    by: str = "user"
+    """user, or group for an account"""
+    used: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """hours requested of memory (GB) and GPUs while jobs ran, and the used share, by resource, over the jobs whose use is recorded"""
 
     @property
     def advised(self) -> list[KindAdvice]:
         """Return the kinds with a better request than now: the five that save most."""
-        return [kind for kind in self.kinds if kind.walltime is not None][:LISTED]
+        return [kind for kind in self.kinds if kind.resources][:LISTED]
+
+    @property
+    def resources(self) -> list[str]:
+        """Return the resources that are advised for any kind, in the order of `walltime.metrics.right_size.STEPS`."""
+        return [name for name in AMOUNTS if any(name in kind.resources for kind in self.advised)]
+
+    def only(self, resources: Sequence[str]) -> UserAdvice:
+        """Return the advice on these resources, for the kinds that are advised."""
+        return replace(self, kinds=[kind.only(resources) for kind in self.advised])
 
     @property
     def less_hours(self) -> float:
@@ -109,55 +157,81 @@ class UserAdvice:
         first.pop("asked_hours", None)
         head = {"user": self.user, "asked_hours": self.asked_hours, "unused_hours": self.unused_hours, "risk": self.risk, **first}
         options = None if self.options is None else list(self.options)
+        head |= {"by": self.by, "used": {name: {"hours": hours, "share": share} for name, (hours, share) in self.used.items()}}
         return head | {"less_hours": self.less_hours, "options": options, "kinds": [kind.as_dict() for kind in self.kinds]}
 
 
 def advise_users(
-    workload: Workload, limited: Array | None = None, most: int = MOST_USERS, progress: Bars = no_bars, risk: float = RISK
+    workload: Workload,
+    limited: Array | None = None,
+    most: int = MOST_USERS,
+    progress: Bars = no_bars,
+    risk: float = RISK,
+    *,
+    by: Literal["user", "group"] = "user",
+    others: Sequence[str] = (),
 ) -> list[UserAdvice]:
     """Return advised requests, by kind of job, for the users with the most processor-hours requested and not used.
 
     Jobs of a kind have the same name, processors and queue, as far as recorded; without names also the same request. The advice for a
     kind of at least 20 jobs is the smallest request that at most `risk` percent of them exceeded, and that would have killed no more, had
     each job been advised by the jobs before it. A job that used all of its request counts as longer. Advice never raises a request, and
-    it saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. Empty for a log without users.
+    it saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. `by`: "group" for the advice of accounts,
+    whose kinds of jobs also have the same user. `others`: other resources to advise (memory, cores, gpus), where their use is recorded.
+    All requests of a kind together then keep the risk on the earlier jobs, and the users with the largest unused share of any of these
+    resources come first. Empty for a log without users or accounts.
 
     Raises PolicyError for a risk outside 0 to 50.
     """
     if isinstance(risk, bool) or not isinstance(risk, int | float) or not 0 <= risk <= 50:
         raise PolicyError(f"the risk of being killed must be a percentage from 0 to 50, not {shown(risk)}", "number_out_of_range")
-    if not has_column(workload, "user"):
+    if not has_column(workload, by):
         return []
-    users = workload.columns["user"]
+    users = workload.columns[by]
     counted = np.ones(len(workload), bool) if limited is None else limited
     unused = np.where(counted, np.maximum(workload.requested - workload.runtime, 0) * (workload.procs / 3600), 0.0)
     known, place = np.unique(users, return_inverse=True)
-    total = np.where(known < 0, -1.0, np.bincount(place, weights=unused))
+    needed = {name: one for name, one in needs(workload).items() if name in others and not np.isnan(one[0]).all()}
+    waste = [unused, *(np.nan_to_num(np.maximum(asked - used, 0)) * workload.runtime for used, _, asked in needed.values())]
+    shares = [np.bincount(place, weights=one) / max(float(one.sum()), 1e-9) for one in waste]
+    total = np.where(known < 0, -1.0, np.maximum.reduce(shares))
     chosen = [int(known[k]) for k in np.argsort(-total, kind="stable")[:most].tolist() if total[k] > 0]
     advice = []
     with progress(len(chosen), "suggestions") as show:
         for number in chosen:
-            advice.append(_advise(workload, number, np.flatnonzero((users == number) & counted), risk))
+            advice.append(_advise(workload, number, np.flatnonzero((users == number) & counted), risk, by, needed))
             if show is not None:
                 show(len(advice))
     return advice
 
 
-def advised_requests(workload: Workload, advice: UserAdvice) -> Array:
-    """Return the requests of all jobs if this user follows the advice, int64 s: the smaller of the advised and the own request.
+def advised_jobs(workload: Workload, advice: UserAdvice) -> Workload:
+    """Return the jobs if this user follows the advice: each request is the smaller of the advised and the own one.
 
-    A job that ran longer than the advice keeps its own request, so that no user gains by jobs that are killed early.
+    A job that needed more than the advice, or whose use is unknown, keeps its requests, so that no user gains by jobs that fail.
     """
-    requested = workload.requested.copy()
+    needed = needs(workload)
+    requested, amounts = workload.requested.copy(), {name: np.full(len(workload), np.nan) for name in needed}
     for kind in advice.advised:
-        alike = jobs_of_kind(workload, advice, kind) & (requested > kind.walltime) & (workload.runtime <= kind.walltime)
-        requested[alike] = kind.walltime
-    return requested
+        fits = jobs_of_kind(workload, advice, kind)
+        if kind.walltime is not None:
+            fits &= workload.runtime <= kind.walltime
+        for one in kind.requests:
+            used, cut, _ = needed[one.resource]
+            fits &= np.ceil(used) + cut <= one.amount
+        for one in kind.requests:
+            amounts[one.resource][fits] = one.amount
+        if kind.walltime is not None:
+            requested[fits] = np.minimum(requested[fits], kind.walltime)
+    sized = replace(workload, requested=requested, believed=requested)
+    for name, new in amounts.items():
+        sized = sized if np.isnan(new).all() else with_requests(sized, name, new, "advised")
+    return sized
 
 
 def jobs_of_kind(workload: Workload, advice: UserAdvice, kind: KindAdvice) -> Array:
     """Return which jobs are of this user and kind, bool."""
-    alike: Array = workload.columns["user"] == advice.number
+    alike: Array = workload.columns[advice.by] == advice.number
     for name, value in kind.values.items():
         alike = alike & (_column(workload, name) == value)
     return alike
@@ -173,17 +247,18 @@ def round_request(seconds: int) -> int:
     return max(-(-seconds // step) * step, STEPS[0][1])
 
 
-def _advise(workload: Workload, user: int, mine: Array, risk: float) -> UserAdvice:
-    names = [name for name in COLUMNS if name == "procs" or has_column(workload, name)]
+def _advise(workload: Workload, user: int, mine: Array, risk: float, by: str, needed: Needs) -> UserAdvice:
+    first = ("user",) if by == "group" else ()
+    names = [name for name in (*first, *COLUMNS) if name == "procs" or has_column(workload, name)]
     names += [] if "executable" in names else ["requested"]
     values = np.column_stack([_column(workload, name)[mine] for name in names])
     alike, place = np.unique(values, axis=0, return_inverse=True)
     place = place.reshape(-1)
     kinds = [
-        _kind(workload, mine[place == k], dict(zip(names, alike[k].tolist(), strict=True)), risk)
+        _kind(workload, mine[place == k], dict(zip(names, alike[k].tolist(), strict=True)), risk, needed)
         for k in np.flatnonzero(np.bincount(place) >= ENOUGH)
     ]
-    kinds.sort(key=lambda kind: (-kind.less_hours, -kind.unused_hours))
+    kinds.sort(key=lambda kind: (-kind.worth, -kind.unused_hours))
     width = workload.procs[mine] / 3600
     return UserAdvice(
         user=workload.origin.name_of("user", user),
@@ -192,16 +267,25 @@ def _advise(workload: Workload, user: int, mine: Array, risk: float) -> UserAdvi
         asked_hours=float((workload.requested[mine] * width).sum()),
         unused_hours=float((np.maximum(workload.requested[mine] - workload.runtime[mine], 0) * width).sum()),
         kinds=kinds,
-        options=_options(workload, user, kinds[0].values if kinds else {}, risk),
+        options=_options(workload, ({"user": user} if by == "user" else {}) | (kinds[0].values if kinds else {}), risk),
         risk=float(risk),
+        by=by,
+        used={name: _used(workload, mine, *one) for name, one in needed.items()},
     )
+
+
+def _used(workload: Workload, mine: Array, used: Array, _: Array, asked: Array) -> tuple[float, float]:
+    """Return the requested hours of a resource while jobs ran, and their used share, over the jobs whose use is recorded."""
+    known = mine[~np.isnan(used[mine]) & (asked[mine] > 0)]
+    hours, total = (one[known] * workload.runtime[known] / 3600 for one in (used, asked))
+    return float(total.sum()), float(hours.sum() / total.sum()) if total.any() else math.nan
 
 
 def _column(workload: Workload, name: str) -> Array:
     return getattr(workload, name) if name in OWN else workload.columns[name]
 
 
-def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float) -> KindAdvice:
+def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float, needed: Needs) -> KindAdvice:
     """Return the advice for these jobs, in order of submission."""
     ran, asked, width = workload.runtime[inside], workload.requested[inside], workload.procs[inside] / 3600
     cut = ran >= asked
@@ -222,8 +306,12 @@ def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float
         break
     if best is not None and less < WORTH * asked_hours:
         best, why, less = None, LITTLE, 0.0
-    killed = int(outran(length, cut, best).sum()) if best is not None else int(cut.sum())
-    one_of_many = 1 - (1 - SURE) / len(FINER)  # the bounds of all requests that might be chosen hold together
+    longer = np.zeros(len(inside), bool) if best is None else outran(length, cut, best)
+    killed = int(longer.sum()) if best is not None else int(cut.sum())
+    one_node = (_column_or(workload, "nodes", 1)[inside] <= 1) & (_column_or(workload, "exclusive", 0)[inside] != 1)
+    known = {name: one for name, one in needed.items() if (name == "memory" or one_node.all()) and _known(one, inside) >= ENOUGH}
+    one_of_many = 1 - (1 - SURE) / len(FINER) / (1 + len(known))  # the bounds of all requests that might be chosen hold together
+    requests, more = _requests(workload, inside, risk, longer, known, one_of_many)
     at_most = share_at_most(killed, len(inside)) if best is None else share_at_most(allowed, len(inside), one_of_many)
     origin = workload.origin
     return KindAdvice(
@@ -240,13 +328,51 @@ def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float
         unused_hours=unused,
         less_hours=less,
         why="" if best is not None else why,
+        requests=requests,
+        more=more | {"time": longer},
     )
 
 
-def _options(workload: Workload, user: int, kind: dict[str, int], risk: float) -> list[str] | None:
+def _known(one: tuple[Array, Array, Array], inside: Array) -> int:
+    """Return the number of these jobs whose use and request of a resource are known."""
+    used, _, asked = one
+    return int((~np.isnan(used[inside]) & (asked[inside] > 0)).sum())
+
+
+def _column_or(workload: Workload, name: str, missing: int) -> Array:
+    return workload.columns.get(name, np.full(len(workload), missing))
+
+
+def _requests(
+    workload: Workload, inside: Array, risk: float, longer: Array, known: Needs, sure: float
+) -> tuple[list[RequestAdvice], dict[str, Array]]:
+    """Return the advice on other resources, and which of these jobs needed more of each, bool.
+
+    The advice uses the largest part of the risk at which all requests together, with a walltime that the jobs `longer` exceed, keep the
+    risk. `sure`: the confidence of the bounds.
+    """
+    if not known:
+        return [], {}
+    found = [{one.resource: one for one in suggest_requests(workload, inside, risk * part, known) if _helps(one, risk)} for part in FINER]
+    chosen, more = list[RequestAdvice](), dict[str, Array]()
+    for k in range(len(FINER)):
+        best = {name: next((one[name] for one in found[k:] if name in one), None) for name in known}
+        chosen = [one for one in best.values() if one is not None]
+        more = {one.resource: (np.ceil(known[one.resource][0]) + known[one.resource][1])[inside] > one.amount for one in chosen}
+        if 100 * np.logical_or.reduce([longer, *more.values()]).mean() <= risk:
+            break
+    return [replace(one, upper=100 * share_at_most(allowed_kills(one.risk, one.jobs), one.jobs, sure)) for one in chosen], more
+
+
+def _helps(one: RequestAdvice, risk: float) -> bool:
+    """Whether a suggestion is smaller than the requests, saves enough, and kept the risk on earlier jobs."""
+    return one.helps and one.amount < one.median_request and one.saved >= 100 * WORTH and not one.short > risk
+
+
+def _options(workload: Workload, kind: dict[str, int], risk: float) -> list[str] | None:
     """Return the options of `walltime suggest` for this kind; None if a name cannot be typed."""
     words = []
-    for column, number in {"user": user, **kind}.items():
+    for column, number in kind.items():
         if number < 0 or column == "queue":
             continue
         option = OPTIONS.get(column, "--user")

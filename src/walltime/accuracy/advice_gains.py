@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
 from walltime import metrics
 from walltime.accuracy.adjusted import Bars, no_bars, simulated_policy
-from walltime.accuracy.advice import UserAdvice, advised_requests, jobs_of_kind
+from walltime.accuracy.advice import UserAdvice, advised_jobs, jobs_of_kind
 from walltime.machine import Machine
+from walltime.metrics.right_size import needs
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.spread import SHAKE
@@ -20,6 +22,8 @@ from walltime.workload.scaling import shake
 
 COPIES = 5
 """Shaken copies of the log."""
+DOUBTED = ("cores", "gpus", "memory", "time")
+"""The resources in the order in which advice is tried without them."""
 LEAST_GAIN, LEAST_SHARE = 60, 0.02
 """Smallest gain of a user: s per job, and share of the wait."""
 
@@ -37,12 +41,16 @@ class UserGain:
     scatter: float
     """half-width of the 90 % prediction interval for one more copy, Student's t"""
     lost: float = 0.0
-    """running time per job of the user that would be lost if the advice had killed all earlier jobs that ran longer"""
+    """running time per job of the user that would be lost if all earlier jobs that needed more than the advice had failed"""
+    others: float = 0.0
+    """mean difference of the wait of all other jobs, s, if only this user follows the advice"""
+    others_scatter: float = 0.0
+    """half-width of its 90 % prediction interval"""
 
     @property
     def helps(self) -> bool:
-        """Return whether the saved wait, less the cost of killed runs, exceeds 1 min, 2 % of the wait, and chance (in shaken copies)."""
-        return bool(self.advice.advised) and -self.difference - self.lost > max(self.scatter, LEAST_GAIN, LEAST_SHARE * self.before)
+        """Return whether the saved wait, minus the cost of failed runs, exceeds a minute, 2 % of the wait, and chance (in shaken copies)."""
+        return bool(self.advice.advised) and _is_clear(-self.difference - self.lost, self.scatter, self.before)
 
     @property
     def saved_hours(self) -> float:
@@ -73,62 +81,92 @@ def simulate_advice(
 ) -> AdviceGains:
     """Simulate the log with the users' requests, with the requests of each advised user replaced, and with all of them replaced.
 
-    The policy is EASY, or the machine's if it backfills and takes predictions. The simulations use the log and `copies` whose submissions
-    are shaken by up to 30 s, the same copies for all. Each user's wait is the mean over the user's jobs.
+    The policy is EASY, or the machine's if it backfills. The simulations use the log and `copies` whose submissions are shaken by up to
+    30 s, the same copies for all. Each user's wait is the mean over the user's jobs. Advice on several resources is simulated without
+    each of them as well: a resource without a clear gain of its own is left out, in the order `DOUBTED`.
     """
-    policy, _ = simulated_policy(machine)
-    scheduler = Scheduler(policy)
+    policy, _ = simulated_policy(machine, predicts=False)
     advised = [one for one in advice if one.advised]
-    requests = [workload.requested, *(advised_requests(workload, one) for one in advised)]
-    alone = _means(workload, scheduler, machine, requests, [None, *(one.number for one in advised)], copies, progress)
-    base, users = alone[0], []
-    for k, one in enumerate(advised, 1):
-        before, after = base[:, k], alone[k][:, k]
-        interval = metrics.prediction_interval(after - before)
-        users.append(UserGain(one, float(before[0]), float(after[0]), interval.mean, interval.half_width, _lost(workload, one)))
+    simulated = _Simulations(workload, Scheduler(policy), machine, advised, copies, progress)
+    base, *alone = simulated.means([workload, *(advised_jobs(workload, one) for one in advised)])
+    lost = [_lost(workload, one) for one in advised]
+    for resource in DOUBTED:
+        several = [k for k, one in enumerate(advised) if resource in one.resources and len(one.resources) > 1]
+        fewer = {k: advised[k].only([name for name in advised[k].resources if name != resource]) for k in several}
+        without = simulated.means([advised_jobs(workload, one) for one in fewer.values()])
+        for (k, one), means in zip(fewer.items(), without, strict=True):
+            gain, cost = metrics.prediction_interval(means[:, 1 + k] - alone[k][:, 1 + k]), _lost(workload, one)
+            if not _is_clear(gain.mean - (lost[k] - cost), gain.half_width, float(base[0, 1 + k])):
+                advised[k], alone[k], lost[k] = one, means, cost
+    users = []
+    for k, one in enumerate(advised):
+        before, after = base[:, 1 + k], alone[k][:, 1 + k]
+        own, others = (metrics.prediction_interval(alone[k][:, column] - base[:, column]) for column in (1 + k, 1 + len(advised) + k))
+        users.append(UserGain(one, float(before[0]), float(after[0]), own.mean, own.half_width, lost[k], others.mean, others.half_width))
     users.sort(key=lambda user: (-user.saved_hours, user.difference))
-    helped = [requests[k] for k, one in enumerate(advised, 1) if any(user.advice is one and user.helps for user in users)]
+    together = [user.advice for user in users if user.helps]
     all_jobs = (float(base[0, 0]), 0.0, 0.0)
-    if helped:
-        together = _means(workload, scheduler, machine, [np.minimum.reduce(helped)], [None], copies, progress)[0]
-        interval = metrics.prediction_interval(together[:, 0] - base[:, 0])
+    if together:
+        [means] = simulated.means([reduce(advised_jobs, together, workload)])
+        interval = metrics.prediction_interval(means[:, 0] - base[:, 0])
         all_jobs = (float(base[0, 0]), interval.mean, interval.half_width)
     return AdviceGains(workload, policy.label, copies, users, all_jobs)
 
 
+def _is_clear(gain: float, scatter: float, before: float) -> bool:
+    """Return whether a gain, s per job, is clear: more than a minute, 2 % of the wait, and chance."""
+    return gain > max(scatter, LEAST_GAIN, LEAST_SHARE * before)
+
+
 def _lost(workload: Workload, advice: UserAdvice) -> float:
-    """Return the running time, s per job of the user, of jobs that the advice would have killed after the advised time."""
-    mine = workload.columns["user"] == advice.number
-    lost = 0
+    """Return the running time, s per job of the user, that jobs would lose that needed more than the advice.
+
+    A job is killed after the advised time, or fails at its end without enough memory or GPUs; with fewer processors it runs longer.
+    """
+    mine, needed = workload.columns[advice.by] == advice.number, needs(workload)
+    lost = 0.0
     for kind in advice.advised:
-        assert kind.walltime is not None, "an advised kind has a walltime"
-        killed = jobs_of_kind(workload, advice, kind) & (workload.requested > kind.walltime) & (workload.runtime > kind.walltime)
-        lost += int(killed.sum()) * kind.walltime
+        alike, times = jobs_of_kind(workload, advice, kind), np.zeros(len(workload))
+        if kind.walltime is not None:
+            times = np.where((workload.requested > kind.walltime) & (workload.runtime > kind.walltime), kind.walltime, 0)
+        for one in kind.requests:
+            used, cut, asked = needed[one.resource]
+            more = (np.ceil(used) > one.amount) & (asked > one.amount) & ~cut
+            longer = np.nan_to_num(used) / max(one.amount, 1) - 1 if one.resource == "cores" else 1.0
+            times = np.maximum(times, np.where(more, workload.runtime * longer, 0))
+        lost += float(times[alike].sum())
     return lost / max(int(mine.sum()), 1)
 
 
-def _means(
-    workload: Workload,
-    scheduler: Scheduler,
-    machine: Machine | None,
-    requests: Sequence[Array],
-    users: Sequence[int | None],
-    copies: int,
-    progress: Bars,
-) -> list[Array]:
-    """Return mean waits, s: for each array of requests a row for the log and each copy, a column for each user (None: all)."""
-    seeds = 1 + copies
-    total = len(requests) * seeds
+@dataclass(frozen=True)
+class _Simulations:
+    """Simulations of the log and of shaken copies."""
 
-    def run(number: int, check: Callable[[int], None]) -> list[float]:
-        which, seed = divmod(number, seeds)
-        changed = replace(workload, requested=requests[which], believed=requests[which])
-        jobs = changed if seed == 0 else shake(changed, SHAKE, seed - 1)
-        schedule = simulate(jobs, scheduler, progress=check, machine=machine)
-        owner, wait = schedule.workload.columns["user"], schedule.wait
-        members = [np.ones(len(wait), bool) if user is None else owner == user for user in users]
-        return [float(wait[mine].mean()) if mine.any() else 0.0 for mine in members]
+    workload: Workload
+    scheduler: Scheduler
+    machine: Machine | None
+    users: Sequence[UserAdvice]
+    copies: int
+    progress: Bars
 
-    with progress(total, "simulations of advice") as show:
-        means = np.array(in_threads(run, total, None, show))
-    return list(means.reshape(len(requests), seeds, len(users)))
+    def means(self, variants: Sequence[Workload]) -> list[Array]:
+        """Return the mean waits, s: for each variant of the jobs a row for the log and each copy.
+
+        The columns are all jobs, the jobs of each user, and the jobs of all others for each user.
+        """
+        seeds, members = 1 + self.copies, 1 + 2 * len(self.users)
+        total = len(variants) * seeds
+
+        def run(number: int, check: Callable[[int], None]) -> list[float]:
+            which, seed = divmod(number, seeds)
+            jobs = variants[which] if seed == 0 else shake(variants[which], SHAKE, seed - 1)
+            schedule = simulate(jobs, self.scheduler, progress=check, machine=self.machine)
+            own = [schedule.workload.columns[one.by] == one.number for one in self.users]
+            groups = [np.ones(len(schedule.wait), bool), *own, *(~mine for mine in own)]
+            return [float(schedule.wait[mine].mean()) if mine.any() else 0.0 for mine in groups]
+
+        if not total:
+            return []
+        with self.progress(total, "simulations of advice") as show:
+            means = np.array(in_threads(run, total, None, show))
+        return list(means.reshape(len(variants), seeds, members))

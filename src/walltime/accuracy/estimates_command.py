@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
-from walltime.errors import PolicyError
+from walltime.errors import PolicyError, WorkloadError
 from walltime.tables import Cell, Facts, Table, hours_cell, time_cell
 from walltime.wording import counted, human_percent, human_time, percent
 
@@ -88,6 +88,9 @@ class Letters:
         max=50,
         metavar="PERCENT",
     )
+    letters_to: Literal["users", "accounts"] = o.field(
+        "users", "Write letters to users, or to the principal investigators of accounts, with advice by user and kind of job."
+    )
     template: Path | None = o.field(
         None, "Use the text of this file for the letters, with placeholders such as $user.", advanced=True, metavar="FILE"
     )
@@ -125,8 +128,8 @@ def estimates(
             raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
         _write_letters(mail.letters, trace, reading, part, adjusting, mail, output)
         return
-    if mail.template is not None:
-        raise PolicyError("--template is for letters; add --letters FOLDER")
+    if mail.template is not None or mail.letters_to != "users":
+        raise PolicyError(f"{'--template' if mail.template is not None else '--letters-to'} is for letters; add --letters FOLDER")
     simulated = output.report is not None or adjusting.adjusted
     if simulated and not is_users(estimated.model):
         raise PolicyError("--report and --adjusted cannot be combined with --estimates; leave out --estimates")
@@ -172,16 +175,21 @@ def _write_letters(
     folder: Path, trace: Path, reading: LogOptions, part: RecordedWindow, adjusting: AdjustmentOptions, mail: Letters, output: Output
 ) -> None:
     from walltime.accuracy.accuracy import check_requests
+    from walltime.accuracy.adjusted import has_column
     from walltime.accuracy.advice import advise_users
     from walltime.accuracy.advice_gains import COPIES, simulate_advice
     from walltime.accuracy.letters import letters_answer, letters_record, letters_table, read_template, write_letters
     from walltime.provenance import version
 
-    text = read_template(mail.template)
+    by: Literal["user", "group"] = "user" if mail.letters_to == "users" else "group"
+    text = read_template(mail.template, by)
     machine = machine_in(adjusting.machine_file)
     workload = part.alone(reading.load(trace, machine)[0])
     limited = check_requests(workload)
-    advice = advise_users(workload, limited, CANDIDATES * mail.max_letters, progress_bar, mail.risk)
+    if by == "group" and not has_column(workload, by):
+        raise WorkloadError(f"{workload.origin.name} does not record the accounts of its jobs; write letters to users", "accounts_unknown")
+    others = ["cores", *(name for name in ("memory", "gpus") if machine is not None and any(getattr(pool, name) for pool in machine.pools))]
+    advice = advise_users(workload, limited, CANDIDATES * mail.max_letters, progress_bar, mail.risk, by=by, others=others)
     gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
     paths = write_letters(folder, gains, template=text, most=mail.max_letters)
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}

@@ -14,13 +14,14 @@ from textwrap import wrap
 from typing import Any
 
 from walltime.accuracy.accuracy import dates
-from walltime.accuracy.advice import KindAdvice
+from walltime.accuracy.advice import KindAdvice, UserAdvice
 from walltime.accuracy.advice_gains import AdviceGains, UserGain
 from walltime.accuracy.page import kind_of as kind_words
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
+from walltime.metrics.right_size import WORDS
 from walltime.tables import Cell, Row, Table, hours_cell, time_cell
-from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, printable, shown
+from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, listed, printable, shown
 
 MOST_LETTERS = 10
 """Number of letters, to the users who gain most."""
@@ -29,36 +30,39 @@ MAIL_WIDTH = 78
 FEW = 100
 """For kinds with fewer jobs, the letter states how uncertain the risk is."""
 PLACEHOLDERS: Mapping[str, str] = {
-    "user": "name or number in the log",
+    "user": "name or number of the user in the log; in letters to accounts, of the account",
     "log": "the log's name",
     "first": "date of the first submission, or the log's first day",
     "last": "date of the last submission",
     "jobs": "jobs of the user",
     "asked_hours": "requested processor-hours of these jobs",
     "used_percent": "used share of these hours, in percent",
-    "advice": "a line for each kind of job: the walltime to request, and the runtimes of such jobs, as hours:minutes:seconds",
+    "use": "used shares of memory, processors and GPUs while jobs ran, in a sentence; empty if they are not recorded",
+    "advice": "a line for each kind of job: the walltime (hours:minutes:seconds), memory, processors and GPUs to request, and the reason",
     "advised_jobs": "earlier jobs of the listed kinds",
-    "killed": "earlier jobs that ran longer than the suggested walltime",
-    "killed_percent": "share of the earlier jobs that ran longer, in percent",
-    "risk": "highest accepted risk of being killed, in percent",
+    "failure": "what happens to a job that needs more than the advice",
+    "killed": "earlier jobs that needed more than the advice",
+    "killed_percent": "share of the earlier jobs that needed more, in percent",
+    "risk": "highest accepted risk that a job needs more, in percent",
     "wait_before": "mean wait with the user's own requests, simulated",
     "wait_after": "mean wait with the advised requests",
-    "lost": "running time per job that would be lost if all jobs that ran longer had been killed",
+    "others": "effect on the mean wait of all other jobs if only this user follows the advice",
+    "lost": "running time per job that would be lost if all jobs that needed more had failed",
     "saved": "difference of the mean waits, averaged over the log and copies with slightly shifted submissions",
     "interval": "90 % prediction interval of the saved wait in one more copy of the log",
 }
 """The names after a dollar sign in a template, and their meanings."""
 
 
-def standard_template() -> str:
-    """Return the letter that a site can start from."""
-    return (files("walltime.accuracy") / "letter.txt").read_text(encoding="utf-8")
+def standard_template(by: str = "user") -> str:
+    """Return the letter that a site can start from, to a user or (`by` group) to the principal investigator of an account."""
+    return (files("walltime.accuracy") / ("letter.txt" if by == "user" else "letter_account.txt")).read_text(encoding="utf-8")
 
 
-def read_template(path: Path | None) -> str:
+def read_template(path: Path | None, by: str = "user") -> str:
     """Return a site's template, or the standard one; raises PolicyError for an unreadable file or an unknown name."""
     if path is None:
-        return standard_template()
+        return standard_template(by)
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -88,7 +92,7 @@ def clock(seconds: float) -> str:
 
 def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> str:
     """Return the letter to one user; `template`: from `read_template`, by default the standard one."""
-    return wrapped(Template(standard_template() if template is None else template).substitute(_values(gains, user)))
+    return wrapped(Template(standard_template(user.advice.by) if template is None else template).substitute(_values(gains, user)))
 
 
 def wrapped(text: str) -> str:
@@ -98,7 +102,7 @@ def wrapped(text: str) -> str:
     '* a: ask for 0:10:00\nshort'
     """
     lines = []
-    for line in text.split("\n"):
+    for line in map(str.rstrip, text.split("\n")):
         indent = "  " if line.startswith("* ") else ""
         broken = wrap(line, MAIL_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
         lines += broken if len(line) > MAIL_WIDTH and not line.startswith("Subject:") else [line]
@@ -127,8 +131,9 @@ def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | Non
         text = letter(gains, user, template)
         _write(path, text)
         rows.append(_merge_row(gains, user, path.name, text))
-    _write(target / "letters.csv", _csv(rows, MERGED))
-    _write(target / "kinds.csv", _csv([_kind_row(user, kind) for user in users for kind in user.advice.advised], KIND_COLUMNS))
+    by = BY[users[0].advice.by if users else "user"]
+    _write(target / "letters.csv", _csv(rows, (by, *MERGED)))
+    _write(target / "kinds.csv", _csv([_kind_row(user, kind) for user in users for kind in user.advice.advised], (by, *KIND_COLUMNS)))
     return paths
 
 
@@ -136,38 +141,54 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
     """Return the result in two sentences."""
     name, helped = gains.workload.origin.name, gains.helped
     if not helped:
-        return f"No user of {name} would clearly wait less with shorter requests at this risk, so no letter was written."
+        unit = BY[gains.users[0].advice.by] if gains.users else "user"
+        return f"No {unit} of {name} would clearly wait less with smaller requests at this risk, so no letter was written."
     first = helped[0]
     before, change, scatter = gains.all_jobs
     effect = (
         f"becomes {human_time(abs(change))} {'shorter' if change < 0 else 'longer'}" if abs(change) > scatter else "does not clearly change"
     )
+    unit = BY[first.advice.by]
     return (
-        f"{counted(len(helped), 'user')} of {name} would wait less with shorter requests. User {first.advice.user} "
+        f"{counted(len(helped), unit)} of {name} would wait less with smaller requests. {unit.capitalize()} {first.advice.user} "
         f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) for each of {first.advice.jobs:,} jobs. "
         f"{written:,} letter{'s were' if written != 1 else ' was'} written. "
-        f"If all these users follow the advice, the mean wait of all jobs ({human_time(before)}) {effect}."
+        f"If all these {unit}s follow the advice, the mean wait of all jobs ({human_time(before)}) {effect}."
     )
 
 
 def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
-    """Return a table of the users who gain, and of the other users, who get no letter."""
+    """Return a table of the users or accounts that gain, and of the others, which get no letter."""
     rows: list[Row] = []
+    unit = BY[gains.users[0].advice.by] if gains.users else "user"
     for user in [*gains.helped[:most], *(one for one in gains.users if not one.helps)]:
         advice = user.advice
         killed, jobs = _killed(advice.advised)
-        row = [advice.user, f"{advice.jobs:,}", f"{len(advice.advised):,}", hours_cell(advice.less_hours)]
+        resources = ", ".join(WORDS[name] for name in advice.resources) or "none"
+        row = [advice.user, f"{advice.jobs:,}", f"{len(advice.advised):,}", resources, hours_cell(advice.less_hours)]
         row += [human_percent(100 * killed / max(jobs, 1)), time_cell(user.before)]
         saved = Cell(signed(-user.difference), [f"±{human_time(user.scatter)}"], value=-user.difference)
         rows.append([*row, saved, time_cell(user.lost), "yes" if user.helps else "no: no clear gain"])
-    head = ["user", "jobs", "kinds of job", "hours saved", "outran it", "mean wait", "saved wait", "cost of killed runs", "letter"]
+    head = [
+        unit,
+        "jobs",
+        "kinds of job",
+        "advice on",
+        "hours saved",
+        "needed more",
+        "mean wait",
+        "saved wait",
+        "cost of failed runs",
+        "letter",
+    ]
     remark = (
-        f"Waits are simulated under {gains.policy}, for each user alone; in parentheses, the 90 % prediction interval for one more copy "
-        f"of the log, with submissions shifted by up to 30 s ({gains.copies} copies). In the simulation, jobs that outran the advice keep "
-        "their requests; the cost of killed runs is the running time per job of the user that would be lost if they were killed. A user "
-        "gets a letter if the saved wait clearly exceeds this cost, by more than a minute and more than 2 % of the wait."
+        f"Waits are simulated under {gains.policy}, for each {unit} alone; in parentheses, the 90 % prediction interval for one more copy "
+        f"of the log, with submissions shifted by up to 30 s ({gains.copies} copies). In the simulation, jobs that needed more than the "
+        "advice keep their requests; the cost of failed runs is the running time per job that would be lost if they failed. Advice on a "
+        "resource is left out if it does not clearly shorten the waits. There is "
+        "a letter if the saved wait clearly exceeds this cost, by more than a minute and more than 2 % of the wait."
     )
-    return Table(head, rows, "Users who gain from shorter requests", remark)
+    return Table(head, rows, f"{unit.capitalize()}s that gain from smaller requests", remark)
 
 
 def letters_record(gains: AdviceGains) -> dict[str, Any]:
@@ -175,6 +196,7 @@ def letters_record(gains: AdviceGains) -> dict[str, Any]:
     users = [
         {**user.advice.as_dict(), "helps": user.helps, "lost": user.lost, "wait_before": user.before, "wait_after": user.after}
         | {"wait_difference": user.difference, "wait_scatter": user.scatter}
+        | {"others_difference": user.others, "others_scatter": user.others_scatter}
         for user in gains.users
     ]
     all_jobs = dict(zip(("wait_before", "wait_difference", "wait_scatter"), gains.all_jobs, strict=True))
@@ -187,8 +209,8 @@ def signed(seconds: float) -> str:
 
 
 def _killed(kinds: Sequence[KindAdvice]) -> tuple[int, int]:
-    """Return how many jobs of these kinds ran longer than advised, and the number of all jobs."""
-    return round(sum(kind.killed * kind.jobs / 100 for kind in kinds)), sum(kind.jobs for kind in kinds)
+    """Return how many jobs of these kinds needed more than advised, and the number of all jobs."""
+    return sum(kind.failing for kind in kinds), sum(kind.jobs for kind in kinds)
 
 
 def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
@@ -206,7 +228,10 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
         "jobs": f"{advice.jobs:,}",
         "asked_hours": hours(advice.asked_hours),
         "used_percent": human_percent(100 * (1 - advice.unused_hours / max(advice.asked_hours, 1e-9))),
-        "advice": "\n".join(f"* {_line(kind)}" for kind in advice.advised),
+        "use": _use(advice),
+        "advice": "\n".join(f"* {_line(kind, advice.by == 'user')}" for kind in advice.advised),
+        "failure": _failure(advice.resources),
+        "others": _others(user),
         "advised_jobs": f"{jobs:,}",
         "killed": f"{killed:,}",
         "killed_percent": human_percent(100 * killed / max(jobs, 1)),
@@ -219,16 +244,56 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     }
 
 
-def _line(kind: KindAdvice) -> str:
-    """Return an advice with its reason; all times in the format of commands, so that they can be compared and pasted."""
-    assert kind.walltime is not None, "only advised kinds are written"
-    ran = f"half of your {kind.jobs:,} such jobs ran at most {clock(kind.median_runtime)}"
-    outran = f"{'none' if kind.killed == 0 else human_percent(kind.killed)} ran longer than the new walltime"
-    few = f"; with so few jobs, the risk for the next one may be up to {human_percent(kind.risk_at_most)}" if kind.jobs < FEW else ""
+def _line(kind: KindAdvice, own: bool) -> str:
+    """Return an advice with its reason; amounts have the format of commands. `own`: whether the reader has submitted the jobs."""
+    mine = f"your {kind.jobs:,} such jobs" if own else f"these {kind.jobs:,} jobs"
+    time = [] if kind.walltime is None else [(clock(kind.walltime), clock(kind.median_request), "requested" in kind.kind)]
+    amounts = time + [(_amount(one.resource, one.amount), _amount(one.resource, one.median_request), False) for one in kind.requests]
+    instead = [before for _, before, told in amounts if not told]
+    medians = f" instead of {listed(instead)} ({'your' if own else 'the'} median{'s' if len(instead) > 1 else ''})" if instead else ""
+    ran = [] if kind.walltime is None else [f"half of {mine} ran at most {clock(kind.median_runtime)}"]
+    share = human_percent(100 * kind.failing / kind.jobs)
+    needed = "ran longer than the new walltime" if kind.resources == ["time"] else "needed more than this"
+    of = "" if ran else f" of {mine}"
+    reason = "; ".join([*ran, f"{'none' if kind.failing == 0 else share}{of} {needed}"])
+    few = f"; with so few jobs, the risk for the next one may be up to {human_percent(kind.bound)}" if kind.jobs < FEW else ""
     jobs = kind_words(kind, clock)
     jobs = f"jobs on {jobs}" if next(iter(kind.kind), "") == "procs" else jobs
-    instead = "" if "requested" in kind.kind else f" instead of {clock(kind.median_request)} (your median)"
-    return f"{jobs}: request {clock(kind.walltime)}{instead}; {ran}, {outran}{few}"
+    return f"{jobs}: request {listed([new for new, _, _ in amounts])}{medians}; {reason}{few}"
+
+
+def _amount(resource: str, amount: float) -> str:
+    """Return an amount of a resource in words; memory in MB of the whole job, as for --mem."""
+    if resource == "memory":
+        return f"{amount:.0f} MB of memory"
+    one = {"cores": "processor", "gpus": "GPU"}[resource]
+    return f"{amount:.0f} {one}{'' if round(amount) == 1 else 's'}" if round(amount) else f"no {one}"
+
+
+def _use(advice: UserAdvice) -> str:
+    """Return the used share of each resource while jobs ran, in a sentence; empty if it is not recorded."""
+    words = {"memory": (1024, "GB-hours of memory"), "cores": (1, "processor-hours"), "gpus": (1, "GPU-hours")}
+    known = [(*words[name], hours, share) for name, (hours, share) in advice.used.items() if hours > 0]
+    shares = [f"{human_percent(100 * share)} of {hours / divisor:,.0f} {unit}" for divisor, unit, hours, share in known]
+    return f"While they ran, they used {listed(shares)}." if shares else ""
+
+
+def _failure(resources: Sequence[str]) -> str:
+    """Return the fate of jobs that need more than the advice, in words."""
+    fates = {
+        "time": "a job that is still running at its limit is killed",
+        "memory": "a job that needs more memory fails",
+        "gpus": "a job that needs more GPUs may fail",
+        "cores": "a job that can use more processors runs longer",
+    }
+    return listed([fate for name, fate in fates.items() if name in resources])
+
+
+def _others(user: UserGain) -> str:
+    """Return the effect on the waits of all other jobs, in words."""
+    if abs(user.others) <= max(user.others_scatter, 1.0):
+        return "about as long as before"
+    return f"{human_time(abs(user.others))} {'less' if user.others < 0 else 'longer'} on average"
 
 
 def _file_names(users: Sequence[str]) -> list[str]:
@@ -243,18 +308,22 @@ def _file_names(users: Sequence[str]) -> list[str]:
     return names
 
 
-MERGED: tuple[str, ...] = ("user", "file", "jobs", "asked_hours", "unused_hours", "less_hours", "advice", "risk_percent", "outran_percent")
+BY = {"user": "user", "group": "account"}
+"""The column by which letters are written, and its name in words and files."""
+MERGED: tuple[str, ...] = ("file", "jobs", "asked_hours", "unused_hours", "less_hours", "advice", "risk_percent", "outran_percent")
 MERGED += ("wait_before_s", "wait_after_s", "saved_s", "saved_low_s", "saved_high_s", "lost_s", "saved", "wait_before", "wait_after")
 MERGED += ("subject", "text")
-KIND_COLUMNS: tuple[str, ...] = ("user", "kind", "jobs", "median_runtime_s", "median_request_s", "ask_for_s", "ask_for", "outran_percent")
-KIND_COLUMNS += ("risk_at_most_percent", "killed_in_hindsight_percent", "less_hours")
+KIND_COLUMNS: tuple[str, ...] = ("kind", "jobs", "median_runtime_s", "median_request_s", "ask_for_s", "ask_for", "outran_percent")
+KIND_COLUMNS += ("needed_more_percent", "risk_at_most_percent", "killed_in_hindsight_percent", "less_hours")
+KIND_COLUMNS += ("memory_mb", "cores", "gpus", "median_memory_mb", "median_cores", "median_gpus")
 
 
 def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict[str, Any]:
     """Return the row of a user in letters.csv; `name`: of the letter's file."""
     values, advice = _values(gains, user), user.advice
     killed, jobs = _killed(advice.advised)
-    row: dict[str, Any] = {key: values[key] for key in ("user", "advice", "saved", "wait_before", "wait_after")}
+    row: dict[str, Any] = {key: values[key] for key in ("advice", "saved", "wait_before", "wait_after")}
+    row[BY[advice.by]] = advice.user
     row |= {"file": name, "jobs": advice.jobs, "risk_percent": advice.risk, "outran_percent": round(100 * killed / max(jobs, 1), 2)}
     row |= {key: round(getattr(advice, key), 1) for key in ("asked_hours", "unused_hours", "less_hours")}
     row |= {"wait_before_s": round(user.before), "wait_after_s": round(user.before + user.difference), "saved_s": round(-user.difference)}
@@ -265,12 +334,16 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict
 
 
 def _kind_row(user: UserGain, kind: KindAdvice) -> dict[str, Any]:
-    assert kind.walltime is not None, "only advised kinds are written"
-    row = {"user": user.advice.user, "kind": kind_words(kind), "jobs": kind.jobs, "ask_for_s": kind.walltime}
-    row |= {"ask_for": clock(kind.walltime), "median_runtime_s": round(kind.median_runtime), "median_request_s": round(kind.median_request)}
-    row |= {"outran_percent": round(kind.killed, 2), "risk_at_most_percent": round(kind.risk_at_most, 2)}
-    hindsight = "" if math.isnan(kind.hindsight) else round(kind.hindsight, 2)
-    return row | {"killed_in_hindsight_percent": hindsight, "less_hours": round(kind.less_hours, 1)}
+    row: dict[str, Any] = {BY[user.advice.by]: user.advice.user, "kind": kind_words(kind), "jobs": kind.jobs}
+    if kind.walltime is not None:
+        row |= {"ask_for_s": kind.walltime, "ask_for": clock(kind.walltime), "outran_percent": round(kind.killed, 2)}
+        row |= {"killed_in_hindsight_percent": "" if math.isnan(kind.hindsight) else round(kind.hindsight, 2)}
+    row |= {"median_runtime_s": round(kind.median_runtime), "median_request_s": round(kind.median_request)}
+    row |= {"needed_more_percent": round(100 * kind.failing / kind.jobs, 2), "risk_at_most_percent": round(kind.bound, 2)}
+    names = {one.resource: "memory_mb" if one.resource == "memory" else one.resource for one in kind.requests}
+    row |= {names[one.resource]: one.amount for one in kind.requests}
+    row |= {f"median_{names[one.resource]}": round(one.median_request) for one in kind.requests}
+    return row | {"less_hours": round(kind.less_hours, 1)}
 
 
 def _csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ import getpass
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
@@ -18,6 +18,7 @@ from walltime.tables import Cell, Table
 from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, shown
 
 if TYPE_CHECKING:
+    from walltime.accuracy.requests import RequestAdvice
     from walltime.estimates.suggestion import Advice, Suggestion
     from walltime.report.page import Part
     from walltime.workload import Workload
@@ -81,7 +82,7 @@ def suggest(
 ) -> None:
     """Suggest a walltime, memory, processors and GPUs for a user's next job, with the risk that each is too low."""
     from walltime.accuracy.letters import clock
-    from walltime.cli.table import PARTS, module_of
+    from walltime.accuracy.requests import sbatch_line, suggest_requests
     from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
     from walltime.estimates.suggestion import suggest as find
 
@@ -94,10 +95,9 @@ def suggest(
     from walltime.provenance import version
 
     wanted = {"user": number} | {name: kind[name] for name in KIND if name in kind}
-    part: Any = module_of(PARTS["suggest"])
     jobs, _ = alike_jobs(workload, wanted, advising.months, advising.min_jobs)
     risk = _usual(advice).risk
-    requests = [] if part is None else part.suggest_requests(workload, jobs, risk)
+    requests = suggest_requests(workload, jobs, risk)
     record = {
         "trace": str(trace),
         "sha256": workload.origin.sha256,
@@ -110,7 +110,7 @@ def suggest(
     answer, blocks = _answer(called, workload.origin.name, advice), list(_blocks(kind, advice))
     if requests:
         nodes = workload.columns.get("nodes")
-        line = part.sbatch_line(
+        line = sbatch_line(
             clock(_usual(advice).walltime), [one for one in requests if one.helps], nodes is not None and bool((nodes[jobs] == 1).all())
         )
         blocks = [_request_table(requests), *blocks]
@@ -141,7 +141,8 @@ def _answer(user: str, log: str, advice: Advice) -> list[str]:
     past = f"{counted(advice.jobs, 'similar earlier job')} in the log {log}"
     medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
     answer = [
-        f"Request {clock(one.walltime)} for the next job of user {user}, at a risk of {one.risk:g} % that it is killed ({past}: {medians})."
+        f"Request {clock(one.walltime)} for the next job of user {user}: the risk that it is killed is about {one.risk:g} %, and at most "
+        f"{human_percent(one.upper)} with 95 % confidence ({past}: {medians})."
     ]
     walltimes = [s.walltime for s in advice.suggestions]
     if max(walltimes) > VARIED * min(walltimes):
@@ -157,7 +158,7 @@ def _usual(advice: Advice) -> Suggestion:
 _OTHERS = {"memory": "memory", "cores": "processors", "gpus": "GPUs"}
 
 
-def _warnings(requests: Sequence[Any]) -> list[str]:
+def _warnings(requests: Sequence[RequestAdvice]) -> list[str]:
     """Return a sentence about suggestions that would have been worse than the requests of these jobs."""
     worse = [_OTHERS[one.resource] for one in requests if not one.helps]
     if not worse:
@@ -165,8 +166,8 @@ def _warnings(requests: Sequence[Any]) -> list[str]:
     return [f"For {listed(worse)}, keep the current request: with the suggestions, these jobs would have been allocated at least as much."]
 
 
-def _request_table(requests: Sequence[Any]) -> Table:
-    """Return the table of other resources (`walltime.usage.RequestAdvice`)."""
+def _request_table(requests: Sequence[RequestAdvice]) -> Table:
+    """Return the table of other resources."""
     rows = []
     for one in requests:
         values = (one.upper, one.short, one.short_twice, one.over, one.over_requests, one.saved)

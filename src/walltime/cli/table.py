@@ -61,7 +61,6 @@ PARTS: Mapping[str, str] = {
     "calibrate --starts": "slurm.starts.recorded_tables",
     "demo": "explanation",
     "report": "usage.section",
-    "suggest": "usage.requests",
     "simulate --figure": "figures",
 }
 """Modules of further features that a command uses for some of its options."""

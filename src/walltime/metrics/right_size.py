@@ -61,12 +61,7 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
     marks it. Raises WorkloadError if the log does not record the use.
     """
     w = workload
-    needed, cut, requested = (
-        (w.runtime.astype(np.float64), reached_limit(w), np.where(has_limit(w), w.requested, np.nan).astype(np.float64))
-        if resource == "time"
-        else needs(w)[resource]
-    )
-    old = np.where(requested > 0, requested, np.nan)
+    needed, cut, old = _needs_of(w, resource)
     if isinstance(how, float):
         new = np.ceil(old * how)
     else:
@@ -79,6 +74,27 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
         new = np.where(
             cut & (how == USED), old, np.where(np.isnan(new), old, np.minimum(np.maximum(new, 0 if resource == "gpus" else step), old))
         )
+    return _changed(w, resource, new, f"{how}", needed, cut, old)
+
+
+def with_requests(workload: Workload, resource: str, new: Array, how: str) -> Workload:
+    """Return the jobs with these requests of a resource, float64, nan to keep one; none grows, and `right_sized` lists those that stay.
+
+    `how`: the new requests in words, for the list of changes of the workload.
+    """
+    needed, cut, old = _needs_of(workload, resource)
+    return _changed(workload, resource, np.where(np.isnan(new), old, np.minimum(new, old)), how, needed, cut, old)
+
+
+def _needs_of(w: Workload, resource: str) -> tuple[Array, Array, Array]:
+    """Return what `needs` returns for one resource or time; requests are nan where unknown."""
+    if resource == "time":
+        return w.runtime.astype(np.float64), reached_limit(w), np.where(has_limit(w), w.requested, np.nan).astype(np.float64)
+    needed, cut, requested = needs(w)[resource]
+    return needed, cut, np.where(requested > 0, requested, np.nan)
+
+
+def _changed(w: Workload, resource: str, new: Array, how: str, needed: Array, cut: Array, old: Array) -> Workload:
     one_node = np.asarray(w.columns.get("nodes", np.ones(len(w)))) <= 1
     keeps = np.zeros(len(w), bool) if resource in ("memory", "time") else ~one_node
     if resource == "cores":

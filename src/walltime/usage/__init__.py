@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
+    from walltime.accuracy.requests import RequestAdvice as RequestAdvice
+    from walltime.accuracy.requests import suggest_requests as suggest_requests
     from walltime.logs.use_table import Joined as Joined
     from walltime.logs.use_table import with_use as with_use
     from walltime.usage.hours import JobHours as JobHours
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from walltime.usage.records import Hours as Hours
     from walltime.usage.records import Lost as Lost
     from walltime.usage.records import Pattern as Pattern
-    from walltime.usage.requests import RequestAdvice as RequestAdvice
-    from walltime.usage.requests import suggest_requests as suggest_requests
     from walltime.usage.summary import Waste as Waste
     from walltime.usage.summary import waste as waste
 

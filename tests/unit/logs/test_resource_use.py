@@ -33,6 +33,29 @@ def slurm(tmp_path, *comments):
     return read(tmp_path, "\n".join([HEAD, *jobs, *steps]) + "\n")
 
 
+@pytest.mark.parametrize(("text", "seconds"), [("00:00.043", 0.043), ("00:06.016", 6.016), ("1-00:00:01.5", 86_401.5), ("00:00:00", -8)])
+def test_slurm__processor_time_below_a_second_is_known(tmp_path, text, seconds):
+    times = f"{BEGIN}|{BEGIN + 100}|{BEGIN + 1100}|1000|60|8|COMPLETED|cpu=8"
+    log = read(tmp_path, f"{HEAD}\n1|{times}|{text}||\n")
+    assert values(log, "cpu_time") == [seconds / 8]
+
+
+def test_slurm__processor_time_of_json_has_microseconds(tmp_path):
+    job = {
+        **{"job_id": 1, "user": "ann", "partition": "p", "state": {"current": ["COMPLETED"]}, "allocation_nodes": 1},
+        "time": {"submission": BEGIN, "eligible": BEGIN, "start": BEGIN, "end": BEGIN + 100, "elapsed": 100, "limit": 60}
+        | {"total": {"seconds": 0, "microseconds": 43_000}},
+        **{
+            "required": {"CPUs": 4},
+            "tres": {"allocated": [{"type": "cpu", "name": "", "id": 1, "count": 4}], "requested": []},
+            "steps": [],
+        },
+    }
+    jobs = [job, job | {"job_id": 2, "time": job["time"] | {"total": {"seconds": 8, "microseconds": 0}}}]
+    log = read(tmp_path, json.dumps({"jobs": jobs, "meta": {"slurm": {}}}), "log.json")
+    assert log.column("cpu_time").tolist() == [0.043 / 4, 2]
+
+
 def test_jobstats__sums_nodes_and_averages_gpus(tmp_path):
     text = summary(node(4000.5, 3 * 2**30, [(90, 2**30)]), node(2000, 2**30, [(30, 2**31), (0, 0)]))
     log = slurm(tmp_path, text)

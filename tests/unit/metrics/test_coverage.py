@@ -53,7 +53,12 @@ MADE_BY = {
         "slurm.starts.trials.try_jobs",
         "slurm.starts.learned.simulated_starts",
     ],
-    "suggestion.risk": ["estimates.suggestion._suggestion", "accuracy.advice._kind", "usage.requests._advice"],
+    "suggestion.risk": [
+        "estimates.suggestion._suggestion",
+        "accuracy.advice._kind",
+        "accuracy.advice._requests",
+        "accuracy.requests._advice",
+    ],
     "bootstrap": ["metrics.confidence.bootstrap"],
     "batch-means": ["schedule.schedule.Schedule.batch_means", "comparison.simulate_command.simulate"],
     "batch-means.published": ["papers.mualem01.models.run_model"],

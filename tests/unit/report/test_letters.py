@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 import walltime as wt
-from tests.cli import call
+from tests.cli import call, one_line
 from tests.errors import raises
 from walltime.accuracy.advice import advise_users
 from walltime.accuracy.advice_gains import simulate_advice
 from walltime.accuracy.letters import PLACEHOLDERS, letter, letters_answer, read_template, write_letters
 from walltime.errors import OutputError, PolicyError
+from walltime.machine import read_machine
 
 HOUR = 3600
 
@@ -109,6 +110,8 @@ def test_cli__letters(capsys, tmp_path):
     assert sorted(path.name for path in (tmp_path / "letters").iterdir()) == ["1.txt", "kinds.csv", "letters.csv"]
     assert call(capsys, "estimates", log, "--letters", tmp_path / "letters")[0] == 2
     assert call(capsys, "estimates", log, "--template", tmp_path / "x")[0] == 2
+    assert call(capsys, "estimates", log, "--letters-to", "accounts")[0] == 2
+    assert "accounts" in one_line(*call(capsys, "estimates", log, "--letters", tmp_path / "more", "--letters-to", "accounts"))
     assert call(capsys, "estimates", log, "--letters", tmp_path / "more", "--adjusted")[0] == 2
 
 
@@ -129,3 +132,101 @@ def test_advice__follows_the_five_kinds_that_a_letter_lists():
     six = replace(user, kinds=[*user.kinds] * 6)
     assert len(six.advised) == 5
     assert six.less_hours == pytest.approx(5 * user.less_hours)
+
+
+NODE = """
+policy = "easy"
+[[pool]]
+name = "n"
+nodes = 1
+procs = 4
+memory = 8192
+[[partition]]
+name = "main"
+pools = ["n"]
+"""
+
+
+def short_of_memory(rounds=25):
+    """A node with 8 GB; every 10 h, jobs of user 1 (2 processors, of which one is busy; 4 GB, of which about 600 MB are used) wait for one
+    of user 2 (6 GB for 2 h) and not for processors."""
+    rows = [
+        (of, k * 10 * HOUR + at, *rest)
+        for k in range(rounds)
+        for of, at, *rest in ((2, 0, 2 * HOUR, 2 * HOUR, 1, 6144, 6000, 1.0), (1, 60, 600, 5 * HOUR, 2, 4096, 600 + k, 0.5))
+    ]
+    user, submit, runtime, requested, procs, asked, used, busy = (np.array(one) for one in zip(*rows, strict=True))
+    cpu_time = runtime * busy
+    columns = {"user": user, "group": np.where(user == 1, 7, 8), "nodes": np.ones(len(rows)), "cpu_time": cpu_time}
+    columns |= {"requested_mem_mb": asked * 1.0, "mem_mb": asked * 1.0, "mem_mb_per_node": asked * 1.0, "used_mem_mb": used * 1.0}
+    made = wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=4, columns=columns)
+    return replace(made, origin=replace(made.origin, name="site"))
+
+
+def memory_gains(tmp_path, jobs=None, **options):
+    (tmp_path / "node.toml").write_text(NODE)
+    jobs = short_of_memory() if jobs is None else jobs
+    advice = advise_users(jobs, others=("memory", "cores"), **options)
+    return advice, simulate_advice(jobs, advice, machine=read_machine(tmp_path / "node.toml"), copies=2)
+
+
+def test_letter__of_memory_alone_where_nothing_else_helps(golden, tmp_path):
+    advice, found = memory_gains(tmp_path)
+    assert next(one for one in advice if one.user == "1").resources == ["memory", "cores", "time"]
+    [one] = found.helped
+    # without the advice, each job waits until the other one ends
+    assert (one.advice.user, one.advice.resources, one.before, one.after) == ("1", ["memory"], 2 * HOUR - 60, 0)
+    assert one.advice.kinds[0].requests[0].amount == 768
+    assert one.advice.used == {"memory": (pytest.approx(25 * 4096 / 6), pytest.approx(612 / 4096)), "cores": (pytest.approx(25 / 3), 0.5)}
+    assert abs(one.others) <= one.others_scatter + 1
+    golden("estimates", " ".join(letter(found, one).split()))
+
+
+def test_letter__to_an_account(golden, tmp_path):
+    _, found = memory_gains(tmp_path, by="group")
+    [one] = found.helped
+    assert (one.advice.user, one.advice.by) == ("7", "group")
+    golden("estimates", " ".join(letter(found, one).split()))
+    write_letters(tmp_path / "out", found)
+    [row] = csv.DictReader((tmp_path / "out" / "letters.csv").read_text().splitlines())
+    assert (row["account"], row["saved_s"]) == ("7", "7141")
+    [kind] = csv.DictReader((tmp_path / "out" / "kinds.csv").read_text().splitlines())
+    assert (kind["memory_mb"], kind["median_memory_mb"], kind["ask_for"], kind["needed_more_percent"]) == ("768", "4096", "", "0.0")
+
+
+def test_advice__all_requests_of_a_kind_together_keep_the_risk(tmp_path):
+    # 60 jobs: two need longer and two others more memory than the rest; each alone would be within 5 %
+    jobs = short_of_memory(60)
+    mine = np.flatnonzero(jobs.columns["user"] == 1)
+    runtime, used = jobs.runtime.copy(), jobs.columns["used_mem_mb"].copy()
+    runtime[mine[[30, 32]]] = 4 * HOUR
+    used[mine[[31, 33]]] = 3000
+    jobs = replace(jobs, runtime=runtime, columns={**jobs.columns, "used_mem_mb": used})
+    [kind] = next(one for one in advise_users(jobs, others=("memory",)) if one.user == "1").kinds
+    assert kind.walltime == 600
+    assert kind.requests[0].amount == 3072
+    assert kind.failing == 2
+    [kind] = next(one for one in advise_users(jobs, others=("memory",), risk=10) if one.user == "1").kinds
+    assert kind.requests[0].amount == 768
+    assert kind.failing == 4
+
+
+def test_gains__jobs_that_fail_without_memory_count_against_them(tmp_path):
+    jobs = short_of_memory(40)
+    used = jobs.columns["used_mem_mb"].copy()
+    used[np.flatnonzero(jobs.columns["user"] == 1)[-1]] = 3000
+    _, found = memory_gains(tmp_path, replace(jobs, columns={**jobs.columns, "used_mem_mb": used}))
+    [one] = found.helped
+    assert one.lost == 600 / 40
+    # the job that needs more keeps its request, and waits
+    assert one.after == pytest.approx((2 * HOUR - 60) / 40)
+
+
+def test_advice__jobs_out_of_memory_never_get_less(tmp_path):
+    jobs = short_of_memory()
+    states = np.where(np.arange(50) % 4 == 1, 2, 1)
+    jobs = replace(
+        jobs, columns={**jobs.columns, "state": states}, origin=replace(jobs.origin, names={"state": ("COMPLETED", "OUT_OF_MEMORY")})
+    )
+    [one] = [one for one in advise_users(jobs, others=("memory",)) if one.user == "1"]
+    assert "memory" not in one.resources

@@ -11,7 +11,7 @@ from tests.cli import HEADER, call, one_line, record
 from tests.errors import raises
 from tests.pages import outline
 from walltime.accuracy.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
-from walltime.accuracy.advice import advise_users, advised_requests
+from walltime.accuracy.advice import advise_users, advised_jobs
 from walltime.accuracy.page import accuracy_page, answer
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import requested_time
@@ -197,14 +197,14 @@ def test_advice__nobody_is_advised_to_ask_for_more():
     jobs = workload([600] * 10 + [1200] * 30, [900] * 10 + [2 * HOUR] * 30, user=1, executable=[1] * 40)
     [one] = advise_users(jobs)
     assert one.kinds[0].walltime == 1200
-    assert advised_requests(jobs, one).tolist() == [900] * 10 + [1200] * 30
+    assert advised_jobs(jobs, one).requested.tolist() == [900] * 10 + [1200] * 30
 
 
 def test_advice__a_job_that_outran_it_keeps_its_request():
     jobs = workload([600] * 39 + [7000], [2 * HOUR] * 40, user=1)
     [one] = advise_users(jobs)
     assert one.kinds[0].killed == 2.5
-    assert advised_requests(jobs, one).tolist() == [600] * 39 + [2 * HOUR]
+    assert advised_jobs(jobs, one).requested.tolist() == [600] * 39 + [2 * HOUR]
 
 
 def test_advice__names_that_cannot_be_typed_have_no_command():

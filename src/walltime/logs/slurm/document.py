@@ -133,6 +133,8 @@ def _accounted(job: Json) -> Row:
     row["state"] = _state(_at(job, "state.current"), "state.current")
     row["timelimitraw"] = _limit(members(job["time"], "time"), "limit")
     row["user"] = row["user"] or _text(_at(job, "association.user"))
+    if part := int(_number(_at(job, "time.total.microseconds"), "time.total.microseconds") or 0):
+        row["totalcpu"] = f"{row['totalcpu'] or 0}.{part:06d}"
     row["alloctres"] = _resources(_at(job, "tres.allocated"), "tres.allocated")
     row["reqtres"] = _resources(_at(job, "tres.requested"), "tres.requested", row["reqcpus"])
     if row["state"] == "FAILED" and row["exitcode"] in ("0:", "0:0"):

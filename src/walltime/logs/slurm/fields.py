@@ -113,6 +113,13 @@ def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[
     return np.floor(np.where(bad, MISSING, values) + 1e-6).astype(np.int64), bad
 
 
+def processor_times(texts: pl.Series) -> tuple[Array, Array]:
+    """Return processor times as `elapsed` does, in s with fractions, so that jobs that used less than a second count as used."""
+    values, bad = elapsed(texts)
+    fraction = texts.str.extract(r"[0-9](\.[0-9]+)\s*$").cast(pl.Float64).fill_null(0.0).to_numpy()
+    return values + np.where(values >= 0, fraction, 0.0), bad
+
+
 def limits(texts: pl.Series, unit: str = "min", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
     """Return time limits in s, as `elapsed` does, or NO_LIMIT; Slurm writes numbers of minutes."""
     words = by_text(texts, _limit_word, pl.Int64).to_numpy()

@@ -309,7 +309,7 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
             found, types = fields.gpus(table.texts(name))
             kinds[place] = kinds[place].zip_with(pl.Series(gpus[place] >= 0), types)
             gpus[place] = np.where((gpus[place] < 0) & (found >= 0), found * number, gpus[place])
-    processor_time = table.read("totalcpu", fields.elapsed, needed=False)
+    processor_time = table.read("totalcpu", fields.processor_times, needed=False)
     energy = table.read(table.first("consumedenergyraw", "consumedenergy"), fields.energies, needed=False)
     width = _known(procs[0], procs[1])
     values = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,12 +52,14 @@ class RequestAdvice:
         return not (self.over > self.over_requests or self.saved <= 0)
 
 
-def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list[RequestAdvice]:
+def suggest_requests(
+    workload: Workload, jobs: Array, risk: float = 5.0, needed: Mapping[str, tuple[Array, Array, Array]] | None = None
+) -> list[RequestAdvice]:
     """Return a suggestion for each resource whose use is known for enough of these jobs (indices, int64), in the order of `STEPS`.
 
     The suggestion is the smallest amount, rounded up, that at most `risk` percent of the jobs exceeded. Needed memory is the peak, and
     needed processors are the mean of the busy ones. Needed GPUs are those with a mean use of at least 1 %; if only the mean over the
-    job's GPUs is known, all of them or none.
+    job's GPUs is known, all of them or none. `needed`: from `walltime.metrics.right_size.needs`, by default of this workload.
 
     >>> columns = {"used_mem_mb": np.arange(1, 21) * 100.0, "requested_mem_mb": np.full(20, 8192.0), "user": np.full(20, 7)}
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=np.full(20, 60), procs=np.ones(20, int), machine_procs=4, columns=columns)
@@ -65,11 +67,11 @@ def suggest_requests(workload: Workload, jobs: Array, risk: float = 5.0) -> list
     [('memory', 2048)]
     """
     found = []
-    for resource, (needed, cut, requested) in needs(workload).items():
-        known = jobs[~np.isnan(needed[jobs]) & (requested[jobs] > 0)]
+    for resource, (used, cut, requested) in (needs(workload) if needed is None else needed).items():
+        known = jobs[~np.isnan(used[jobs]) & (requested[jobs] > 0)]
         if len(known) >= LEAST:
             hours = workload.runtime[known] / 3600
-            found.append(_advice(resource, risk, needed[known], cut[known], requested[known], hours, hours * workload.procs[known]))
+            found.append(_advice(resource, risk, used[known], cut[known], requested[known], hours, hours * workload.procs[known]))
     return found
 
 

@@ -9,8 +9,8 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from tests.waste_month import month, write
+from walltime.accuracy.requests import sbatch_line
 from walltime.usage import suggest_requests
-from walltime.usage.requests import sbatch_line
 
 COUNT = 600
 
