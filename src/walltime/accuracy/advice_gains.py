@@ -49,7 +49,7 @@ class UserGain:
 
     @property
     def helps(self) -> bool:
-        """Return whether the saved wait, minus the cost of failed runs, exceeds a minute, 2 % of the wait, and chance (in shaken copies)."""
+        """Return whether the saved wait, minus the cost of failed runs, exceeds 1 min, 2 % of the wait, and chance (in shaken copies)."""
         return bool(self.advice.advised) and _is_clear(-self.difference - self.lost, self.scatter, self.before)
 
     @property
