@@ -261,7 +261,7 @@ def _advise(workload: Workload, user: int, mine: Array, risk: float, by: str, ne
     kinds.sort(key=lambda kind: (-kind.worth, -kind.unused_hours))
     width = workload.procs[mine] / 3600
     return UserAdvice(
-        user=workload.origin.name_of("user", user),
+        user=workload.origin.name_of(by, user),
         number=user,
         jobs=len(mine),
         asked_hours=float((workload.requested[mine] * width).sum()),

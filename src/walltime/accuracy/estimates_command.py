@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
+from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in, used_by
 from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
 from walltime.errors import PolicyError, WorkloadError
 from walltime.tables import Cell, Facts, Table, hours_cell, time_cell
@@ -79,6 +79,7 @@ class Letters:
         metavar="FOLDER",
         callback=o.written,
     )
+    use: o.UseOption = None
     max_letters: int = o.field(10, "Write at most N letters, to the users who gain most.", min=1)
     risk: float = o.field(
         5.0,
@@ -128,8 +129,9 @@ def estimates(
             raise PolicyError(f"--letters writes letters only; leave out {' and '.join(others) or '--adjusted and --estimates'}")
         _write_letters(mail.letters, trace, reading, part, adjusting, mail, output)
         return
-    if mail.template is not None or mail.letters_to != "users":
-        raise PolicyError(f"{'--template' if mail.template is not None else '--letters-to'} is for letters; add --letters FOLDER")
+    for name, used in (("--template", mail.template), ("--use", mail.use), ("--letters-to", mail.letters_to != "users")):
+        if used:
+            raise PolicyError(f"{name} is for letters; add --letters FOLDER")
     simulated = output.report is not None or adjusting.adjusted
     if simulated and not is_users(estimated.model):
         raise PolicyError("--report and --adjusted cannot be combined with --estimates; leave out --estimates")
@@ -184,11 +186,14 @@ def _write_letters(
     by: Literal["user", "group"] = "user" if mail.letters_to == "users" else "group"
     text = read_template(mail.template, by)
     machine = machine_in(adjusting.machine_file)
-    workload = part.alone(reading.load(trace, machine)[0])
+    workload = part.alone(used_by(reading.load(trace, machine)[0], mail.use))
     limited = check_requests(workload)
     if by == "group" and not has_column(workload, by):
         raise WorkloadError(f"{workload.origin.name} does not record the accounts of its jobs; write letters to users", "accounts_unknown")
-    others = ["cores", *(name for name in ("memory", "gpus") if machine is not None and any(getattr(pool, name) for pool in machine.pools))]
+    others = ["cores"]
+    if machine is not None:
+        others += ["memory"] if any(pool.memory for pool in machine.pools) else []
+        others += ["gpus"] if machine.second == "gpus" and any(pool.second for pool in machine.pools) else []
     advice = advise_users(workload, limited, CANDIDATES * mail.max_letters, progress_bar, mail.risk, by=by, others=others)
     gains = simulate_advice(workload, advice, machine=machine, copies=adjusting.replications or COPIES, progress=progress_bar)
     paths = write_letters(folder, gains, template=text, most=mail.max_letters)

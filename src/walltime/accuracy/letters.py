@@ -326,7 +326,11 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict
     row[BY[advice.by]] = advice.user
     row |= {"file": name, "jobs": advice.jobs, "risk_percent": advice.risk, "outran_percent": round(100 * killed / max(jobs, 1), 2)}
     row |= {key: round(getattr(advice, key), 1) for key in ("asked_hours", "unused_hours", "less_hours")}
-    row |= {"wait_before_s": round(user.before), "wait_after_s": round(user.before + user.difference), "saved_s": round(-user.difference)}
+    row |= {
+        "wait_before_s": round(user.before),
+        "wait_after_s": round(max(user.before + user.difference, 0.0)),
+        "saved_s": round(-user.difference),
+    }
     row |= {"saved_low_s": round(-user.difference - user.scatter), "saved_high_s": round(-user.difference + user.scatter)}
     head, _, rest = text.partition("\n")
     row["lost_s"] = round(user.lost)

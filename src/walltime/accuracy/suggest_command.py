@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions, RecordedWindow
+from walltime.cli.option_groups import LogOptions, RecordedWindow, used_by
 from walltime.cli.output import PageOutput, caveats, command_line
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
@@ -78,6 +78,7 @@ def suggest(
     advising: AdviceOptions,
     stretch: RecordedWindow,
     reading: LogOptions,
+    use: o.UseOption = None,
     output: PageOutput,
 ) -> None:
     """Suggest a walltime, memory, processors and GPUs for a user's next job, with the risk that each is too low."""
@@ -86,7 +87,7 @@ def suggest(
     from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
     from walltime.estimates.suggestion import suggest as find
 
-    workload = stretch.alone(reading.load(trace, any_size=True)[0])
+    workload = stretch.alone(used_by(reading.load(trace, any_size=True)[0], use))
     user = getpass.getuser() if user == "me" and workload.origin.number_of("user", user) < 0 else user
     number, named = _number(workload, "user", user), {"group": asked.group, "executable": asked.executable}
     kind = {name: value for name, value in (("procs", asked.job_procs), ("requested", asked.requested)) if value is not None}

@@ -391,6 +391,18 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
         raise PolicyError(str(error)) from error
 
 
+def used_by(workload: Workload, use: Path | None) -> Workload:
+    """Return the workload with a table of use joined, if one is given, and print notes on it."""
+    if use is None:
+        return workload
+    from walltime.logs.use_table import with_use
+
+    joined = with_use(workload, use)
+    for line in joined.notes:
+        note(line)
+    return joined.workload
+
+
 def machine_in(path: Path | None, needed: Mapping[str, str] | None = None) -> Machine | None:
     """Return the machine of a file; None without a file. `needed`: required keys with their meaning."""
     from walltime.machine import read_machine

@@ -54,8 +54,8 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
 def right_sized(workload: Workload, resource: str, how: str | float, risk: float = RISK) -> Workload:
     """Return the jobs with other requests of a resource (`STEPS`), never larger than their own.
 
-    `how`: "used" for the use of each job, "suggested" for what at most `risk` percent of the earlier jobs of the user and job name needed
-    more than, where ten are known, or a factor. Jobs without such a number keep their request; so do jobs on several
+    `how`: "used" for the use of each job, "suggested" for what at most `risk` percent of the earlier jobs with the same user, job name and
+    processors needed more than, where ten are known, or a factor. Jobs without such a number keep their request; so do jobs on several
     nodes or whole nodes for processors, and jobs on several nodes for GPUs. A job that needs more memory than it requests runs twice as
     long: it fails at its end, and runs again with twice the memory, or with its old request if this does not suffice either; `SHORT`
     marks it. Raises WorkloadError if the log does not record the use.
@@ -110,6 +110,7 @@ def _changed(w: Workload, resource: str, new: Array, how: str, needed: Array, cu
 def _suggested(w: Workload, resource: str, needed: Array, cut: Array, risk: float) -> Array:
     """Return the suggestion for each job from the jobs that ended before its submission; nan where fewer than ten are known."""
     users, names = (w.columns.get(name, np.zeros(len(w), np.int64)).tolist() for name in ("user", "executable"))
+    sizes = w.procs.tolist()
     lengths = np.where(np.isnan(needed), -1, np.ceil(np.nan_to_num(needed)) + cut).astype(np.int64).tolist()
     wait = w.recorded_wait
     end = w.submit + w.runtime + (0 if wait is None else np.maximum(wait, 0))
@@ -119,8 +120,8 @@ def _suggested(w: Workload, resource: str, needed: Array, cut: Array, risk: floa
         while place < len(ends) and end[ends[place]] < w.submit[job]:
             earlier, place = ends[place], place + 1
             if lengths[earlier] >= 0:
-                insort(known[users[earlier], names[earlier]], lengths[earlier])
-        like = known[users[job], names[job]]
+                insort(known[users[earlier], names[earlier], sizes[earlier]], lengths[earlier])
+        like = known[users[job], names[job], sizes[job]]
         if len(like) >= LEAST:
             found[job] = 0 if resource == "gpus" and like[-1] == 0 else exceeded_by(risk, like, STEPS[resource])
     return found

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from walltime.cli import options as o
 from walltime.cli.energy_options import EnergyOptions
 from walltime.cli.help import manual
-from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
-from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, report_on, write_rows
+from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in, used_by
+from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:
@@ -90,13 +90,7 @@ def what_if(
         settings_of(machine, changes, site.policy, against, trial.together)  # a misspelling is reported before the log is read
     agreement = None if trial.calibration is None else read_calibration(trial.calibration)
     workload, _ = reading.load(trace, machine)
-    if use is not None:
-        from walltime.logs.use_table import with_use
-
-        joined = with_use(workload, use)
-        workload = joined.workload
-        for line in joined.notes:
-            note(line)
+    workload = used_by(workload, use)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
     with progress_bar(runs(len(changes) + len(against) + trial.together, trial.replications), "simulations") as progress:

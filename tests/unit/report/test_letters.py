@@ -1,6 +1,7 @@
 """Letters to users: who gets one, what it says, and which files there are."""
 
 import csv
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -111,6 +112,7 @@ def test_cli__letters(capsys, tmp_path):
     assert call(capsys, "estimates", log, "--letters", tmp_path / "letters")[0] == 2
     assert call(capsys, "estimates", log, "--template", tmp_path / "x")[0] == 2
     assert call(capsys, "estimates", log, "--letters-to", "accounts")[0] == 2
+    assert call(capsys, "estimates", log, "--use", log)[0] == 2
     assert "accounts" in one_line(*call(capsys, "estimates", log, "--letters", tmp_path / "more", "--letters-to", "accounts"))
     assert call(capsys, "estimates", log, "--letters", tmp_path / "more", "--adjusted")[0] == 2
 
@@ -230,3 +232,28 @@ def test_advice__jobs_out_of_memory_never_get_less(tmp_path):
     )
     [one] = [one for one in advise_users(jobs, others=("memory",)) if one.user == "1"]
     assert "memory" not in one.resources
+
+
+@pytest.mark.slow
+def test_cli__letters_on_memory_with_a_table_of_use(capsys, tmp_path):
+    jobs = short_of_memory()
+    (tmp_path / "node.toml").write_text(NODE)
+    head = "JobIDRaw|User|Account|Partition|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes|State|ReqTRES|AllocTRES"
+    rows, use = [head], ["jobid,max_memory_bytes"]
+    for k in range(len(jobs)):
+        submit, user, ran = 1_772_323_200 + int(jobs.submit[k]), jobs.columns["user"][k], jobs.runtime[k]
+        tres = f"cpu={jobs.procs[k]},mem={jobs.columns['mem_mb'][k]:.0f}M,node=1"
+        limit = jobs.requested[k] // 60
+        rows.append(
+            f"{k + 1}|u{user}|lab{user}|main|{submit}|{submit}|{submit + ran}|{ran}|{limit}|{jobs.procs[k]}|1|COMPLETED|{tres}|{tres}"
+        )
+        use.append(f"{k + 1},{jobs.columns['used_mem_mb'][k] * 2**20:.0f}")
+    (tmp_path / "log").write_text("\n".join(rows) + "\n")
+    (tmp_path / "use.csv").write_text("\n".join(use) + "\n")
+    words = ("--machine", tmp_path / "node.toml", "--use", tmp_path / "use.csv", "--replications", 2, "--json")
+    record = json.loads(call(capsys, "estimates", tmp_path / "log", *words, "--letters", tmp_path / "users")[1])
+    [helped] = [one for one in record["users"] if one["helps"]]
+    assert (helped["user"], helped["by"], helped["requests"][0]["amount"]) == ("u1", "user", 768)
+    assert "768 MB of memory" in (tmp_path / "users" / "u1.txt").read_text()
+    assert call(capsys, "estimates", tmp_path / "log", *words, "--letters", tmp_path / "pis", "--letters-to", "accounts")[0] == 0
+    assert "user u1, " in (tmp_path / "pis" / "lab1.txt").read_text()

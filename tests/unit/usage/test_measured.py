@@ -103,6 +103,16 @@ def test_jobstats__shows_idle_gpus_next_to_busy_ones(tmp_path):
 
 
 @pytest.mark.slow
+def test_suggest__with_a_table_has_the_requests_of_steps(files, tmp_path, capsys):
+    words = ("--user", "u1", "--procs", 200, "--json")
+    by_table = json.loads(call(capsys, "suggest", files["nothing"], *words, "--use", prometheus(tmp_path / "use.csv"))[1])
+    by_steps = json.loads(call(capsys, "suggest", files["text"], *words)[1])
+    assert [one["resource"] for one in by_table["requests"]] == ["memory", "cores", "gpus"]
+    for one, other in zip(by_table["requests"], by_steps["requests"], strict=True):
+        assert one == pytest.approx(other, nan_ok=True)
+
+
+@pytest.mark.slow
 def test_command(golden, files, capsys, tmp_path):
     use = prometheus(tmp_path / "use.csv")
     status, out, _ = call(capsys, "waste", files["nothing"], "--use", use)

@@ -1,6 +1,7 @@
 """Changes of requests of memory, processors, GPUs and time to suggestions or to the use of jobs."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,17 @@ def test_suggested__uses_only_jobs_that_ended_before():
     assert sized.runtime[30] == 600
     assert (sized.columns[SHORT][:30] == 0).all()
     assert memory[-1] == 9216
+
+
+def test_suggested__small_jobs_say_nothing_about_large_ones():
+    # every fifth job is large and needs four times the memory of the others
+    large = np.arange(COUNT) % 5 == 4
+    jobs = jobs_with(used_mem_mb=np.where(large, 4000.0, 1000.0))
+    sized = right_sized(replace(jobs, procs=np.where(large, 8, 4)), "memory", "suggested")
+    assert sized.columns[SHORT].sum() == 0
+    assert (sized.columns["mem_mb"][~large][-10:] == 1024).all()
+    assert (sized.columns["mem_mb"][large][:10] == 32_768).all()  # fewer than ten earlier ones
+    assert sized.columns["mem_mb"][-1] == 4096
 
 
 def test_short_jobs__retry_with_twice_the_memory():
