@@ -64,7 +64,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
     """Return the nodes of a machine, pool by pool, and the sets of them that these jobs may use.
 
     An outage takes its nodes or, if it has only their number, the last nodes of its pool, first those without an earlier outage at the same
-    time. The jobs of a reservation have their own partition, of a higher tier: the nodes of theirs that are reserved.
+    time. The jobs of a reservation have their own partition, of a higher tier, with the reserved nodes.
     """
     counts = [pool.nodes for pool in machine.pools]
     own = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
@@ -163,7 +163,7 @@ def _is_flexible(machine: Machine, number: int) -> bool:
 def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ...]], list[int], Array, Array]:
     """Return the sets of pools that jobs may use, their partitions, each job's set, and whether no pool has what it requests (bool).
 
-    The first sets are the partitions. Jobs with constraints, or with a type of GPUs, may use some pools of theirs; all, if none fits.
+    The first sets are the partitions. Jobs with constraints, or with a type of GPUs, may use only some of its pools; all, if none fits.
     """
     machine, (partitions, partition) = placement.machine, _partitions(placement)
     names = list(dict.fromkeys(one.name for one in machine.reservations))

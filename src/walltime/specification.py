@@ -368,7 +368,7 @@ def _in_order(parts: list[tuple[str, DeclaredField, str]]) -> list[str]:
 
 
 def _takes(option: DeclaredField, text: str, key: str, elsewhere: bool) -> bool:
-    """Return whether the specification that is the value of an option has an option of this name; `elsewhere`: the whole has one, too."""
+    """Return whether the specification in an option's value has an option of this name; `elsewhere`: the outer specification has one."""
     family = next((FAMILIES[kind] for kind in alternatives(option.kind) if kind in FAMILIES), None)
     if family is None:
         return False

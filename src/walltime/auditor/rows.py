@@ -133,7 +133,7 @@ class Rows:
             yield self._violation("end_differs", message, i)
 
     def over_capacity(self) -> Iterator[Violation]:
-        """Yield the instants at which more processors are in use than the machine has; jobs use theirs in [start, end).
+        """Yield the instants at which more processors are in use than the machine has; jobs use processors in [start, end).
 
         A job of zero length needs its processors among the jobs that run before and after the instant: jobs that end then have ended, and
         jobs that start then may start later.

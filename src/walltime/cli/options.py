@@ -1,4 +1,4 @@
-"""The options that several commands share, each with its whole text: an option means the same in every command that has it."""
+"""The options that several commands share, each with its complete text: an option has the same meaning in every command."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def remove_unused(current: Path) -> None:
 
 
 def remove(folder: Path) -> bool:
-    """Remove a folder of kernels; return whether it has gone.
+    """Remove a folder of kernels; return whether it was removed.
 
     It is renamed first, so that another process finds all of it or nothing. A process that is using it only loses
     later results: it creates the folder again.

@@ -77,7 +77,7 @@ def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: 
 
 
 def room_obstacle(nodes: Nodes, demands: NodeDemands, job: int, free: Array, during: tuple[int, int] | None = None) -> str:
-    """Return the request that leaves a job no room on nodes with these free amounts, as in `shortages`; empty if it has room.
+    """Return the request that leaves a job no room on nodes with these free amounts, as in `shortages`; empty if there is room.
 
     `during`: a time, s, in which outages and reservations take nodes.
     """

@@ -99,7 +99,7 @@ def _part(workload: Workload, jobs: int, part: str, test_share: float) -> tuple[
     tested = max(1, round(count * test_share))
     begin, end = {"all": (0, count), "train": (0, count - tested - 1), "test": (count - tested, count)}[part]
     if end <= begin:
-        raise WorkloadError(f"the {part} part needs more than {counted(count, 'window')}; use fewer jobs per window", "too_few_windows")
+        raise WorkloadError(f"the part {part!r} needs more than {counted(count, 'window')}; use fewer jobs per window", "too_few_windows")
     return begin * jobs, end * jobs
 
 

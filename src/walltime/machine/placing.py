@@ -202,7 +202,7 @@ def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
 
 
 def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
-    """Return the number of each job's partition, and whether the machine has it.
+    """Return the number of each job's partition, and whether the machine has this partition.
 
     A job without one in the log goes to the first that accepts its size, request and submission, else to the last.
     """

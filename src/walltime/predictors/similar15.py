@@ -38,7 +38,7 @@ class Similar15(KeyPredictor):
         return CHAIN
 
     def estimate(self, job: SubmittedJob, ended: list[int]) -> float | None:
-        """Return the mean of the last runtimes of a group, if it has enough jobs."""
+        """Return the mean of the last runtimes of a group with enough jobs, else None."""
         last = ended[-self.last :]
         return sum(last) // len(last) if len(ended) >= self.min_jobs else None
 

@@ -298,9 +298,9 @@ class _ClusterBuilder:
             self.note(_listed(list(dict.fromkeys(unclear))), "reservations in other forms")
 
     def _reserved(self, maintenance: bool) -> Iterator[tuple[str, Record]]:
-        """Return the reservations for maintenance, or the others: of scontrol, then of sacctmgr those that it lacks, with scontrol's keys.
+        """Return the reservations for maintenance, or all others: those of scontrol, then further ones of sacctmgr, with scontrol's keys.
 
-        Those of sacctmgr are not repeated: it has a row for each time.
+        Recurring ones are not repeated for sacctmgr, which has a row for each time.
         """
         found = list(self.records.reservations.items())
         known = {(name, record.get("StartTime")) for name, record in found}

@@ -62,7 +62,7 @@ def _gather(
 
 
 def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
-    """Return the jobs of a record of JSON: one, or one for each of an array's remaining tasks; none if it has ended."""
+    """Return the jobs of a record of JSON: one, or one for each of an array's remaining tasks; no job if it has ended."""
     if not isinstance(record, Mapping):
         raise ValueError("not a job")
 

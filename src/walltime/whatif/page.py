@@ -366,7 +366,7 @@ def _mark(answer: WhatIf, effect: Effect) -> str:
 
 
 def _meaning(answer: WhatIf) -> str:
-    """Return the meaning of the mark if a difference has it."""
+    """Return the meaning of the mark, if a difference is marked."""
     return f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.ranked) else ""
 
 

@@ -86,7 +86,7 @@ def percent_words(percent: float) -> str:
 
 
 def class_of(agreement: Agreement) -> SiteClass | None:
-    """Return the made-up sites that agreed about as well with their logs; None if none agreed as badly, and for too few jobs."""
+    """Return the made-up sites that agreed about as well with their logs; None if no site agreed as badly, and for too few jobs."""
     ratio = agreement.mean_simulated / agreement.mean_recorded if agreement.mean_recorded else math.nan
     if agreement.jobs < FEW_JOBS or not SEEN[0] <= ratio <= SEEN[1]:
         return None

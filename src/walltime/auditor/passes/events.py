@@ -27,7 +27,7 @@ def can_be_corrected(rules, jobs, job):
 
 @kernel
 def may_arrive(jobs, job):
-    """Return whether a job is still to come and no longer waits for the end of another."""
+    """Return whether a job has not arrived yet and no longer waits for the end of another."""
     return jobs[job].phase == s.COMING and (jobs[job].after < 0 or jobs[jobs[job].after].phase == s.ENDED)
 
 

@@ -375,7 +375,7 @@ def _fill_slots(env, rules, jobs):
 
 @kernel
 def _mask(env, rules, jobs, count, mask):
-    """Allow the actions whose slot has a job that may be chosen, and skipping where another event is still to come."""
+    """Allow the actions whose slot has a job that may be chosen, and skipping where another event follows."""
     own, queue, slots = env.state, env.queue, env.slots
     if rules.kind == FORMULA and not own.over:
         mask[:] = 1

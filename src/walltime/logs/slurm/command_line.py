@@ -16,7 +16,7 @@ _GPU = re.compile(r"(?:gres[:/])?gpu(?:[:=][^:=,()]*[^0-9:=,()][^:=,()]*)?(?:[:=
 _ANY = re.compile(
     r" (?:-[acnNGCL]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min|spread-job|lic|reservation))"
 )
-"""A sign that a line has one of the options."""
+"""A pattern that finds one of the options in a line."""
 _FLAGS = frozenset(
     {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
     | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
