@@ -122,8 +122,11 @@ class LogFile:
                 text = text.removeprefix(b"\xef\xbb\xbf")
             zero = text.find(b"\0")
             if zero >= 0:
-                line = first + text.count(b"\n", 0, zero)
-                raise LogError(f"{self.where}:{line}: not a text log (it has a NUL byte); use a text file, plain or compressed")
+                lines = text.split(b"\n")
+                if 2 * sum(b"\0" in line for line in lines) > len(lines) or len(lines) == 1:
+                    line = first + text.count(b"\n", 0, zero)
+                    raise LogError(f"{self.where}:{line}: not a text log (it has NUL bytes); use a text file, plain or compressed")
+                text = text.replace(b"\0", b"\xff")  # as after a crash of the server; like all bytes that are not text
             end = text.rfind(b"\n")
             rest = text[end + 1 :]
             if len(rest) > _LONGEST_LINE:

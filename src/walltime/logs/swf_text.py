@@ -201,8 +201,8 @@ def _values_line_by_line(records: list[bytes]) -> tuple[Array, Texts, dict[int, 
 def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
     try:
         record.decode()
-    except UnicodeDecodeError as error:
-        return f"byte 0x{record[error.start]:02x} is not text; the line is damaged, or this is not a text log"
+    except UnicodeDecodeError:
+        return "it has bytes that are not text; the line is damaged, or this is not a text log"
     if not FIELDS <= len(tokens) <= MOST_FIELDS:
         return f"{counted(len(tokens), 'field')} instead of {FIELDS}"
     for number, token in enumerate(tokens, 1):

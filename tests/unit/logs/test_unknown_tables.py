@@ -208,3 +208,12 @@ def test_guess__titles_may_begin_with_the_system_or_the_word_job(title, read):
 def test_guess__a_walltime_that_is_the_runtime_is_no_request(read):
     rows = "".join(f"{k},{100 * k},{100 * k + 50},{100 * k + 50 + 60 * k},4,{60 * k}\n" for k in range(1, 5))
     assert "requested" not in read(f"job_id,submit,start,end,cpus,job_walltime\n{rows}").columns
+
+
+@pytest.mark.parametrize("sign", ["|", ","])
+def test_nul_bytes__change_texts_and_make_numbers_unreadable(sign, read):
+    titles = "JobIDRaw|User|State|Submit|Start|End|ElapsedRaw|Timelimit|AllocCPUS\n"
+    table = titles + "".join(f"{k}|a|COMPLETED|{DAY}T10:00:00|{DAY}T10:01:00|{DAY}T11:01:00|3600|02:00:00|4\n" for k in range(1, 6))
+    log = read(table.replace("3|a", "3|\0").replace("5|a|COMPLETED|2", "5|a|COMPLETED|\0").replace("|", sign), skip_bad_lines=True)
+    assert log.column("job_id").tolist() == [1, 2, 3, 4]
+    assert ([bad.line for bad in log.bad_lines], dict(log.dropped), dict(log.changed)["not_utf8"]) == ([6], {}, 2)
