@@ -12,8 +12,8 @@ hide a wrong rule.
 A log has whole seconds, so its states have several readings: jobs that end in the second of the start have released their nodes or not,
 and jobs ahead have been planned or not. Two shares are printed: of the first reading (ended, planned), and of any.
 
-sacct records the nodes of a job, but not how many processors it has of each. Where no reading chooses the recorded nodes of a job, its
-shares of them are guessed; the starts while such jobs run are left out of further shares.
+sacct records the nodes of a job, but not how many processors it has of each. Where no reading chooses the recorded nodes of a job, or two
+readings choose them with different shares, its shares are guessed; the starts while such jobs run are left out of further shares.
 """
 
 from __future__ import annotations
@@ -98,8 +98,10 @@ def decisions_of(run: Path) -> list[Decision]:
         found = [*after, *before]
         chosen = [tuple(names[n] for n in np.sort(given.nodes)) for given in found]
         decisions.append(Decision(int(jobs.job_id[k]), tuple(names[n] for n in real[k]), chosen, is_known))
-        same = next((given for given in found if np.array_equal(np.sort(given.nodes), real[k])), None)
-        job.given = same or _held(engine, job, real[k], guessed)
+        same = [given for given in found if np.array_equal(np.sort(given.nodes), real[k])]
+        if len({given.amounts[:, np.argsort(given.nodes)].tobytes() for given in same}) > 1:
+            guessed.add(k)
+        job.given = same[0] if same else _held(engine, job, real[k], guessed)
         _resume(engine, ended)  # for the other reading of a further start in this second
         engine.free[:, job.given.nodes] -= job.given.amounts
         job.start, job.planned = now, now + job.believed
