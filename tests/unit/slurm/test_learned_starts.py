@@ -14,7 +14,7 @@ from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
 from walltime.slurm.starts.forest import LEVELS, Forest, _quantiles
-from walltime.slurm.starts.learned import Replay, _shortest, learn_intervals
+from walltime.slurm.starts.learned import Replay, _central, learn_intervals
 from walltime.slurm.starts.page import answer
 from walltime.slurm.starts.replay import Record
 
@@ -56,13 +56,10 @@ def test_forest__tells_rows_apart_by_their_features():
     assert 8 <= high[0] <= high[99] <= high[-1] <= 8.1
 
 
-def test_shortest__interval_of_a_skewed_distribution_begins_now():
-    even, skewed = np.log(60 + 1000 + 10 * LEVELS), np.log(60 - 1000 * np.log(1 - LEVELS))
-    first, second = np.exp(_shortest(np.stack([even, skewed], axis=1))).T - 60
-    assert first[2] - first[0] == pytest.approx(9, abs=0.2)
-    assert second[0] == pytest.approx(0)
-    assert second[2] == pytest.approx(-1000 * np.log(0.1), rel=0.01)
-    assert second[1] == pytest.approx(1000 * np.log(2), rel=0.02)
+def test_central__has_one_in_twenty_before_and_after():
+    even, skewed = 100 + 10 * LEVELS, -np.log(1 - LEVELS)
+    found = _central(np.stack([even, skewed], axis=1))
+    assert pytest.approx(np.array([[100.5, 105, 109.5], -np.log([0.95, 0.5, 0.05])]), rel=1e-6) == found.T
 
 
 @pytest.mark.slow
@@ -122,7 +119,7 @@ def at_moment(log, moment):
 def test_history__teaches_nothing_of_the_future(golden, log):
     record = Record.of(log)
     queue = [int(((record.submit <= t) & (record.start > t)).sum()) for t in record.submit]
-    moment = int(record.submit[600 + int(np.argmax(queue[600:]))])
+    moment = int(record.submit[600 + int(np.argmax(queue[600:900]))])
     later = record.start > moment
     changed = replace(
         log,

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from walltime.node_demands import tree_of_shares
 from walltime.slurm.starts.replay import Record
 from walltime.workload import Array
 
 HOUR, DAY = 3600, 86400
+HALF_LIFE = 7 * DAY
+"""The time after which a use counts half, as Slurm's default PriorityDecayHalfLife."""
 LATEST = 400
 """The number of last starts that are looked at."""
 NEVER = 3e7
@@ -27,7 +30,11 @@ class QueueFeatures:
         self.partition = record.partition
         unknown = np.full(len(jobs), -1, np.int64)
         self.user, self.queue = jobs.columns.get("user", unknown), jobs.columns.get("queue", unknown)
+        self.account = jobs.columns.get("group", unknown)
         self.zero = jobs.origin.unix_start_time or 0
+        self.share, self.near = _shares_of_partitions(record)
+        self.assigned = _assigned_shares(record)
+        self.work = self.share * self.requested
         self._by_start = np.argsort(self.start, kind="stable")
         self._starts = self.start[self._by_start]
 
@@ -47,6 +54,7 @@ class QueueFeatures:
             *self._job_features(time, jobs),
             *self._queue_features(time, jobs, waiting, runs),
             *self._user_features(jobs, waiting, runs),
+            *self._partition_features(time, jobs, waiting, runs),
             *self._recent_start_features(time, jobs, last),
             *np.log1p(likely),
             np.log1p(np.minimum(by_limits, NEVER)),
@@ -91,6 +99,34 @@ class QueueFeatures:
         earlier = self.submit[waiting] < self.submit[jobs][:, None]
         return [waits.sum(1), (waits & earlier).sum(1), running.sum(1), running @ self.procs[runs]]
 
+    def _partition_features(self, time: int, jobs: Array, waiting: Array, runs: Array) -> list[Array]:
+        """Describe the jobs that compete for the same pools, in shares of these, and the recent use of the job's user and account.
+
+        Under fair share, the jobs of users with less recent use go first.
+        """
+        near = self.near[self.partition[jobs]]
+        rivals, running = near[:, self.partition[waiting]], near[:, self.partition[runs]]
+        earlier = self.submit[waiting] < self.submit[jobs][:, None]
+        own = rivals & (self.user[waiting] == self.user[jobs][:, None])
+        ran = np.clip(np.minimum(self.end, time) - self.start, 0, None) * 0.5 ** (np.maximum(time - self.end, 0) / HALF_LIFE)
+        used = ran * self.procs
+        by_user, by_account = (np.bincount(one + 1, used) / max(used.sum(), 1e-9) for one in (self.user, self.account))
+        use = by_user[self.user + 1] / self.assigned
+        first = rivals & (use[waiting] < use[jobs][:, None])
+        left = np.maximum(self.start[runs] + self.requested[runs] - time, 60) * self.share[runs]
+        return [
+            self.share[jobs],
+            (rivals & earlier).sum(1),
+            np.log1p((rivals & earlier) @ self.work[waiting]),
+            np.log1p(first @ self.work[waiting]),
+            np.log1p((own & earlier) @ self.work[waiting]),
+            np.log1p(own @ self.work[waiting]),
+            running @ self.share[runs],
+            np.log1p(running @ left),
+            use[jobs],
+            by_account[self.account[jobs] + 1],
+        ]
+
     def _recent_start_features(self, time: int, jobs: Array, last: Array) -> list[Array]:
         """Describe recently started jobs: their waits, and whether they overtook the job."""
         waits = np.log1p(self.start[last] - self.submit[last])
@@ -112,6 +148,30 @@ class QueueFeatures:
             np.asarray((self.start[last] > time - 6 * HOUR).sum()),
             np.asarray((self.start[last] > time - DAY).sum()),
         ]
+
+
+def _assigned_shares(record: Record) -> Array:
+    """Return the assigned share of the machine of each job's user: the product of the shares of its siblings' sum, from the root down."""
+    if not record.machine.shares:
+        return np.ones(len(record.workload))
+    association, tree, *_ = tree_of_shares(record.workload, record.machine)
+    siblings = np.bincount(tree.parent[1:], tree.shares[1:], len(tree.parent))
+    share = np.ones(len(tree.parent))
+    for k in range(1, len(share)):
+        share[k] = share[tree.parent[k]] * tree.shares[k] / max(siblings[tree.parent[k]], 1)
+    return np.maximum(share[association], 1e-9)
+
+
+def _shares_of_partitions(record: Record) -> tuple[Array, Array]:
+    """Return each job's largest share of a resource of its partition's pools, and whether two partitions share pools (bool, square)."""
+    machine, jobs = record.machine, record.workload
+    own = np.array([[pool.name in one.pools for pool in machine.pools] for one in machine.partitions])
+    sizes = np.array([[pool.nodes * amount for amount in (pool.procs, pool.second, pool.memory)] for pool in machine.pools], float)
+    none = np.zeros(len(jobs))
+    amounts = np.stack([jobs.procs, *(np.maximum(jobs.columns.get(name, none), 0) for name in (machine.second, "mem_mb"))], axis=1)
+    whole = (own @ sizes)[record.partition]
+    shares = np.where(whole > 0, amounts / np.maximum(whole, 1), 0).max(axis=1)
+    return np.minimum(shares, 1), (own.astype(int) @ own.T.astype(int)) > 0
 
 
 def _mean_of_last(mine: Array, values: Array, count: int) -> Array:
