@@ -11,6 +11,7 @@ TRUTH = {"intel": 8.4, "amd": 29.0}
 """Mean waits (s) of a real Slurm 24.11 on the same jobs with three more nodes of this feature; without them, 43 to 48 s."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", ["run1", "run2", "run3"])
 def test_more_nodes_with_a_feature(run):
     folder = samples().parent / "modern" / "c_feat" / run
