@@ -31,4 +31,10 @@ def mcp(
         if (error.name or "").startswith("walltime"):
             raise
         raise PolicyError("the package mcp is not installed; run: pip install 'walltime[mcp]'", "missing_package") from error
-    server(folder).run("stdio")
+    gone = False
+    try:
+        server(folder).run("stdio")
+    except* BrokenPipeError:  # the client has ended during a call
+        gone = True
+    if gone:
+        raise BrokenPipeError

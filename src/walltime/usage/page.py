@@ -38,7 +38,7 @@ def answer(waste: Waste) -> str:
     if unknown:
         sentences.append(f"The log does not record the use of {listed(unknown)}.")
     cores = waste.total.hours.get("cores")
-    if cores is not None and waste.total.lost >= LEAST * cores.allocated:
+    if cores is not None and cores.allocated > 0 and waste.total.lost >= LEAST * cores.allocated:
         worst = max(waste.lost, key=lambda one: one.hours.get("cores", 0.0))
         share = human_percent(100 * worst.hours["cores"] / cores.allocated)
         lost = human_percent(100 * waste.total.lost / cores.allocated)

@@ -46,8 +46,9 @@ def resources_table(total: GroupHours) -> Table:
 def lost_table(lost: Sequence[Lost], total: GroupHours) -> Table:
     """Return a table of the lost hours of each cause."""
     rows: list[Row] = []
+    cores = total.hours["cores"].allocated if "cores" in total.hours else 0.0
     for one in lost:
-        share = one.hours["cores"] / total.hours["cores"].allocated if total.hours["cores"].allocated > 0 else math.nan
+        share = one.hours["cores"] / cores if cores > 0 else math.nan
         rows.append([CAUSES[one.cause], f"{one.jobs:,}", *(hours_cell(value) for value in one.hours.values()), share_cell(share)])
     head = ["cause", "jobs", *(RESOURCES[name] for name in total.hours), "share of core-hours"]
     remark = "Allocated hours of the jobs that ended in this way. Jobs killed at their limit may have saved their state."

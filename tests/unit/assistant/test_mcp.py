@@ -1,5 +1,6 @@
 """`walltime mcp`: its tools, called by the client of the package mcp over standard input and output."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -181,4 +182,25 @@ def test_client_that_dies__ends_the_server(folder):
     server.stdout.close()
     assert server.wait(30) == 0
     assert server.stderr.read() == b""
+    server.stderr.close()
+
+
+@pytest.mark.slow
+def test_client_that_dies_before_an_answer__leaves_no_traceback(folder):
+    command = [sys.executable, "-m", "walltime", "mcp", str(folder)]
+    server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    requests = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list", "arguments": {"kind": "trims"}}},
+    ]
+    server.stdin.write("".join(json.dumps(one) + "\n" for one in requests))
+    server.stdin.flush()
+    server.stdout.readline()
+    server.stdout.close()
+    with contextlib.suppress(BrokenPipeError):
+        server.stdin.close()
+    assert server.wait(60) == 0
+    assert server.stderr.read() == ""
     server.stderr.close()

@@ -126,3 +126,11 @@ def test_large_log__is_read_in_1_gb(tmp_path):
     done = subprocess.run([sys.executable, "-m", "walltime", "waste", str(tmp_path / "log"), "--json"], capture_output=True, check=True)
     assert json.loads(done.stdout)["total"]["jobs"] == 500_000
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 < 1e9
+
+
+@pytest.mark.parametrize("request_s", [-1, 3600])
+def test_log_without_any_hours__has_no_shares(capsys, tmp_path, request_s):
+    file = tmp_path / "zero.swf"
+    file.write_text(f"; MaxProcs: 4\n1 0 0 0 4 -1 -1 4 {request_s} -1 0 -1 -1 -1 -1 -1 -1 -1\n")
+    assert call(capsys, "waste", file)[0] == 0
+    assert call(capsys, "waste", file, "--json")[0] == 0
