@@ -259,8 +259,8 @@ def sparse() -> wt.Workload:
     ("by", "says"),
     [
         ("interarrival", "all jobs would be submitted at once; submit times are whole seconds; try runtime"),
-        ("machine", "workload reaches 2e-06; the highest load of this method is 2e-06"),
-        ("size", "workload reaches 2e-06; a job has from 1 to 100 processors; try interarrival"),
+        ("machine", "it scales workload to 2e-06; the highest load of this method is 2e-06"),
+        ("size", "it scales workload to 2e-06; a job has from 1 to 100 processors; try interarrival"),
         ("thin", "this needs over 100 times the jobs of workload; try interarrival"),
         ("users", "this needs over 100 times the jobs of workload; try interarrival"),
     ],
@@ -285,7 +285,7 @@ def test_load__that_is_only_nearly_reached_is_refused_beyond_a_share(by, near):
         try:
             assert scale_load(jobs, load, by).offered_load == pytest.approx(load, rel=near)
         except WorkloadError as error:
-            refused.append(f"a load of {load:g} cannot be reached by {by}: " in str(error))
+            refused.append(f"a load of {load:g} cannot be reached by {by!r}: " in str(error))
     assert all(refused)
     assert 0 < len(refused) < 41
 
