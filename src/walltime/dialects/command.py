@@ -60,11 +60,13 @@ def dialects(
     if trace is None:
         output.show(_known(), _list())
         return
-    from walltime.dialects.dialects import SCHEDULERS, compare_dialects, dialect_runs
+    from walltime.dialects.dialects import SCHEDULERS, compare_dialects, default_schedulers, dialect_runs
 
-    schedulers = tried.policy or list(SCHEDULERS)
-    count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     workload = stretch.alone(reading.load(trace)[0])
+    schedulers = tried.policy or default_schedulers(workload)
+    if not tried.policy and len(schedulers) < len(SCHEDULERS):
+        note("EASY++ is left out: it predicts runtimes by user, and the log records no users")
+    count = dialect_runs(schedulers, tried.dialect, copies=tried.copies)
     note(f"{counted(count, 'simulation')} of {counted(len(workload), 'job')}")
     how: dict[str, Any] = {"overrun": tried.overrun, "trim": tried.trim}
     with progress_bar(count, "interpretations", "simulations") as progress:

@@ -107,9 +107,15 @@ def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
     return any(name in options or name in ("coincident", "expiry") for name in changed)
 
 
+def default_schedulers(workload: Workload) -> list[str]:
+    """Return those of `SCHEDULERS` whose predictors need no column that the log lacks."""
+    needs = {text: one.predictor.columns if (one := Scheduler.of(text).prediction) else () for text in SCHEDULERS}
+    return [text for text, columns in needs.items() if set(columns) <= set(workload.columns)]
+
+
 def compare_dialects(
     workload: Workload,
-    schedulers: Sequence[str] = SCHEDULERS,
+    schedulers: Sequence[str] | None = None,
     *,
     dialects: Sequence[Dialect | str] | None = None,
     copies: int = COPIES,
@@ -120,11 +126,12 @@ def compare_dialects(
 ) -> DialectTable:
     """Simulate the schedulers under `papers`, under each interpretation alone, and under each dialect.
 
-    `dialects`: only these, in addition to `papers`. `copies`: number of shaken copies of the log, simulated under `papers` to show how much
-    of a difference is chance; 0 for none. `progress` is called with the number of simulations done, of `dialect_runs` in all. Some
-    interpretations run only on the reference engine, which takes seconds for 30,000 jobs. Raises PolicyError for an unknown dialect or
-    scheduler, WorkloadError for an invalid workload.
+    `schedulers`: `default_schedulers` of the log unless given. `dialects`: only these, in addition to `papers`. `copies`: number of shaken
+    copies of the log, simulated under `papers` to show how much of a difference is chance; 0 for none. `progress` is called with the number
+    of simulations done, of `dialect_runs` in all. Some interpretations run only on the reference engine, which takes seconds for 30,000
+    jobs. Raises PolicyError for an unknown dialect or scheduler, WorkloadError for an invalid workload.
     """
+    schedulers = default_schedulers(workload) if schedulers is None else schedulers
     tasks = _tasks(schedulers, dialects)
 
     def run(number: int, check: Callable[[int], None]) -> Schedule:

@@ -92,3 +92,12 @@ def test_command__without_a_log_lists_them(capsys):
 
 def test_command__an_unknown_dialect_is_one_line(capsys, log):
     assert "unknown dialect 'french'" in one_line(*call(capsys, "dialects", log, "--dialect", "french"))
+
+
+def test_command__leaves_out_the_default_that_needs_users(capsys, tmp_path):
+    jobs = wt.Workload.from_arrays(submit=range(9), runtime=[30] * 9, requested=[60] * 9, procs=[2] * 9, machine_procs=4)
+    wt.logs.write_swf(tmp_path / "log.swf", jobs)
+    status, out, err = call(capsys, "dialects", tmp_path / "log.swf", "--dialect", "pyss", "--copies", 0, "--json")
+    assert status == 0
+    assert "EASY++ is left out" in err
+    assert {row["scheduler"] for row in json.loads(out)["rows"]} == {"easy", "easy:backfill-order=sjf"}
