@@ -203,8 +203,8 @@ class DecidedSimulation:
 
         Raises EngineError if nothing will happen although jobs wait, PolicyError for a time in the past.
         """
-        if until is not None and until < self._now:
-            raise PolicyError(f"the time {until} s is before now, {self._now} s; choose a later one", "past_time")
+        if until is not None and (isinstance(until, bool) or not isinstance(until, int | np.integer) or until < self._now):
+            raise PolicyError(f"time must be a whole number of seconds of at least {self._now}, not {shown(until)}", "past_time")
         moment = self.next_event
         if moment is None and until is None:
             if self.done:

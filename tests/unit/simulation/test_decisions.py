@@ -49,6 +49,7 @@ def test_decisions__follow_the_rules():
         lambda: simulation.start(9),
         lambda: simulation.kill(1),
         lambda: simulation.advance(-1),
+        lambda: simulation.advance("x"),
         simulation.finish,
     ):
         with pytest.raises(WalltimeError) as error:
@@ -61,6 +62,7 @@ def test_decisions__follow_the_rules():
         "not_waiting",
         "unknown_job",
         "not_running",
+        "past_time",
         "past_time",
         "not_done",
     ]
