@@ -93,6 +93,8 @@ class GroupHours:
     """kWh of the jobs whose energy is known"""
     grams: float = math.nan
     """grams of CO2 of the same jobs"""
+    energy_jobs: int = 0
+    """the number of these jobs"""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the numbers ready for JSON, nan as None."""
@@ -103,6 +105,7 @@ class GroupHours:
             **defined(hours),
             "lost": defined(self.lost),
             **defined({"energy_kwh": self.energy, "grams": self.grams}),
+            "energy_jobs": self.energy_jobs,
         }
 
 

@@ -173,13 +173,14 @@ def _groups(table: pl.DataFrame, hours: JobHours) -> list[tuple[int, GroupHours]
     sums = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in kinds]
     counts = [pl.col(f"{name}:unmeasured").sum() for name in hours.allocated]
     found = []
+    counts.append(pl.col("KWH").count().alias("MEASURED"))
     for row in table.group_by("KEY", maintain_order=True).agg(pl.len().alias("JOBS"), pl.col("LOST").sum(), *sums, *counts).to_dicts():
         values = {name: math.nan if value is None else value for name, value in row.items()}
         of = {
             name: Hours(**{kind: values[f"{name}:{kind}"] for kind in KINDS}, unmeasured_jobs=row[f"{name}:unmeasured"])
             for name in hours.allocated
         }
-        found.append((row["KEY"], GroupHours("", row["JOBS"], of, row["LOST"], values["KWH"], values["GRAMS"])))
+        found.append((row["KEY"], GroupHours("", row["JOBS"], of, row["LOST"], values["KWH"], values["GRAMS"], row["MEASURED"])))
     return sorted(found, key=lambda one: _rank(one[1]))
 
 

@@ -98,8 +98,9 @@ def energy_groups_table(by: str, groups: Sequence[GroupHours], price: float | No
     """Return a table of the energy of the groups of one grouping, the largest first."""
     ordered = sorted(groups, key=lambda one: -np.nan_to_num(one.energy))
     head, cells = energy_cells([(one.energy, cost_of(one.energy, price), one.grams) for one in ordered])
-    rows: list[Row] = [[one.group, Cell(f"{one.jobs:,}", value=one.jobs), *own] for one, own in zip(ordered, cells, strict=True)]
-    return Table([GROUPINGS[by], "jobs", *head], rows, f"Energy by {GROUPINGS[by]}", ENERGY_NOTE)
+    counts = [Cell(f"{one.energy_jobs:,}", value=one.energy_jobs) for one in ordered]
+    rows: list[Row] = [[one.group, count, *own] for one, count, own in zip(ordered, counts, cells, strict=True)]
+    return Table([GROUPINGS[by], "jobs", *head], rows, f"Energy by {GROUPINGS[by]}", f"Jobs with known energy only. {ENERGY_NOTE}")
 
 
 def energy_jobs_table(w: Workload, kwh: Array, grams: Array, price: float | None) -> Table:
