@@ -92,7 +92,9 @@ def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
     lost = (total >= 0 and abs(total - sum(run[1] for run in runs)) > 1) or abs(end - sum(runs[-1])) > 1
     state.count(ELAPSED_DIFFERS, int(end > 0 and lost))
     code = ad.number("exitcode", "exitstatus")
-    done = status == _COMPLETED and code <= 0 and ad.text("exitbysignal").lower() != "true"
+    killed = ad.text("exitbysignal").lower()
+    signal = ad.number("exitsignal") if killed == "true" else 0 if killed == "false" else MISSING
+    done = status == _COMPLETED and code <= 0 and killed != "true"
     hosts = max(ad.number("currenthosts", "maxhosts"), 1) if ad.number("jobuniverse") == _PARALLEL else 1
     numbers = {
         **numbered(cluster, part if part > 0 else None),
@@ -103,7 +105,8 @@ def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
     texts = {name: ad.text(*names) for name, names in _TEXTS.items()}
     for start, runtime in runs:
         is_last = start == runs[-1][0]
-        ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done), "exit_code": code if is_last else MISSING}
+        ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done)}
+        ended |= {"exit_code": code, "exit_signal": signal} if is_last else {"exit_code": MISSING, "exit_signal": MISSING}
         use = _use(ad, numbers) if len(runs) == 1 else dict.fromkeys(USE, float(MISSING))
         yield numbers | {"start": start, "runtime": runtime} | ended | use, texts, (cluster, part, submit)
 

@@ -328,6 +328,14 @@ def test_htcondor__evicted_removed_and_waiting_jobs(read):
     assert (log.changed, log.noticed) == ({"submitted_again": 1}, {"elapsed_differs": 1})
 
 
+def test_htcondor__signals(read):
+    ads = [condor((number, *ONE[1:])) for number in (1, 2, 3)]
+    ads[0] |= {"ExitBySignal": True, "ExitSignal": 9}
+    ads[1] |= {"ExitBySignal": False}
+    log = read(json.dumps([{key: value for key, value in ad.items() if value is not None} for ad in ads]))
+    assert rows(log, "status", "exit_signal") == [(0, 9), (1, 0), (1, -1)]
+
+
 def in_xml(name, value):
     """An attribute as in `condor_history -xml`, and a list."""
     tag, text = {int: ("i", value), float: ("r", f"{value:.15E}" if isinstance(value, float) else "")}.get(type(value), ("s", value))
