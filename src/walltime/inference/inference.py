@@ -174,14 +174,14 @@ def unread_of(machine: Machine | None) -> list[str]:
 
 
 def unmodelled(workload: Workload) -> str:
-    """Return a sentence on the requests in a log that can look like a queue order to an inference without them; empty if there are none."""
+    """Return a sentence on the requests in a log that inference does not model; empty if there are none."""
     columns = workload.columns
     there = {"partitions": len(np.unique(columns.get("partition", ()))) > 1}
     there |= {RESOURCES[name]: bool((columns[name] > 0).any()) for name in RESOURCES if name in columns}
     names = [name for name, value in there.items() if value]
-    return (
-        f"The jobs request {listed(names)}, which inference does not model; the inferred order may stand for their waits." if names else ""
-    )
+    if not names:
+        return ""
+    return f"The jobs request {listed(names)}, which inference does not model: they may explain the waits that no rule explains."
 
 
 def site_text(inference: Inference) -> str:

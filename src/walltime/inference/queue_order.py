@@ -9,12 +9,15 @@ from functools import partial
 import numpy as np
 
 from walltime.inference.candidate_rules import not_eligible_before
+from walltime.inference.comparable import contradiction
 from walltime.inference.free_runs import engine_of
 from walltime.inference.one_step import OneStep
-from walltime.inference.order_choice import FORMS, fitted_weights, order_choice, recorded_choices
+from walltime.inference.order_choice import FORMS, Choices, fitted_weights, order_choice, recorded_choices
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.policy import Easy, Policy, parse_policy
 from walltime.wording import counted, human_time, listed
+
+Array = np.ndarray
 
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Named policies that are tried."""
@@ -66,7 +69,11 @@ def inferred_policy(search: RuleTrial) -> None:
         orders = []
     answers = search.ask_all([search.rules._replace(policy=policy) for policy, _ in orders])
     note_best(((*one, answer) for one, (_, answer) in zip(orders, answers, strict=True)), gained)
+    every = None if search.requests is None else _choices(search, search.log.known, search.size)
     for _, policy, said, answer in sorted(tries, key=lambda one: -one[0]):
+        if search.requests is not None and every is not None and (reason := contradiction(every, search.requests, policy)):
+            search.notes.append(reason)
+            continue
         text = f"the policy is {policy.label}{': ' if said else ''}{said}"
         evidence = "it explains more starts than EASY in order of arrival"
         since, until, answer = search.shortened(answer, partial(_while, search.rules, policy))
@@ -116,16 +123,21 @@ def _best_weights(search: RuleTrial) -> tuple[tuple[int, int], OneStep]:
     return best, answer
 
 
+def _choices(search: RuleTrial, chosen: Array, size: int) -> Choices:
+    """Return the recorded choices of some jobs, bool, on this many processors; jobs that seem to be held are not alternatives."""
+    windows = [search.along(window) for window in search.rules.windows]
+    return recorded_choices(search.log, size, chosen, windows, not_eligible_before(search.log))
+
+
 def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
     """Return orders from a conditional logit of the job that starts, with descriptions, and set `search.order`.
 
-    They are fitted on the choosing folds, to the jobs outside the parts of the machine. Jobs that seem to be held are not alternatives.
+    They are fitted on the choosing folds, to the jobs outside the parts of the machine.
     """
     rest, size = search.log.known.copy(), search.size
     for part in search.rules.parts:
         rest, size = rest & ~part.takes(search.w), size - part.procs
-    windows = [search.along(window) for window in search.rules.windows]
-    choices = recorded_choices(search.log, size, rest, windows, not_eligible_before(search.log))
+    choices = _choices(search, rest, size)
     search.order = order_choice(choices, search.log, search.choose, search.judge)
     if search.order is None:
         return []

@@ -69,12 +69,15 @@ def infer(
             "by wrong rules. To compare the log with a simulation that models preemption, use calibrate",
             "unsupported_machine",
         )
-    hidden = unmodelled(workload)
+    hidden, whole = unmodelled(workload), workload
     if "partition" in workload.columns:  # the inferred machine has others
         workload = replace(workload, columns={name: values for name, values in workload.columns.items() if name != "partition"})
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
     search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
     search.notes += [*workload.warnings, *unread_of(machine)]
+    if hidden:
+        search.requests = whole
+        search.notes.append(hidden)
     plain = search.answer
     misfits = float(plain.overcommitted[plain.counted].mean())
     result = partial(_result, search, plain, misfits)
@@ -93,8 +96,6 @@ def infer(
                 step(at)
             look(search)
             search.done = search.until
-        if hidden and any(rule.kind == "policy" for rule in search.kept):
-            search.notes.append(hidden)
         return result(refused=_refused_as_noise(search, plain))
     except KeyboardInterrupt:
         search.notes.append(f"Stopped at {at}: rules of this and later steps may exist.")
@@ -114,7 +115,10 @@ def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
 
 
 def _parts(search: RuleTrial) -> None:
-    """Infer parts of the machine for small, short jobs."""
+    """Infer parts of the machine for small, short jobs, unless the log names partitions, which explain such parts."""
+    if search.requests is not None and (names := len(np.unique(search.requests.columns.get("partition", ())))) > 1:
+        search.notes.append(f"Parts of the machine are not tried: the log has {names} partitions, but not their sizes.")
+        return
     while len(search.rules.parts) < 2:
         parts = [replace(part, procs=-(-part.procs // search.node) * search.node) for part in candidate_parts(search.log, search.size)]
         found = search.best([_with(search.rules, "parts", part) for part in parts], search.gain_of_run)

@@ -127,6 +127,8 @@ class RuleTrial:
         self.kept: list[InferredRule] = []
         self.changes: list[tuple[Rules, Rules]] = []
         self.notes: list[str] = []
+        self.requests: Workload | None = None
+        """the log with all requests of its jobs, if it has requests that inference does not model"""
         self.order: OrderChoice | None = None
         self.month = self._months()
         starts = self.log.start[self.log.known]

@@ -106,9 +106,9 @@ def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
     for start, runtime in runs:
         is_last = start == runs[-1][0]
         ended = {"status": 0 if not is_last else 5 if status == _REMOVED else int(done)}
-        ended |= {"exit_code": code, "exit_signal": signal} if is_last else {"exit_code": MISSING, "exit_signal": MISSING}
+        codes = {"exit_code": code if is_last else MISSING, "exit_signal": signal if is_last else MISSING}
         use = _use(ad, numbers) if len(runs) == 1 else dict.fromkeys(USE, float(MISSING))
-        yield numbers | {"start": start, "runtime": runtime} | ended | use, texts, (cluster, part, submit)
+        yield numbers | {"start": start, "runtime": runtime} | ended | codes | use, texts, (cluster, part, submit)
 
 
 def _use(ad: _Ad, numbers: Mapping[str, float]) -> dict[str, float]:

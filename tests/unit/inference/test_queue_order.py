@@ -7,7 +7,10 @@ import pytest
 
 from tests.sites import MACHINE, ONE_POOL, jobs_of, recorded_as
 from walltime.inference import infer
+from walltime.inference.candidate_rules import RecordedLog
+from walltime.inference.comparable import contradiction
 from walltime.inference.inference import unmodelled
+from walltime.inference.order_choice import recorded_choices
 from walltime.inference.queue_order import compiled, order_text, weighted
 from walltime.inference.rule_trial import AtOnce, RuleTrial
 from walltime.machine import Limit
@@ -69,4 +72,17 @@ def test_infer__of_a_log_with_gpus_and_partitions_ends_and_names_what_it_does_no
     machine = replace(MACHINE, pools=(MACHINE.pools[0], replace(MACHINE.pools[1], second=4)), limits=(Limit(("user",), jobs=50),))
     found = infer(log, machine=machine if with_machine else None)
     assert (found.refused, found.stopped) == ("", "")
-    assert any(rule.kind == "policy" for rule in found.rules) == any("GPUs" in note and "partitions" in note for note in found.notes)
+    assert any("GPUs" in note and "partitions" in note for note in found.notes)
+    assert not any(rule.kind == "part" for rule in found.rules)
+
+
+@pytest.mark.parametrize("policy", ["easy", "easy:order=sjf", "easy:order=saf"])
+def test_contradiction__by_comparable_jobs_that_waited(policy):
+    """Small jobs wait less here, as a partition of their own is emptier: only choices within a partition tell the orders apart."""
+    log = long_log(MACHINE, policy)
+    log = replace(log, columns={**log.columns, "user": np.zeros(len(log), np.int64)})
+    recorded = RecordedLog.of(log, log.submit + log.recorded_wait)
+    choices = recorded_choices(recorded, MACHINE.procs, recorded.known)
+    rejected = {name for name in ("easy", "easy:order=sjf", "easy:order=saf") if contradiction(choices, log, parse_policy(name))}
+    assert policy not in rejected
+    assert policy != "easy" or rejected == {"easy:order=sjf", "easy:order=saf"}
