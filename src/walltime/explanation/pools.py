@@ -29,6 +29,7 @@ from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
 from walltime.machine.placing import NEVER, RESOURCES, amount_of
 from walltime.metrics import levels_at, steps
+from walltime.node_demands import pool_needs
 from walltime.schedule.schedule import Schedule
 from walltime.wording import counted, human_time, listed, sanitize
 
@@ -66,7 +67,7 @@ class Obstacles:
 class MachineExplanation(Explanation):
     """The explanation of a job's wait on a machine with several pools; jobs are numbers of the log, times s of the simulation.
 
-    `submit`: when it began to wait, after the jobs on which it depends. `pools`: the pools of its partition; `capacity`, `free`: their
+    `submit`: when it began to wait, after the jobs on which it depends. `pools`: the pools that it may use; `capacity`, `free`: their
     processors and second resource, in all and when it was submitted. `ahead`: number of jobs waiting then that had arrived earlier and use
     these pools. `overtaken_by`: jobs that arrived later, started earlier, and use these pools; delays are not known. `reservations`: its
     first one, if it had one.
@@ -105,22 +106,27 @@ def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Ca
     machine = placement.machine
     own = machine.partitions[placement.partition[job]]
     places = [machine.place_of(name) for name in own.pools]
-    had = given[:, places].sum(axis=1)
+    usable = places
+    if schedule.simulated_on == "nodes":  # only these have the requested features and type of GPUs
+        needs = pool_needs(w, placement)
+        usable = [p for p in places if needs.sets[needs.members[job], p]] or places
+    had = given[:, usable].sum(axis=1)
     sharing = had.any(axis=1)
     submit, start, index = schedule.submit, schedule.start, np.arange(len(w))
     earlier = (submit < submit[job]) | ((submit == submit[job]) & (index < job))
     overtakers = np.flatnonzero(sharing & ~earlier & (index != job) & (start < start[job]))
     waited = int(start[job]) > int(submit[job])
-    free, held = _held_back(*_by_decisions(schedule, placement), job, places)
+    seen = _by_decisions(schedule, placement)
+    held = _held_back(*seen, job, places)
     held = replace(held, overhead=max(int(start[job] - submit[job]) - sum(vars(held).values()), 0))
     reserved = int(schedule.reserved_start[job])
     why = MachineExplanation(
         **common_fields(schedule, job),
         second=int(placement.second[job]),
         partition=own.name,
-        pools=own.pools,
-        capacity=_pair(_capacity(placement.machine, places).sum(axis=0)),
-        free=free,
+        pools=tuple(machine.pools[p].name for p in usable),
+        capacity=_pair(_capacity(machine, usable).sum(axis=0)),
+        free=_free_at_submission(*seen, job, usable),
         ahead=int((sharing & earlier & (start > submit[job])).sum()),
         depended=bool(placement.after[job]) and int(submit[job]) > int(w.submit[job]),
         held_back=held,
@@ -157,8 +163,20 @@ def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, P
     return replace(schedule, workload=workload, start=start, end=end, submitted=submitted), seen
 
 
-def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> tuple[tuple[int, int], Obstacles]:
-    """Return the free amounts of these pools just before the job's submission, and the obstacles with their durations."""
+def _free_at_submission(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> tuple[int, int]:
+    """Return the free processors and second resource of these pools just before the job's submission."""
+    time, given = int(schedule.submit[job]), schedule.given
+    assert given is not None
+    before = np.flatnonzero((schedule.start < time) & (schedule.end > time))
+    free = _capacity(placement.machine, places) - given[before][:, places].sum(axis=0, dtype=np.int64)
+    for pool, procs, second, since, until, _ in placement.outages:
+        if pool in places and since <= time < until:
+            free[places.index(pool)] -= procs, second
+    return _pair(np.maximum(free, 0).sum(axis=0))
+
+
+def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> Obstacles:
+    """Return the obstacles to the job in these pools, with their durations."""
     begin, end, given = int(schedule.submit[job]), int(schedule.start[job]), schedule.given
     assert given is not None
     capacity = _capacity(placement.machine, places)
@@ -203,10 +221,7 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     short = ~over & ~would_fit
     procs, second = (without < need).T
     spans |= {"too_few": short & ~second, "few_second": short & ~procs, "few_both": short & procs & second}
-    held = Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
-    before = jobs[schedule.start[jobs] < begin]
-    at_first = np.stack([_running(schedule, before, given[before][:, p].astype(np.int64), np.array([begin])) for p in places])
-    return _pair(np.maximum(capacity - at_first[:, 0] - missing[:, 0], 0).sum(axis=0)), held
+    return Obstacles(**{name: int(lengths[mask].sum()) for name, mask in spans.items()})
 
 
 def _run_seconds(schedule: Schedule, jobs: Array, moments: Array) -> Array:

@@ -117,37 +117,39 @@ def on_nodes(pools, rows, job, policy="slurm:bf_interval=1,bf_resolution=1", **c
     )  # fmt: skip
     told = wt.explain(wt.simulate(jobs, policy, machine=machine), job, sooner=False)
     assert sum(vars(told.held_back).values()) == told.wait
-    return told.held_back, dict(told.texts)["reason"]
+    return told.held_back, dict(told.texts)["reason"], dict(told.texts)["at submission"]
 
 
 def test_nodes__name_the_features_and_the_type_of_gpus_that_were_in_use():
     pools = (Pool("i", 1, 4, features=("intel",)), Pool("a", 2, 4, features=("amd",)))
-    held, reason = on_nodes(pools, [(0, 50, 4), (1, 10, 2)], 2, constraints=[1, 1])
+    held, reason, first = on_nodes(pools, [(0, 50, 4), (1, 10, 2)], 2, constraints=[1, 1])
     assert held == Obstacles(features=49)
     assert "the features intel" in reason
+    assert "in the pool i, 0 of 4 processors free" in first
     pools = (Pool("a", 1, 8, 4, gpu_type="a100"), Pool("v", 1, 8, 4, gpu_type="v100"))
     both = {"gpus": [4, 4], "gpus_per_node": [4, 4]}
-    held, reason = on_nodes(pools, [(0, 50, 1), (1, 10, 1)], 2, requested_gpu_type=[1, 1], **both)
+    held, reason, first = on_nodes(pools, [(0, 50, 1), (1, 10, 1)], 2, requested_gpu_type=[1, 1], **both)
     assert held == Obstacles(features=49)
     assert "GPUs of the type a100" in reason
+    assert "in the pool a, 7 of 8 processors and 0 of 4 GPUs free" in first
 
 
 def test_nodes__name_memory_the_second_resource_and_whole_nodes():
     memory = {"mem_mb": [60, 60, 50], "mem_mb_per_node": [60, 60, 50]}
-    held, reason = on_nodes((Pool("a", 2, 8, memory=100),), [(0, 50, 1), (0, 50, 1), (1, 5, 1)], 3, **memory)
+    held, reason, _ = on_nodes((Pool("a", 2, 8, memory=100),), [(0, 50, 1), (0, 50, 1), (1, 5, 1)], 3, **memory)
     assert held == Obstacles(memory=49)
     assert "enough memory" in reason
     gpus = {"gpus": [2, 4], "nodes": [2, 1], "gpus_per_node": [1, 4]}
-    held, reason = on_nodes((Pool("a", 2, 8, 4),), [(0, 50, 2), (1, 9, 2)], 2, **gpus)
+    held, reason, _ = on_nodes((Pool("a", 2, 8, 4),), [(0, 50, 2), (1, 9, 2)], 2, **gpus)
     assert held == Obstacles(resource=49)
     assert "enough GPUs" in reason
-    held, reason = on_nodes((Pool("a", 2, 8),), [(0, 50, 2), (1, 9, 8)], 2, nodes=[2, 1], exclusive=[-1, 1])
+    held, reason, _ = on_nodes((Pool("a", 2, 8),), [(0, 50, 2), (1, 9, 8)], 2, nodes=[2, 1], exclusive=[-1, 1])
     assert held == Obstacles(nodes=49)
     assert "not in the requested distribution" in reason
 
 
 def test_nodes__with_room_were_reserved_for_others():
-    held, reason = on_nodes((Pool("a", 2, 8),), [(0, 50, 8), (1, 50, 16), (2, 100, 1)], 3)
+    held, reason, _ = on_nodes((Pool("a", 2, 8),), [(0, 50, 8), (1, 50, 16), (2, 100, 1)], 3)
     assert held == Obstacles(others=48, too_few=50)
     assert "reserved for other jobs" in reason
 
