@@ -11,7 +11,7 @@ from walltime.estimates import EstimateModel
 from walltime.plugins.files import maker_of
 from walltime.policy import POLICIES, Policy
 from walltime.policy.log_view import RANDOM
-from walltime.policy.plain import OwnPolicy
+from walltime.policy.plain import OwnPolicy, PlainPolicy
 from walltime.policy.randomness import takes_generator
 from walltime.predictors import Prediction
 from walltime.predictors.prediction import with_prediction
@@ -69,7 +69,8 @@ class Scheduler:
         chosen = Prediction.of(prediction)
         if isinstance(given, str):
             given = parse_scheduler(given)
-        if isinstance(given, Policy):
+        own = isinstance(given, PlainPolicy) and {"__init__", "__dataclass_params__"} & vars(type(given)).keys() == {"__init__"}
+        if isinstance(given, Policy) and not own:  # a constructor of its own: two objects differ by its arguments
             return cls(given, chosen)
         if not isinstance(given, Scheduler) and (make := maker_of(given, "choose")) is not None:
             return cls(OwnPolicy(make=make), chosen)

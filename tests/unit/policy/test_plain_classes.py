@@ -20,6 +20,14 @@ class Narrow:
         return [job for job in fitting if job.procs <= self.most][:1] or fitting[:1]
 
 
+class Based(wt.policy.PlainPolicy):
+    def __init__(self, most=64):
+        self.most = most
+
+    choose = Narrow.choose
+    calls: list[int] = []  # noqa: RUF012
+
+
 class Constant:
     def __init__(self, seconds=60):
         self.seconds, self.seen = seconds, []
@@ -37,6 +45,11 @@ def test_policy__is_taken_as_it_is(given):
     assert first.start.tolist() == wt.simulate(JOBS, given).start.tolist()
     assert first.label == ("Narrow" if given is Narrow else "Narrow:most=8")
     assert given is Narrow or given.calls == []
+
+
+def test_subclass_with_a_constructor__is_labelled_by_its_arguments():
+    labels = [wt.simulate(JOBS, Based(most)).label for most in (8, 9)]
+    assert labels == ["Based:most=8", "Based:most=9"]
 
 
 @pytest.mark.parametrize("given", [Constant, Constant(10)])
