@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from walltime.explanation.pools import Obstacles as Obstacles
     from walltime.explanation.recorded import RecordedExplanation as RecordedExplanation
     from walltime.explanation.recorded import explain_recorded as explain_recorded
+    from walltime.explanation.recorded import longest_recorded as longest_recorded
+    from walltime.explanation.recorded import recorded_table as recorded_table
     from walltime.explanation.records import Alternative as Alternative
     from walltime.explanation.records import Cause as Cause
     from walltime.explanation.records import Change as Change

@@ -32,7 +32,7 @@ class JobOptions:
     job: str | None = o.field(
         None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"
     )
-    longest: int | None = o.field(None, "List the N longest waits, one row each.", group=o.JOBS, min=1)
+    longest: int | None = o.field(None, "List the N longest waits, one row each; with --recorded, those of the log.", group=o.JOBS, min=1)
     recorded: bool = o.field(False, "Explain the recorded wait by what the log shows, without a simulation.", "--recorded", group=o.JOBS)
     no_sooner: bool = o.field(
         False, "Skip the search for changes that would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS
@@ -67,7 +67,7 @@ def explain(
         raise PolicyError("--figure and --no-sooner need a job; add --job NUMBER")
     machine = machine_in(simulated.machine_file)
     if asked.recorded:
-        given = {"--policy": simulated.policy, "--no-sooner": asked.no_sooner or None, "--longest": asked.longest, "--figure": drawn.figure}
+        given = {"--policy": simulated.policy, "--no-sooner": asked.no_sooner or None, "--figure": drawn.figure}
         if named := [name for name, value in given.items() if value is not None]:
             raise PolicyError(f"--recorded runs no simulation; leave {named[0]} out", "option_without_effect")
         _explain_recorded(trace, asked, machine, reading, output)
@@ -110,12 +110,21 @@ def explain(
 
 
 def _explain_recorded(trace: Path, asked: JobOptions, machine: Machine | None, reading: LogOptions, output: PageOutput) -> None:
-    """Explain the recorded wait of a job by its log."""
-    from walltime.explanation import explain_recorded
+    """Explain the recorded wait of a job by its log, or list the longest ones."""
+    from walltime.explanation import explain_recorded, longest_recorded, recorded_table
 
     workload, _ = reading.load(trace, machine)
-    assert asked.job is not None, "the longest waits are of simulations"
+    record = {"trace": str(trace), "sha256": workload.origin.sha256}
+    if asked.longest is not None:
+        waits = longest_recorded(workload, asked.longest, machine)
+        longest = f"The longest recorded wait is {human_time(waits[0].wait)}." if waits else "No job waited."
+        table = [recorded_table(waits, f"Longest recorded waits of {workload.origin.name}")] if waits else []
+        words = [f"To explain the longest: {next_command('explain', '--job', str(waits[0].job), without=['--longest='])}"] if waits else []
+        output.write_blocks("longest recorded waits", workload.origin.name, [longest], [*table, *words], workload)
+        output.show(record | {"recorded_waits": [one.as_dict() for one in waits]}, [longest, *table, *words])
+        return
+    assert asked.job is not None, "or the longest waits were asked for"
     found = explain_recorded(workload, workload.job_number(asked.job), machine)
     answer = f"Job {found.job} waited {human_time(found.wait)} in the log: {found.reason or 'it started at once'}."
     output.write_blocks("why a job waited", workload.origin.name, [answer], [found.facts, found.table()], workload)
-    output.show({"trace": str(trace), "sha256": workload.origin.sha256} | found.as_dict(), [found.facts, found.table()])
+    output.show(record | found.as_dict(), [found.facts, found.table()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 from walltime.errors import WorkloadError
 from walltime.explanation.pools import limit_words
 from walltime.explanation.records import plain
-from walltime.machine import Machine
-from walltime.machine.placing import amount_of
-from walltime.tables import Facts, Table, time_cell
-from walltime.weekly_report.causes import CAUSES, RecordedSpan, one_pool
+from walltime.machine import Machine, Placement
+from walltime.machine.placing import RESOURCES, amount_of
+from walltime.tables import Cell, Facts, Table, time_cell
+from walltime.weekly_report.causes import CAUSES, RecordedSpan, cause_names, one_pool
 from walltime.wording import UNDEFINED, counted, human_time, listed
 from walltime.workload import Workload
 
@@ -152,16 +153,52 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
     Logs do not record pools: where a job may use several, its use counts in proportion to their sizes. Raises WorkloadError for an unknown
     job, a log without waits, or a job without a recorded start or that the machine cannot run.
     """
-    recorded, name = workload.recorded_wait, workload.origin.name
-    if recorded is None:
-        raise WorkloadError(f"{name} records no waits; explain the simulated wait instead", "no_waits")
-    workload = workload.take(recorded >= 0, "no_start")
-    span_of = RecordedSpan.of(workload, machine or one_pool(workload), 0, 1)
-    placed, placement = span_of.jobs, span_of.placement
-    found = np.flatnonzero(placed.job_id == job)
+    span = _recorded_span(workload, machine)
+    found = np.flatnonzero(span.jobs.job_id == job)
     if not len(found):
-        raise WorkloadError(f"{name} has no job {job} with a recorded start that fits the machine; choose another job", "unknown_job")
-    k = int(found[0])
+        fault = f"{workload.origin.name} has no job {job} with a recorded start that fits the machine; choose another job"
+        raise WorkloadError(fault, "unknown_job")
+    return _explained(span.jobs, span.placement, int(found[0]))
+
+
+def longest_recorded(workload: Workload, count: int, machine: Machine | None = None) -> list[RecordedExplanation]:
+    """Return the explanations of the longest recorded waits, the longest first, as `explain_recorded` does for one job."""
+    span = _recorded_span(workload, machine)
+    waits = span.jobs.columns["wait"]
+    return [_explained(span.jobs, span.placement, int(k)) for k in np.argsort(-waits, kind="stable")[:count] if waits[k] > 0]
+
+
+def recorded_table(found: Sequence[RecordedExplanation], title: str) -> Table:
+    """Return a row for each of these waits, with its longest cause."""
+    resource = next((one.resource for one in found if one.second), "")
+    names = cause_names(RESOURCES.get(resource, resource))
+    rows = [
+        [
+            Cell(str(one.job), value=one.job),
+            time_cell(one.wait),
+            f"{one.procs:,}",
+            *([f"{one.second:,}"] if resource else []),
+            f"{one.ahead:,}",
+            f"{len(one.overtaken_by):,}",
+            names[max(one.causes, key=lambda cause: one.causes[cause])],
+        ]
+        for one in found
+    ]
+    size = ["processors", *([RESOURCES.get(resource, resource)] if resource else [])]
+    return Table(["job", "recorded wait", *size, "jobs ahead", "overtaken by", "longest cause"], rows, title)
+
+
+def _recorded_span(workload: Workload, machine: Machine | None) -> RecordedSpan:
+    """Return the placed jobs with recorded starts."""
+    recorded = workload.recorded_wait
+    if recorded is None:
+        raise WorkloadError(f"{workload.origin.name} records no waits; explain the simulated wait instead", "no_waits")
+    workload = workload.take(recorded >= 0, "no_start")
+    return RecordedSpan.of(workload, machine or one_pool(workload), 0, 1)
+
+
+def _explained(placed: Workload, placement: Placement, k: int) -> RecordedExplanation:
+    """Return the explanation of a placed job, by its index."""
     begin, wait = int(placed.submit[k]), int(placed.columns["wait"][k])
     span = RecordedSpan(placed, placement, begin, begin + max(wait, 1))
     seconds = span.seconds()[k] if wait else np.zeros(len(CAUSES))
@@ -186,7 +223,7 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
     partitions = placement.machine.partitions
     own = partitions[int(placement.partition[k])]
     return RecordedExplanation(
-        job=job,
+        job=int(placed.job_id[k]),
         wait=wait,
         procs=int(placed.procs[k]),
         second=int(placement.second[k]),
@@ -200,5 +237,5 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
         overtaken_by=others(overtook[np.argsort(start[overtook], kind="stable")]),
         instants=tuple(Instant(int(span.edges[i]) - begin, amount(2, i) or 0, amount(0, i), amount(1, i)) for i in changes),
         resource=second,
-        when=f"{workload.origin.when(begin)} to {workload.origin.when(begin + wait)}",
+        when=f"{placed.origin.when(begin)} to {placed.origin.when(begin + wait)}",
     )

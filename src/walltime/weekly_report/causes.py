@@ -22,6 +22,13 @@ LACKS = (SECOND, MEMORY, PROCS, RESERVATION)
 _NEVER = np.iinfo(np.int64).max
 
 
+def cause_names(second: str) -> dict[str, str]:
+    """Return the names of the causes in tables; `second`: the name of the second resource."""
+    names = {"second": second, "limit": "a limit", "behind": "jobs ahead", "unknown": "not known", "window": "closed hours"}
+    names |= {"reservation": "a reservation or outage"}
+    return {cause: names.get(cause, cause) for cause in CAUSES}
+
+
 def wait_causes(jobs: Workload, machine: Machine | None, begin: int, end: int) -> tuple[Array, Array]:
     """Return the time that each job waited from `begin` to `end` for each cause, s, shape (jobs, causes), and partitions, -1 if unknown.
 

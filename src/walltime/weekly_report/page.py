@@ -18,7 +18,7 @@ from walltime.provenance import plain, provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table, hours_cell, time_cell
-from walltime.weekly_report.causes import CAUSES
+from walltime.weekly_report.causes import CAUSES, cause_names
 from walltime.weekly_report.period import DAY, USUAL, Period, PeriodNumbers, unusual
 from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, listed, time_form
 
@@ -216,18 +216,11 @@ def second_name(numbers: Period) -> str:
     return "GPUs" if numbers.second == "gpus" else numbers.second
 
 
-def cause_names(numbers: Period) -> dict[str, str]:
-    """Return the causes of waits in words."""
-    names = {"second": second_name(numbers), "limit": "a limit", "behind": "jobs ahead", "unknown": "not known"}
-    names |= {"window": "closed hours", "reservation": "a reservation or outage"}
-    return {cause: names.get(cause, cause) for cause in CAUSES}
-
-
 def causes_sentence(numbers: Period) -> str:
     """Return the causes of the waits of all jobs, the longest first."""
     if numbers.numbers.waited_hours < 1:
         return "Jobs hardly waited."
-    row, names = numbers.causes[0], cause_names(numbers)
+    row, names = numbers.causes[0], cause_names(second_name(numbers))
     order = sorted(CAUSES, key=lambda cause: (cause == "unknown", -row[cause]))
     words = {cause: f"for {name}" for cause, name in names.items()}
     words |= {"limit": "for a limit on running jobs", "reservation": "for a reservation or an announced outage"}
@@ -239,7 +232,7 @@ def causes_sentence(numbers: Period) -> str:
 
 def causes_table(numbers: Period) -> Table:
     """Return a table of the causes of waits by partition, in percent of the hours waited."""
-    shown = {cause: name for cause, name in cause_names(numbers).items() if numbers.causes and numbers.causes[0][cause] > 0}
+    shown = {cause: name for cause, name in cause_names(second_name(numbers)).items() if numbers.causes and numbers.causes[0][cause] > 0}
     rows: list[Row] = []
     for row in numbers.causes:
         shares = [row[cause] / row["hours"] for cause in shown]
@@ -255,7 +248,7 @@ def causes_table(numbers: Period) -> Table:
 def longest_table(numbers: Period) -> Table:
     """Return a table of the jobs that started after the longest waits."""
     rows: list[Row] = []
-    names = cause_names(numbers)
+    names = cause_names(second_name(numbers))
     for row in numbers.longest:
         times = time_cell(row["requested"]), time_cell(row["wait"])
         cause = f"{names[row['cause']]} ({_share(row['cause_share'])})" if row["wait"] else UNDEFINED

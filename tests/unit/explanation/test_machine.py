@@ -303,6 +303,12 @@ def test_command__recorded(capsys, tmp_path):
     assert "in the log" in out
     assert (tmp_path / "p.html").read_text().count("processors free") >= 1
     assert json.loads(call(capsys, *given, "--json")[1])["wait"] == 10
+    listed = ("explain", log, "--machine", cluster, "--recorded", "--longest", 3)
+    assert "longest cause" in call(capsys, *listed)[1]
+    waits = json.loads(call(capsys, *listed, "--json")[1])["recorded_waits"]
+    assert [one["wait"] for one in waits] == [10, 10, 10]
+    single = json.loads(call(capsys, "explain", log, "--machine", cluster, "--job", waits[0]["job"], "--recorded", "--json")[1])
+    assert waits[0]["causes"] == single["causes"]
     assert call(capsys, *given, "--policy", "easy")[0] == 2
 
 
