@@ -305,7 +305,7 @@ class SiteOptions:
     machine_file: o.MachineOption = None
     policy: o.SitePolicyOption = None
     overrun: o.OverrunOption = "kill"
-    trim: o.TrimOption = "tsafrir06"
+    trim: o.TrimOption = "steady"
     hindsight: bool = o.field(
         False,
         "Count waits from the eligible times in the machine file, which are known only after the fact.",

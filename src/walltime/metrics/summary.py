@@ -35,7 +35,9 @@ class Averages:
 
 Array = np.ndarray
 
-TRIMS = ("none", "tsafrir06")
+TRIMS = ("none", "tsafrir06", "steady")
+MOST_TRIMMED = 0.1
+"""Largest share of the jobs that the trim `steady` leaves out."""
 """The ways to exclude warm-up and cool-down."""
 LAST = "last:"
 """Prefix of a trim that keeps the last share of the jobs."""
@@ -74,11 +76,11 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, submit: Array 
 
     `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="tsafrir06"`
     excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every job that
-    ends after the last arrival. `trim="last:0.3"` includes the last 30 % of the jobs, held out from the training of predictions.
-    `trim="after:7"` excludes the jobs submitted in the first seven days; `trim="FILE.py:NAME"` includes the jobs for which a user's
-    function of `submit` and `end` gives True. `ignored` (bool, shape (jobs,)) marks jobs that are never measured, as the pyss simulator
-    ignores 1-processor jobs with an estimate of 1 s. As
-    there, each of them that ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
+    ends after the last arrival. `trim="steady"` does the same unless that excludes over a tenth of the jobs. `trim="last:0.3"` includes the
+    last 30 % of the jobs, held out from the training of predictions. `trim="after:7"` excludes the jobs submitted in the first seven days;
+    `trim="FILE.py:NAME"` includes the jobs for which a user's function of `submit` and `end` gives True. `ignored` (bool, shape (jobs,))
+    marks jobs that are never measured, as the pyss simulator ignores 1-processor jobs with an estimate of 1 s. As there, each of them that
+    ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
     Source: tsafrir06, section II; that the 1 % refers to all simulated jobs is an interpretation.
 
     >>> measured(np.array([10, 90, 50]), last_submit=60, trim="tsafrir06").tolist()
@@ -100,7 +102,7 @@ def measured(end: Array, last_submit: int, trim: str = "none", *, submit: Array 
     warm_up = rank <= (len(end) - np.cumsum(never[order])) // 100
     mask = (end <= last_submit) & ~never
     mask[order[warm_up]] = False
-    return mask
+    return ~never if trim == "steady" and mask.sum() < (1 - MOST_TRIMMED) * len(end) else mask
 
 
 def _days_of(trim: str) -> int | None:

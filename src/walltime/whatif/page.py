@@ -144,8 +144,8 @@ def short_table(answer: WhatIf) -> Table:
     for effect, one in zip(answer.ranked, waits, strict=True):
         other = UNDEFINED if effect.other_users is None else change(effect.other_users.difference)
         rows.append([effect.name, show(one.changed), change(one.difference), _true_change(effect), other, *price(effect)])
-    measured, log = int(answer.measured.sum()), answer.today.workload.origin.name
-    title = f"{log}: {counted(measured, 'job')} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
+    log, jobs = answer.today.workload.origin.name, _measured_jobs(answer)
+    title = f"{log}: {jobs} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
     head = ["change", "mean wait", "difference", TRUE_CHANGE, f"if users {other_users}", *PRICE]
     return Table(head, rows, title)
@@ -182,13 +182,18 @@ def ranking_table(answer: WhatIf) -> Table:
     return Table(["change", "mean wait", TRUE_CHANGE, *PRICE, "nodes added", "gain minus cost"], rows, "Ranking of the changes", remark)
 
 
+def _measured_jobs(answer: WhatIf) -> str:
+    """Return the number of measured jobs, of all if some are left out."""
+    measured, jobs = int(answer.measured.sum()), len(answer.measured)
+    return counted(jobs, "job") if measured == jobs else f"{measured:,} of {counted(jobs, 'job')}"
+
+
 def tables_of(answer: WhatIf) -> list[Table]:
     """Return all tables for the terminal; changes that are columns are numbered."""
     numbers = [f"({k})" for k in range(1, len(answer.ranked) + 1)]
     names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.ranked, strict=True)]
-    measured = int(answer.measured.sum())
     title = (
-        f"{answer.today.workload.origin.name}: {counted(measured, 'job')} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
+        f"{answer.today.workload.origin.name}: {_measured_jobs(answer)} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
     )
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
     changed = [(name, effect) for name, effect in zip(names, answer.ranked, strict=True) if not effect.nothing]

@@ -219,7 +219,7 @@ def what_if(
     calibration: Calibration | None = None,
     replications: int = REPLICATIONS,
     submissions: str = AS_RECORDED,
-    trim: str = "tsafrir06",
+    trim: str = "steady",
     overrun: str = "kill",
     seed: int = 0,
     hindsight: bool = False,

@@ -61,7 +61,7 @@ def typed(monkeypatch, capsys):
         ("walltime simulate LOG --mapping lass", ["lassen"]),
         ("walltime compare LOG --metric gini", ["gini_wait", "gini_users"]),
         ("walltime campaign report PLAN --metric mean_bounded_slowdown_", ["mean_bounded_slowdown_p1"]),
-        ("walltime simulate LOG --trim ", ["none", "tsafrir06", "after:", "last:"]),
+        ("walltime simulate LOG --trim ", ["none", "tsafrir06", "steady", "after:", "last:"]),
         ("walltime simulate LOG --time-zone Europe/Sto", ["Europe/Stockholm"]),
         ("walltime compare LOG --size ie", ["ieee-column", "ieee-page"]),
         ("walltime tune LOG --optimiser ", ["cma", "random"]),

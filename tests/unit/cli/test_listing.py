@@ -14,7 +14,7 @@ from walltime.metrics.summary import averages
 NAMES = {kind: list(registry_of(option)) for kind, option in TAKEN_BY.items()}
 NAMES |= {
     "metrics": [*averages(), *FURTHER],
-    "trims": ["none", "tsafrir06", "after:7", "last:0.3"],
+    "trims": ["none", "tsafrir06", "steady", "after:7", "last:0.3"],
     "logs": [one.name for one in CATALOGUE],
 }
 

@@ -267,3 +267,11 @@ def test_averages__every_field_declares_the_unit_that_its_name_says():
         assert (average.unit == "%") == name.endswith("_percent"), name
         assert average.better in (LESS, 0) or name == "utilization"
         assert average.better or not (name.endswith("_wait") or "slowdown" in name), name
+
+
+def test_steady__leaves_out_at_most_a_tenth_of_the_jobs():
+    end = np.arange(200)
+    assert metrics.measured(end, 189, "steady").tolist() == metrics.measured(end, 189, "tsafrir06").tolist()
+    assert metrics.measured(end, 189, "steady").sum() == 188
+    assert metrics.measured(end, 150, "steady").all()
+    assert not metrics.measured(end, 189, "steady", ignored=end < 5)[:5].any()

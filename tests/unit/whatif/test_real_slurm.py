@@ -20,7 +20,7 @@ def test_more_nodes_with_a_feature(run):
     machine = read_cluster(folder / "cluster.txt").machine
     pools = {feature: next(pool.name for pool in machine.pools if feature in pool.features) for feature in TRUTH}
     jobs = wt.read(folder / "jobs.txt.gz", procs=machine.procs)
-    found = what_if(jobs, machine, [f"pool.{pool}.nodes+=3" for pool in pools.values()], replications=0, trim="none")
+    found = what_if(jobs, machine, [f"pool.{pool}.nodes+=3" for pool in pools.values()], replications=0)
     waits = [float(effect.schedule.wait.mean()) for effect in found.effects]
     assert waits == pytest.approx(list(TRUTH.values()), rel=0.35)
     assert float(found.today.wait.mean()) > 1.3 * max(waits)
