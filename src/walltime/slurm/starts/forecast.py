@@ -298,10 +298,12 @@ class Forecast:
         They are later than the snapshot only because of outages, reservations and closed hours, or if a job is not eligible yet.
         """
         state, placement, found = self.state, self.state.placement, np.zeros(len(places))
-        closed = placement.windows or placement.reservations or any(one[4] > state.now for one in placement.outages)
+        spans = [one[3:5] for one in placement.outages] + [one[1:3] for one in placement.reservations]
+        until = state.now + state.workload.requested
         typical, every = self.runtimes.typical(), np.arange(len(state.jobs))
         for k, place in enumerate(places.tolist()):
-            if closed or state.submit[place] > state.now:
+            near = any(begin < until[place] and end > state.now for begin, end in spans)
+            if near or placement.windows or placement.reservation[place] or state.submit[place] > state.now:
                 found[k] = self.projection.run(typical, only=place, without=np.delete(every, place).tolist())[place] - state.now
         return np.where(np.isfinite(found) & (found > SOON), found, 0)
 
