@@ -77,17 +77,17 @@ class KindAdvice:
 
     @property
     def resources(self) -> list[str]:
-        """The resources (`walltime.metrics.right_size.STEPS`) whose requests are advised."""
+        """Return the resources (`walltime.metrics.right_size.STEPS`) whose requests are advised."""
         return [*([] if self.walltime is None else ["time"]), *(one.resource for one in self.requests)]
 
     @property
     def worth(self) -> float:
-        """The reduction of the requested hours by the walltime, and by the saved shares of the other resources, processor-hours."""
+        """Return the reduction of the requested hours by the walltime, and by the saved shares of the other resources, processor-hours."""
         return self.less_hours + sum(one.saved / 100 for one in self.requests) * self.asked_hours
 
     @property
     def failing(self) -> int:
-        """The number of earlier jobs that needed more than any of the advised requests."""
+        """Return the number of earlier jobs that needed more than any of the advised requests."""
         return int(np.logical_or.reduce([self.more[name] for name in self.resources]).sum()) if self.resources else 0
 
     @property
@@ -365,7 +365,7 @@ def _requests(
 
 
 def _helps(one: RequestAdvice, risk: float) -> bool:
-    """Whether a suggestion is smaller than the requests, saves enough, and kept the risk on earlier jobs."""
+    """Return whether a suggestion is smaller than the requests, saves enough, and kept the risk on earlier jobs."""
     return one.helps and one.amount < one.median_request and one.saved >= 100 * WORTH and not one.short > risk
 
 

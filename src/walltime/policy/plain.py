@@ -182,7 +182,7 @@ class PlainPolicy(Policy):
 
     @property
     def reads(self) -> dict[str, str]:
-        """All columns, since plain Python may read any."""
+        """Return all columns, since plain Python may read any."""
         return {ALL: self.name}
 
     def choose(self, now: Moment, waiting: Sequence[WaitingJob], running: Sequence[RunningJob], free: int) -> Iterable[WaitingJob] | Choice:

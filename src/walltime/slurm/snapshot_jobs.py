@@ -91,7 +91,7 @@ class SnapshotJob:
 
     @property
     def never(self) -> str:
-        """Why the job can never start, as a sentence; empty if it may start."""
+        """Return why the job can never start, as a sentence; empty if it may start."""
         return NEVER_RULES.get(self.left_out, "")
 
     def as_dict(self) -> dict[str, Any]:

@@ -94,7 +94,7 @@ class Waste:
 
     @property
     def shows_energy(self) -> bool:
-        """Whether the energy is known, or its cost or carbon would be shown."""
+        """Return whether the energy is known, or its cost or carbon would be shown."""
         return not math.isnan(self.energy) or self.power.price is not None or self.power.carbon is not None
 
     def tables(self, groups: Sequence[str] | None = None) -> Iterator[Table]:
