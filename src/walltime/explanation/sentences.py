@@ -42,7 +42,8 @@ def texts(why: SinglePoolExplanation) -> Texts:
     spans = "too few processors were free the whole time"
     if why.held:
         few, held = human_time(why.too_few), human_time(why.held)
-        spans = f"too few processors were free for {few}; for another {held}, enough were free, but not for this job"
+        others = "enough were free, but reserved for other jobs or for jobs ahead of it"
+        spans = f"too few processors were free for {few}; for another {held}, {others}"
     yield "reason", f"{spans}; {ahead_of_it(why.submission.ahead)}, and {overtook_it(len(why.overtaken_by))}"
     yield from eligible(why)
     yield "at submission", _submission(why)

@@ -54,8 +54,8 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
 def right_sized(workload: Workload, resource: str, how: str | float, risk: float = RISK) -> Workload:
     """Return the jobs with other requests of a resource (`STEPS`), never larger than their own.
 
-    `how`: "used" for the use of each job, "suggested" for what at most `risk` percent of the earlier jobs with the same user, job name and
-    processors needed more than, where ten are known, or a factor. Jobs without such a number keep their request; so do jobs on several
+    `how`: "used" for the use of each job, "suggested" for the amount that at most `risk` percent of the earlier jobs with the same user,
+    job name and processors exceeded, where ten are known, or a factor. Jobs without such a number keep their request; so do jobs on several
     nodes or whole nodes for processors, and jobs on several nodes for GPUs. A job that needs more memory than it requests runs twice as
     long: it fails at its end, and runs again with twice the memory, or with its old request if this does not suffice either; `SHORT`
     marks it. Raises WorkloadError if the log does not record the use.

@@ -285,7 +285,7 @@ def _known(*columns: Array) -> Array:
 
 
 def _exact(table: RecordTable, name: str, counted: Array, needed: bool = False) -> Array:
-    """Return the numbers in a field, and where they are unknown or abbreviated (1.25K) those of a list of resources, if it has them."""
+    """Return the numbers in a field; `counted`, from a list of resources, replaces unknown or abbreviated ones (1.25K) if known."""
     values = table.read(name, needed=needed)
     short = table.texts(name).str.contains("[KMGTP]$").to_numpy()
     return np.where((counted > 0) & (short | (values <= 0)), counted, values)

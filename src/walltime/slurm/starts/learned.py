@@ -186,7 +186,7 @@ def _central(quantiles: Array) -> Array:
 
 
 def pick_point_estimate(past: Replay, logs: Array) -> Array:
-    """Return logarithmic intervals with the simulations' median as the likely time where it was lately nearer in most cases.
+    """Return logarithmic intervals in which the simulations' median replaces the likely time where it was usually nearer of late.
 
     Only medians inside the interval and in the same class of distance as the forest's median are counted and used, so that nothing else
     changes. Only starts that had become known count, by class.

@@ -1,7 +1,7 @@
 """Ranks of waiting jobs in an order that changes only with the past use of users, groups and queues in a sliding window.
 
-Each waiting job keeps its rank, and each block of places its lowest one. Before a pass only those jobs are ranked again whose user, group
-or queue has had a start or an end, or one that left the window, since the last pass.
+Each waiting job keeps its rank, and each block of places its lowest rank. Before a pass, a job is ranked again only if the past use of its
+user, group or queue has changed since the last pass: a job started or ended, or an earlier start or end left the window.
 """
 
 import math

@@ -1,12 +1,12 @@
 """Limits on simultaneously running jobs of a group; and throttled jobs, which wait for a limit alone.
 
-A job over a limit is passed over, as if it were not there. So it leaves the queue's searches until the limit has room again. Then the first
-of the jobs that wait for it is woken in its place; when it has been considered, and the limit still has room, the next one, which comes
-behind it. So a limit that lets one job start looks at one job, however many wait.
+A pass ignores a job over a limit, so the job leaves the queue until the limit has room again. Then the first job that waits for the limit
+returns to its place. If the limit still has room after this job was considered, the next one returns. So a limit with room for one job
+costs the consideration of one job, however many wait.
 
-Where the queue's order is steady, a limit has one list of them, in queue order, and they keep their places. Where the order changes with
-time, jobs of the same size and length still keep their order, by arrival. So they are one group, the limit looks at the first job of each
-group, and throttled jobs have no place in the queue, which is sorted at every pass.
+In a constant queue order, each limit has one list of its throttled jobs in queue order, and they keep their places. If the order changes
+with time, jobs of the same size and length still keep their order of arrival. They form a group, and the limit considers the first job of
+each group. Throttled jobs then have no place in the queue, which is sorted in every pass.
 
 Under other orders, and where reservations are kept, no job is throttled, and all are considered.
 """
