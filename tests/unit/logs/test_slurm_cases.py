@@ -236,3 +236,13 @@ def test_scontrol__is_read_by_the_same_rules(read):
     )
     assert (log.format, dict(log.dropped)) == ("slurm", {"never_started": 1})
     assert [job(log, 9)[name] for name in ("user", "gpus", "array_job", "array_task", "runtime")] == ["bob", 2, 8, 3, 600]
+
+
+@pytest.mark.parametrize("huge", ["1e999", "1e300", "-1e20"])
+def test_json_lines__number_beyond_all_times_is_a_bad_line(huge, read):
+    heading = HEADING.replace("Submit", "Submit|Eligible").split("|")
+    rows = [dict(zip(heading, row(number, Submit=f"{BEGIN}|{BEGIN}").split("|"), strict=True)) for number in (1, 2, 3)]
+    lines = [json.dumps(one | {"Submit": BEGIN, "Eligible": 77 if one["JobIDRaw"] == "2" else BEGIN}) for one in rows]
+    log = read(*lines, name="log.jsonl").records
+    damaged = read(*(line.replace(": 77", f": {huge}") for line in lines), name="log.jsonl", skip_bad_lines=True)
+    assert (log, damaged.records, len(damaged.bad_lines)) == (3, 2, 1)

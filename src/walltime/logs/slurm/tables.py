@@ -57,7 +57,8 @@ def _texts(column: pl.Series) -> pl.Series:
     """Return the values as texts, empty where unknown."""
     if column.dtype.is_float():
         column = column.fill_nan(None)
-        column = column.cast(pl.Int64) if (column.drop_nulls() == column.drop_nulls().floor()).all() else column
+        known = column.drop_nulls()
+        column = column.cast(pl.Int64) if ((known == known.floor()) & (known.abs() < 2**53)).all() else column
     elif isinstance(column.dtype, pl.Duration):
         seconds = column.dt.total_seconds()
         column = (seconds // 60).cast(pl.String) + ":" + (seconds % 60).cast(pl.String)
