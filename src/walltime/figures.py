@@ -132,9 +132,10 @@ def gantts(schedules: Sequence[Schedule], width: str | float = "page") -> Figure
     begin, end = choose_stretch(tuple(schedules))
     inches, count = width_in_inches(width), len(schedules)
     with of_schedules.style():
-        figure = Figure(figsize=(inches, 0.4 * inches * count), layout="constrained")
+        figure = Figure(figsize=(inches, max(0.4 * inches, LEAST) * count), layout="constrained")
         for row, schedule in enumerate(schedules, 1):
             of_schedules.draw_gantt(figure.add_subplot(count, 1, row), schedule, begin, end)
+        of_schedules.fit(figure)
     return figure
 
 
@@ -319,6 +320,8 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
             columns = of_schedules.columns_of(short, LETTERS * inches)
             figure.set_figheight(figure.get_figheight() + ROW * -(-len(names) // columns))
             figure.legend(handles, short, loc="outside lower center", ncols=columns, fontsize=8, borderaxespad=0)
+        if ax is None and (own := axes.get_figure(root=True)) is not None:
+            of_schedules.fit(own)
     return axes
 
 

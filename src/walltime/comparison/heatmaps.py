@@ -11,7 +11,7 @@ from matplotlib.colors import LinearSegmentedColormap, LogNorm
 from matplotlib.figure import Figure
 
 from walltime.errors import WorkloadError
-from walltime.report.figures import panel, style
+from walltime.report.figures import NARROW, fit, panel, style
 from walltime.report.page import Block, Drawing, Fold, Group, note
 from walltime.schedule.groups import DAYS, UNKNOWN, Groups, group_jobs
 from walltime.schedule.schedule import Schedule, labels
@@ -66,12 +66,15 @@ def size_map(grid: Grid, title: str, scale: Scale) -> Figure:
 
 
 def draw_size_map(axes: Axes, grid: Grid, title: str, scale: Scale) -> None:
-    """Draw the mean wait by size (upwards) and requested time; each cell has its mean and its jobs."""
+    """Draw the mean wait by size (upwards) and requested time; each cell has its mean and, where there is room, its jobs."""
     _cells(axes, grid, scale)
+    figure = axes.get_figure(root=True)
+    low = figure is not None and figure.get_figheight() < 0.3 * len(grid.rows) + 0.9  # rows have no room for the jobs
     for k, j in np.argwhere(grid.jobs > 0):
         colour = _ink(grid.wait[k, j], scale)
-        axes.text(j, k + 0.13, short_time(grid.wait[k, j]), ha="center", va="center", fontsize=7.5, color=colour)
-        axes.text(j, k - 0.26, f"{grid.jobs[k, j]:,}", ha="center", va="center", fontsize=5.8, color=colour)
+        axes.text(j, k if low else k + 0.13, short_time(grid.wait[k, j]), ha="center", va="center", fontsize=7.5 - low, color=colour)
+        if not low:
+            axes.text(j, k - 0.26, f"{grid.jobs[k, j]:,}", ha="center", va="center", fontsize=5.8, color=colour)
     axes.set_xticks(range(len(grid.columns)), [_two_lines(name) for name in grid.columns])
     axes.tick_params(axis="x", labelsize=7.5)
     axes.set_ylabel("processors")
@@ -86,7 +89,8 @@ def week_map(grid: Grid, title: str, scale: Scale, inches: float = 9.2) -> Figur
         (above, nothing), (axes, right) = figure.subplots(2, 2, height_ratios=(1, 5), width_ratios=(14, 1), sharex="col", sharey="row")
         nothing.set_axis_off()
         _cells(axes, grid, scale)
-        for k, j in np.argwhere(grid.jobs > 0):
+        narrow = inches < NARROW
+        for k, j in np.argwhere(grid.jobs > 0) if not narrow else ():
             hours = grid.wait[k, j] / 3600
             said = f"{hours:.1f}" if hours < 9.95 else f"{hours:.0f}"
             axes.text(j, k, said, ha="center", va="center", fontsize=6.8, color=_ink(grid.wait[k, j], scale))
@@ -99,10 +103,11 @@ def week_map(grid: Grid, title: str, scale: Scale, inches: float = 9.2) -> Figur
             for spine in side.spines.values():
                 spine.set_visible(False)
             side.tick_params(left=False, bottom=False, labelleft=False, labelbottom=False)
-        axes.set_xticks(range(24), grid.columns)
+        axes.set_xticks(range(0, 24, 4 if narrow else 1), grid.columns[:: 4 if narrow else 1])
         axes.set_yticks(range(7), grid.rows)
         axes.invert_yaxis()
         axes.set_xlabel("hour of submission, local time; cells: mean wait in hours")
+        fit(figure)
     return figure
 
 

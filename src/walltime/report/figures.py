@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -234,9 +236,34 @@ def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str 
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
     axes.set_ylabel("processors")
     axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
-    axes.set_title(title or schedule.title)
+    axes.set_title(title or shortened(re.sub(r"[^ =,]*/", "", schedule.title), 60))
     key = [Patch(facecolor=c, edgecolor=KIND_EDGE, linewidth=0.35, label=KIND_NAMES[kind]) for kind, c in KIND_COLOURS.items()]
     axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.3, ncols=3)
+
+
+NARROW = 5.0
+"""A figure of a smaller width, inches, is narrow."""
+TITLE_LETTERS, KEY_LETTERS, LINE = 11, 6, 0.16
+"""Letters of a title per inch; the width of a mark in a key, letters; and the height of a further line of a title, inches."""
+
+
+def fit(figure: Figure) -> None:
+    """Wrap titles and labels that are longer than the figure is wide, and put a key below it that has no room next to a title."""
+    most = int(TITLE_LETTERS * figure.get_figwidth())
+    for axes in figure.axes:
+        axes.set_title("\n".join(textwrap.wrap(axes.get_title(loc="left"), most)))
+        axes.set_xlabel("\n".join(textwrap.wrap(axes.get_xlabel(), most)))
+        lines = axes.get_title(loc="left").count("\n") + axes.get_xlabel().count("\n")
+        figure.set_figheight(figure.get_figheight() + LINE * lines)
+    keys = [key for axes in figure.axes if (key := axes.get_legend()) is not None]
+    if not keys:
+        return
+    handles, names = keys[0].legend_handles, [text.get_text() for text in keys[0].get_texts()]
+    title = max(len(axes.get_title(loc="left")) for axes in figure.axes)
+    if figure.get_figwidth() < NARROW or title + sum(KEY_LETTERS + len(name) for name in names) > most:
+        for key in keys:
+            key.remove()
+        figure.legend([one for one in handles if one is not None], names, loc="outside lower center", ncols=3, fontsize=8)
 
 
 def moment(schedule: Schedule, seconds: int) -> str:

@@ -1,0 +1,96 @@
+"""Every figure at four widths, of one schedule and of many with long names, as images that were looked at.
+
+A sheet shows one figure at all widths. It is compared in grey blocks of 8 pixels, so that fonts of other versions make no difference, but a
+legend over data, or an axis that has become a sliver, does. `WALLTIME_GOLDEN=update` draws the sheets anew; look at them before a commit.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from PIL import Image
+
+import walltime as wt
+from walltime import figures
+from walltime.machine import Machine, Partition, Pool
+from walltime.schedule.elsewhere import OtherProgram
+
+FOLDER = Path(__file__).with_name("images")
+SIZES = ("ieee-column", "column", "page", "slide")
+DPI, BLOCK = 60, 8
+MOST = 28
+"""Largest difference of the mean grey of a block, of 255."""
+NAME = "/home/ann/a/long/folder/my_orders_with_long_names_{}.py:SHORTEST_FIRST_BUT_STARVATION_PROOF"
+GENERATED = wt.workloads.Lublin99().generate(300, 64, 0.9, seed=5)
+JOBS = replace(GENERATED, requested=GENERATED.runtime * 3 + 60, believed=GENERATED.runtime * 3 + 60)
+EASY, FCFS = (wt.simulate(JOBS, name) for name in ("easy", "fcfs"))
+MANY = [replace((EASY, FCFS)[k % 2], policy=replace(OtherProgram(), program=NAME.format(k))) for k in range(25)]
+NODES = wt.simulate(JOBS, "slurm", machine=Machine((Pool("thin", 8, 4), Pool("thick", 4, 8)), (Partition("all", ("thin", "thick")),)))
+
+
+DRAWN: dict[str, Callable[[str, bool], Any]] = {
+    "wait": lambda width, many: figures.wait_distribution(*(MANY if many else [EASY]), width=width),
+    "slowdown": lambda width, many: figures.slowdown_distribution(*(MANY if many else [EASY]), width=width),
+    "queue": lambda width, many: figures.queue_length(*(MANY if many else [EASY]), width=width),
+    "utilization": lambda width, many: figures.utilization(*(MANY if many else [EASY]), width=width),
+    "gantt": lambda width, many: figures.gantts(MANY[:4] if many else [EASY], width),
+    "nodes": lambda width, many: figures.nodes(NODES, width=width),
+    "wait-by-size": lambda width, many: figures.wait_by_size(FCFS, width=width),
+    "wait-by-hour": lambda width, many: figures.wait_by_hour(FCFS, width=width),
+    "estimate-use": lambda width, many: figures.estimate_use(JOBS, width=width),
+    "estimates": lambda width, many: figures.estimates_against_runtimes(JOBS, width=width),
+    "estimate-distribution": lambda width, many: figures.estimate_distribution(JOBS, width=width),
+    "accuracy": lambda width, many: figures.accuracy_by_runtime(JOBS, width=width),
+}
+
+
+def sheet(draw: Callable[[str, bool], Any]) -> Image.Image:
+    """Return the figure at each width, of one schedule above that of many, in grey."""
+    drawn = []
+    for many in (False, True):
+        for width in SIZES:
+            made = draw(width, many)
+            buffer = io.BytesIO()
+            (made.get_figure() if isinstance(made, Axes) else made).savefig(buffer, dpi=DPI, format="png")
+            drawn.append(Image.open(buffer).convert("L"))
+    rows = [drawn[: len(SIZES)], drawn[len(SIZES) :]]
+    whole = Image.new("L", (max(sum(one.width for one in row) for row in rows), sum(max(one.height for one in row) for row in rows)), 200)
+    top = 0
+    for row in rows:
+        left = 0
+        for one in row:
+            whole.paste(one, (left, top))
+            left += one.width
+        top += max(one.height for one in row)
+    return whole
+
+
+def blocks(image: Image.Image) -> np.ndarray:
+    """Return the mean grey of each block."""
+    grey = np.asarray(image, float)
+    height, width = (length // BLOCK * BLOCK for length in grey.shape)
+    return grey[:height, :width].reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK).mean(axis=(1, 3))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", DRAWN)
+def test_figure__looks_as_it_did(name):
+    found, path = sheet(DRAWN[name]), FOLDER / f"{name}.png"
+    if os.environ.get("WALLTIME_GOLDEN") == "update":
+        FOLDER.mkdir(exist_ok=True)
+        found.save(path, optimize=True)
+    expected = Image.open(path).convert("L")
+    assert abs(found.width - expected.width) < 4
+    assert abs(found.height - expected.height) < 4
+    one, other = blocks(found), blocks(expected)
+    shape = tuple(map(min, one.shape, other.shape))
+    difference = np.abs(one[: shape[0], : shape[1]] - other[: shape[0], : shape[1]])
+    assert difference.max() < MOST, f"{name}: block {np.unravel_index(difference.argmax(), shape)} differs by {difference.max():.0f}"
