@@ -20,6 +20,7 @@ from PIL import Image
 
 import walltime as wt
 from walltime import figures
+from walltime.campaign import CombinationMean
 from walltime.machine import Machine, Partition, Pool
 from walltime.schedule.elsewhere import OtherProgram
 
@@ -36,6 +37,18 @@ MANY = [replace((EASY, FCFS)[k % 2], policy=replace(OtherProgram(), program=NAME
 NODES = wt.simulate(JOBS, "slurm", machine=Machine((Pool("thin", 8, 4), Pool("thick", 4, 8)), (Partition("all", ("thin", "thick")),)))
 
 
+def means(many: bool) -> list[CombinationMean]:
+    """Return means over a swept load of two policies, or of 25 with long names."""
+    names = [NAME.format(k) for k in range(25)] if many else ["easy", "fcfs"]
+    found = []
+    for k, name in enumerate(names):
+        for load in (0.5, 0.7, 0.9):
+            mean = 3600.0 * (1 + k % 7) * load
+            interval = wt.metrics.Interval(mean, 0.8 * mean, 1.2 * mean, "")
+            found.append(CombinationMean({"policy": name, "load": load}, None, "mean_wait", 3, interval, 0.1, None, interval))
+    return found
+
+
 DRAWN: dict[str, Callable[[str, bool], Any]] = {
     "wait": lambda width, many: figures.wait_distribution(*(MANY if many else [EASY]), width=width),
     "slowdown": lambda width, many: figures.slowdown_distribution(*(MANY if many else [EASY]), width=width),
@@ -48,6 +61,8 @@ DRAWN: dict[str, Callable[[str, bool], Any]] = {
     "estimate-use": lambda width, many: figures.estimate_use(JOBS, width=width),
     "estimates": lambda width, many: figures.estimates_against_runtimes(JOBS, width=width),
     "estimate-distribution": lambda width, many: figures.estimate_distribution(JOBS, width=width),
+    "sweep": lambda width, many: figures.sweep(means(many), width=width),
+    "intervals": lambda width, many: figures.intervals(means(many)[::3], width=width),
     "accuracy": lambda width, many: figures.accuracy_by_runtime(JOBS, width=width),
 }
 

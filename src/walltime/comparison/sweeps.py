@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,10 +16,12 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from walltime.comparison.combination_means import CombinationMean
 from walltime.comparison.combinations import chosen, combination_text, panels_of, positions, series_of, swept, varying
 from walltime.comparison.measures import Measure, measure
-from walltime.report.figures import COLOURS, DASHES, MARKS, style
+from walltime.report.figures import COLOURS, DASHES, MARKS, shortened, style
 
 MOST_PANELS = 12
 MOST_ROWS = 60
+NAME_LETTERS = 6
+"""Letters of a name next to an axis per inch of the figure."""
 NARROWEST = 0.02
 """An axis of means with error bars spans this share of the values at least."""
 WIDE_RANGE = 30.0
@@ -72,7 +75,14 @@ def draw_intervals(axes: Axes, lines: Sequence[CombinationMean]) -> None:
         at = order[line.combination[first]] if first else 0
         look: dict[str, Any] = {"color": COLOURS[at % len(COLOURS)], "marker": MARKS[at % len(MARKS)], "markersize": 5, "linestyle": "none"}
         axes.errorbar([mean[k]], [k], xerr=[[mean[k] - low[k]], [high[k] - mean[k]]], capsize=3, elinewidth=1.3, **look)
-    axes.set_yticks(range(len(lines)), [combination_text(line.combination, words) or shown.label for line in lines])
+    figure = axes.get_figure(root=True)
+    letters = NAME_LETTERS * round(6.4 if figure is None else figure.get_figwidth())
+    names = [re.sub(r"[^ =,]*/", "", combination_text(line.combination, words) or shown.label) for line in lines]
+    short = [shortened(name, letters) for name in names]
+    if len(set(short)) < len(set(names)):  # the common beginning tells nothing
+        beginning = next((k for k, letters_of in enumerate(zip(*names, strict=False)) if len(set(letters_of)) > 1), 0)
+        short = [shortened(f"…{name[beginning:]}", letters) for name in names]
+    axes.set_yticks(range(len(lines)), short)
     axes.set_ylim(len(lines) - 0.5, -0.5)
     axes.set_xlabel(shown.axis)
     _interval_axis(axes, lines, shown)
