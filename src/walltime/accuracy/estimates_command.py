@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in, used_by
-from walltime.cli.output import Output, PageOutput, caveats, command_line, note, progress_bar
+from walltime.cli.output import Output, PageOutput, caveats, note, progress_bar
 from walltime.errors import PolicyError, WorkloadError
 from walltime.tables import Cell, Facts, Table, hours_cell, time_cell
 from walltime.wording import counted, human_percent, human_time, percent

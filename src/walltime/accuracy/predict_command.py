@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
-from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar, write_rows
+from walltime.cli.output import PageOutput, caveats, note, progress_bar, write_rows
 from walltime.tables import Cell, Table
 from walltime.wording import counted
 

@@ -9,9 +9,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, used_by
-from walltime.cli.output import PageOutput, caveats, command_line
+from walltime.cli.output import PageOutput, caveats
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
 from walltime.tables import Cell, Table

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import CommandGroup
-from walltime.cli.output import Output, caveats, command_line, note, progress_row, write_rows
+from walltime.cli.output import Output, caveats, note, progress_row, write_rows
 from walltime.errors import PolicyError
 from walltime.wording import counted, human_number, printable
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import FigureOptions, LogOptions, machine_in
-from walltime.cli.output import PageOutput, command_line, progress_bar, report_on
+from walltime.cli.output import PageOutput, progress_bar, report_on
 
 
 @dataclass(frozen=True)

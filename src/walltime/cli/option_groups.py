@@ -14,9 +14,10 @@ import typer
 from typer.models import OptionInfo, ParameterInfo
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import hidden_key
 from walltime.cli.completion import completion_of
 from walltime.cli.help import HelpCommand, HelpGroup, show_all
-from walltime.cli.output import forget_logs, hidden_key, note, progress_bar, report_on
+from walltime.cli.output import forget_logs, note, progress_bar, report_on
 from walltime.cli.overwriting import check_files
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.intervals import LEVEL

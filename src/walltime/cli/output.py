@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 import signal
 import sys
 import threading
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.compiled.compilation import QUICK, Compilation
 from walltime.errors import PolicyError
 from walltime.files import whole_file, write_as_parquet
@@ -215,10 +215,6 @@ class CompilationRow:
             typer.echo(f"walltime: {state}", err=True)
 
 
-SECRET = "--anonymise"
-"""The option whose value may be a key."""
-
-
 _logs: dict[str, Workload] = {}
 """The logs of the command's result by name; their jobs that were left out are reported."""
 
@@ -406,79 +402,6 @@ def caveats(sentences: Sequence[str]) -> list[Part]:
 def note(message: str) -> None:
     """Print a message on standard error."""
     typer.echo(f"walltime: {message}", err=True)
-
-
-def command_line(words: Sequence[str] | None = None) -> list[str]:
-    """Return the command line for pages, with KEY in place of a secret key; `words`: by default those of this command.
-
-    >>> command_line(["estimates", "log", "--anonymise", "secret"]), command_line(["info", "log", "--anonymise=@key.txt"])
-    (['walltime', 'estimates', 'log', '--anonymise', 'KEY'], ['walltime', 'info', 'log', '--anonymise=@key.txt'])
-    """
-    shown, before = ["walltime"], ""
-    for word in sys.argv[1:] if words is None else words:
-        option, equals, value = word.partition("=")
-        if before == SECRET:
-            shown.append(hidden_key(word))
-        else:
-            shown.append(f"{option}={hidden_key(value)}" if option == SECRET and equals else word)
-        before = word
-    return shown
-
-
-def program() -> str:
-    """Return the whole path of the running program, for units of systemd and lines for cron."""
-    import shutil
-
-    called = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "walltime" else shutil.which("walltime")
-    return str(Path(called).absolute()) if called else "/usr/local/bin/walltime"
-
-
-def words_without(words: Sequence[str], without: Sequence[str]) -> list[str]:
-    """Return the words of a command line without some options: flags, and with a final `=`, options with a value.
-
-    >>> words_without(["explain", "log", "--longest", "3", "--json", "--procs=64"], ["--longest=", "--json"])
-    ['explain', 'log', '--procs=64']
-    """
-    kept, before = [], ""
-    for word in words:
-        option, equals, _ = word.partition("=") if word.startswith("--") else ("", "", word)
-        if option in without or f"{option}=" in without or f"{before}=" in without:
-            before = "" if equals or not option else option
-            continue
-        kept.append(word)
-        before = "" if equals else option
-    return kept
-
-
-def next_command(name: str, *more: str, without: Sequence[str] = ()) -> str:
-    """Return the command line of another command, `name`, on the log and with the options of this one.
-
-    `without`: options that are left out, as in `words_without`, besides the outputs. `more`: words that are added.
-    """
-    words = words_without(command_line()[2:], ("--json", "--verbose", "--report=", "--out=", "--format=", "--tables=", *without))
-    return shlex.join(["walltime", name, *words, *more])
-
-
-def lasting_words(words: Sequence[str], without: Sequence[str] = (), written: Sequence[str] = ()) -> list[str]:
-    """Return the words of a command line that also run later and in another folder: with whole paths of files.
-
-    `without`: options that are left out, as in `words_without`. `written`: options whose value is a file that may not exist.
-    """
-    kept, before = [], ""
-    for word in words_without(words, without):
-        option, equals, value = word.partition("=") if word.startswith("--") else ("", "", word)
-        path, at = value.removeprefix("@"), "@" if value.startswith("@") else ""
-        is_file = path and not path.isdigit() and Path(path).exists()
-        if value and (is_file or before in written or option in written):
-            word = f"{option}{equals}{at}{Path(path).absolute()}"
-        kept.append(word)
-        before = "" if equals else option
-    return kept
-
-
-def hidden_key(text: str) -> str:
-    """Return the value of --anonymise with the place of the key, but without the key."""
-    return text if text.startswith(("@", "env:")) else "KEY"
 
 
 def write_rows(path: Path, table: pl.DataFrame) -> None:

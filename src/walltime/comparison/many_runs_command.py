@@ -9,8 +9,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from walltime.cli.command_lines import command_line
 from walltime.cli.option_groups import note_feedback
-from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, reported, write_rows
+from walltime.cli.output import PageOutput, caveats, progress_bar, report_on, reported, write_rows
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import KINDS, LEVEL

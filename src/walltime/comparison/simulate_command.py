@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import Files, JobSelectionWithLoads, LogOptions, PolicyOptions, SchedulingOptions, machine_in, one_workload
-from walltime.cli.output import PageOutput, caveats, command_line, note, progress_bar
+from walltime.cli.output import PageOutput, caveats, note, progress_bar
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 from walltime.metrics.intervals import LEVEL, shown_level

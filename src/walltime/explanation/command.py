@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line, next_command
 from walltime.cli.help import manual
 from walltime.cli.option_groups import (
     FigureOptions,
@@ -17,7 +18,7 @@ from walltime.cli.option_groups import (
     machine_in,
     one_workload,
 )
-from walltime.cli.output import PageOutput, caveats, command_line, next_command, progress_bar
+from walltime.cli.output import PageOutput, caveats, progress_bar
 from walltime.errors import PolicyError
 from walltime.wording import human_time
 

@@ -9,9 +9,10 @@ import typer
 
 from walltime.cli import options as o
 from walltime.cli import output as terminal
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
-from walltime.cli.output import PageOutput, caveats, command_line, paragraphs, progress_bar
+from walltime.cli.output import PageOutput, caveats, paragraphs, progress_bar
 from walltime.errors import PolicyError
 
 

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in, read_shown
-from walltime.cli.output import Output, command_line, forget_logs, note
+from walltime.cli.output import Output, forget_logs, note
 from walltime.wording import counted
 
 if TYPE_CHECKING:

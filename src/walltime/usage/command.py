@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Annotated
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.energy_options import EnergyOptions
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
-from walltime.cli.output import PageOutput, caveats, command_line
+from walltime.cli.output import PageOutput, caveats
 from walltime.files import whole_file
 from walltime.usage.records import GROUPINGS, LISTED, Power, check_groupings
 

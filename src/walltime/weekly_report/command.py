@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line, lasting_words, program
 from walltime.cli.energy_options import EnergyOptions
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, machine_in
-from walltime.cli.output import Output, caveats, command_line, lasting_words, note, print_json, program, report_on
+from walltime.cli.output import Output, caveats, note, print_json, report_on
 from walltime.errors import PolicyError
 from walltime.files import whole_file
 

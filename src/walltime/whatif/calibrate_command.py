@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line, next_command
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in
-from walltime.cli.output import PageOutput, caveats, command_line, next_command, paragraphs, progress_bar, report_on
+from walltime.cli.output import PageOutput, caveats, paragraphs, progress_bar, report_on
 from walltime.cli.table import part_of
 from walltime.errors import PolicyError
 

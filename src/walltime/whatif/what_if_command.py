@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.energy_options import EnergyOptions
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, SiteOptions, machine_in, used_by
-from walltime.cli.output import PageOutput, caveats, command_line, progress_bar, report_on, write_rows
+from walltime.cli.output import PageOutput, caveats, progress_bar, report_on, write_rows
 from walltime.errors import PolicyError
 
 if TYPE_CHECKING:

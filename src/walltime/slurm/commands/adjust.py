@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line, lasting_words, program
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
-from walltime.cli.output import PageOutput, caveats, command_line, lasting_words, program
+from walltime.cli.output import PageOutput, caveats
 from walltime.errors import PolicyError
 from walltime.slurm.commands.starts import history_option, unix_time
 from walltime.slurm.sidecar.settings import SETTINGS_FILE, SidecarSettings

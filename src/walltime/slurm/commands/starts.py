@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from walltime.cli import options as o
+from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions
-from walltime.cli.output import Output, PageOutput, caveats, command_line, progress_bar
+from walltime.cli.output import Output, PageOutput, caveats, progress_bar
 from walltime.errors import PolicyError
 from walltime.wording import counted, printable
 
