@@ -36,7 +36,7 @@ if [ "$WALLTIME_PROFILE" = slurm ]; then
 fi
 
 # Compiled here, so that the workers do not all do it at the same time: in the folder of this user's kernels, which are never stale.
-# At night all anew and with indices checked, so that no compiled function reads or writes outside its arrays; a test counts the functions.
+# At night, everything is compiled again with indices checked, so that no function reads or writes outside its arrays; a test counts them.
 chosen=(-m "not nightly and not slurm")
 if [ "$WALLTIME_PROFILE" = nightly ]; then
   WALLTIME_CACHE=$(mktemp -d)

@@ -5,7 +5,7 @@ class WalltimeError(Exception):
     """Base class of all errors that this package raises deliberately.
 
     `code` names the kind of fault for programs, such as `"unknown_partition"`; it stays the same when the sentence is rewritten. An error
-    that is raised `from` another, to add a place, has the code of that one.
+    that is raised `from` another, to add a place, has that error's code.
     """
 
     def __init__(self, message: str = "", code: str = "") -> None:

@@ -162,7 +162,7 @@ def adjust_walltimes(
 def simulated_policy(machine: Machine | None, predicts: bool = True) -> tuple[Policy, str]:
     """Return the policy to simulate, and the label of the machine's policy if another one is simulated.
 
-    `predicts`: whether it must take predictions, which policies of single nodes do not.
+    `predicts`: whether it must accept predictions; policies for single nodes do not.
     """
     if machine is None or machine.policy is None:
         return Easy(), ""

@@ -129,7 +129,7 @@ class UserAdvice:
     by: str = "user"
     """user, or group for an account"""
     used: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """hours requested of memory (GB) and GPUs while jobs ran, and the used share, by resource, over the jobs whose use is recorded"""
+    """hours of memory (GB) and GPUs that running jobs requested, and the used share; by resource, for jobs whose use is recorded"""
 
     @property
     def advised(self) -> list[KindAdvice]:
@@ -147,7 +147,7 @@ class UserAdvice:
 
     @property
     def less_hours(self) -> float:
-        """Return the reduction of the user's requested processor-hours, had these kinds been advised."""
+        """Return the reduction of the user's requested processor-hours if the advice on these kinds had been followed."""
         return sum(kind.less_hours for kind in self.advised)
 
     def as_dict(self) -> dict[str, Any]:
@@ -206,7 +206,7 @@ def advise_users(
 
 
 def advised_jobs(workload: Workload, advice: UserAdvice) -> Workload:
-    """Return the jobs if this user follows the advice: each request is the smaller of the advised and the own one.
+    """Return the jobs if this user follows the advice: each request is the smaller of the advised one and its own.
 
     A job that needed more than the advice, or whose use is unknown, keeps its requests, so that no user gains by jobs that fail.
     """

@@ -23,7 +23,7 @@ from walltime.workload.scaling import shake
 COPIES = 5
 """Shaken copies of the log."""
 DOUBTED = ("cores", "gpus", "memory", "time")
-"""The resources in the order in which advice is tried without them."""
+"""The order in which resources are tried without advice."""
 LEAST_GAIN, LEAST_SHARE = 60, 0.02
 """Smallest gain of a user: s per job, and share of the wait."""
 
@@ -119,7 +119,7 @@ def _is_clear(gain: float, scatter: float, before: float) -> bool:
 
 
 def _lost(workload: Workload, advice: UserAdvice) -> float:
-    """Return the running time, s per job of the user, that jobs would lose that needed more than the advice.
+    """Return the running time, s per job of the user, lost by jobs that needed more than the advice.
 
     A job is killed after the advised time, or fails at its end without enough memory or GPUs; with fewer processors it runs longer.
     """

@@ -40,7 +40,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "use": "used shares of memory, processors and GPUs while jobs ran, in a sentence; empty if they are not recorded",
     "advice": "a line for each kind of job: the walltime (hours:minutes:seconds), memory, processors and GPUs to request, and the reason",
     "advised_jobs": "earlier jobs of the listed kinds",
-    "failure": "what happens to a job that needs more than the advice",
+    "failure": "consequence for a job that needs more than the advice",
     "killed": "earlier jobs that needed more than the advice",
     "killed_percent": "share of the earlier jobs that needed more, in percent",
     "risk": "highest accepted risk that a job needs more, in percent",

@@ -78,7 +78,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         """The last instant whose events have been processed."""
 
     def _recorded(self, k: int) -> Array | None:
-        """Return the amounts that a job has of each node in the schedule, if recorded; its memory follows from its processors."""
+        """Return a job's amounts on each node in the schedule, if recorded; its memory follows from its processors."""
         if self.schedule.slots is None:
             return None
         mine = slice(*np.searchsorted(self.schedule.slots[0], [k, k + 1]))
@@ -102,7 +102,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return None if begin == self.now and not self._may_fit(job) else super()._fits(job, begin, so_far)
 
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
-        """Return the result of the reference, without plans only once for each state."""
+        """Return the result of the reference; without plans, compute it only once for each state."""
         state = self.now, self._started, len(self.running), len(self._planned_now)
         if planned:
             return super()._levels(planned)

@@ -219,7 +219,7 @@ def problem_of(schedule: MachineSchedule, policy: Policy) -> Problem:
 
 
 def _by_job(slots: Sequence[Array], problem: Problem) -> list[Given]:
-    """Return the nodes of each job, in order, and its amounts of each; its memory follows from its processors."""
+    """Return the nodes of each job, in order, and its amounts on each; its memory follows from its processors."""
     job, node, procs, second = slots
     demands: Any = problem.demands
     order = np.lexsort((node, job))

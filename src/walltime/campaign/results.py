@@ -99,7 +99,7 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
 
 
 def _in_spelling(plan: Plan, keys: Sequence[str], cells: pl.DataFrame) -> pl.DataFrame:
-    """Return the cells with user files spelled as in the plan, not by their paths at the time of the run, and varied `jobs` as there.
+    """Return the cells with user files (not their paths at the time of the run) and varied `jobs` as in the plan.
 
     The store is not changed: a cell is identified by the content of its file, not by its path, and its `jobs` are those simulated.
     """

@@ -26,7 +26,7 @@ _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 def cite(
     names: Annotated[
         list[str] | None,
-        o.argument("The entries: walltime, feitelson98, ...; without them, print all.", "NAME", autocompletion=completion_of("cite")),
+        o.argument("Entries to print: walltime, feitelson98, ... (default: all).", "NAME", autocompletion=completion_of("cite")),
     ] = None,
 ) -> None:
     """Print the citation of this program, and BibTeX entries of the papers whose algorithms and definitions it uses."""

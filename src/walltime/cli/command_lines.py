@@ -29,7 +29,7 @@ def command_line(words: Sequence[str] | None = None) -> list[str]:
 
 
 def program() -> str:
-    """Return the whole path of the running program, for units of systemd and lines for cron."""
+    """Return the full path of the running program, for units of systemd and lines for cron."""
     import shutil
 
     called = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "walltime" else shutil.which("walltime")
@@ -63,7 +63,7 @@ def next_command(name: str, *more: str, without: Sequence[str] = ()) -> str:
 
 
 def lasting_words(words: Sequence[str], without: Sequence[str] = (), written: Sequence[str] = ()) -> list[str]:
-    """Return the words of a command line that also run later and in another folder: with whole paths of files.
+    """Return the words of a command line for a later run in another folder, with full paths of files.
 
     `without`: options that are left out, as in `words_without`. `written`: options whose value is a file that may not exist.
     """

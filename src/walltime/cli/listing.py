@@ -111,7 +111,7 @@ def complete_metric(_: str) -> Sequence[str]:
 
 
 def complete_trim(_: str) -> Sequence[str]:
-    """Return the trims; of those with a number, the part before it."""
+    """Return the trims; for a trim with a number, the part before the number."""
     return ["".join(name.partition(":")[:2]) for name in _trims()]
 
 
@@ -140,7 +140,7 @@ def _trims() -> dict[str, dict[str, Any]]:
     return {
         "none": {"about": "all jobs"},
         "tsafrir06": {"about": "all but the first 1 % of jobs to end, and the jobs that end after the last arrival"},
-        "steady": {"about": "as tsafrir06, but all jobs where that leaves out over a tenth of them"},
+        "steady": {"about": "like tsafrir06, but all jobs if tsafrir06 would leave out over a tenth of them"},
         "after:7": {"about": "the jobs submitted after the first 7 days, or any other number of days"},
         "last:0.3": {"about": "the last 30 % of the jobs, or any other share"},
     }

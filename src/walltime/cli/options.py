@@ -358,7 +358,7 @@ TrimOption = Annotated[
     str,
     _runs(
         "Measure all jobs (none), or all but the first 1 % of jobs to end and the jobs that end after the last arrival (tsafrir06); "
-        "steady measures all where tsafrir06 would leave out over a tenth. Other values are after:7, without the jobs submitted in the "
+        "steady measures all jobs if tsafrir06 would leave out over a tenth. Other values are after:7, without the jobs submitted in the "
         "first 7 days, and FILE.py:NAME, a function of your own.",
         advanced=True,
         callback=known_trim,

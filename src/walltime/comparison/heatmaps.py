@@ -27,7 +27,7 @@ Scale = tuple[float, float]
 SHORTEST = 60.0
 """Mean waits up to this, s, always have the lightest shade."""
 MOST_POLICIES = 4
-"""Heat maps are drawn of the first policies only, at most this many."""
+"""Heat maps are drawn for the first policies only, at most this many."""
 
 
 @dataclass(frozen=True, eq=False)

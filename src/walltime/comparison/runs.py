@@ -225,7 +225,7 @@ def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baselin
 def _in_unit(line: CombinationMean | None, shown: Measure, most: int) -> Cell:
     """Return a mean with half the width of its interval in the unit of the measure's axis, and its runs if other means have more.
 
-    †: no clear difference to the baseline.
+    †: no clear difference from the baseline.
     """
     if line is None:
         return Cell("")

@@ -79,7 +79,7 @@ def draw_intervals(axes: Axes, lines: Sequence[CombinationMean]) -> None:
     letters = NAME_LETTERS * round(6.4 if figure is None else figure.get_figwidth())
     names = [re.sub(r"[^ =,]*/", "", combination_text(line.combination, words) or shown.label) for line in lines]
     short = [shortened(name, letters) for name in names]
-    if len(set(short)) < len(set(names)):  # the common beginning tells nothing
+    if len(set(short)) < len(set(names)):  # the common beginning distinguishes no names
         beginning = next((k for k, letters_of in enumerate(zip(*names, strict=False)) if len(set(letters_of)) > 1), 0)
         short = [shortened(f"…{name[beginning:]}", letters) for name in names]
     axes.set_yticks(range(len(lines)), short)

@@ -73,7 +73,7 @@ def notify(state: Compilation) -> None:
 
 
 def notice(line: str, topic: str = "") -> None:
-    """Print a line to a waiting user, only the first of a topic (by default the line): with a listener, or in a terminal or a notebook."""
+    """Print a line to a waiting user, once per topic (by default the line itself), if there is a listener, a terminal or a notebook."""
     if _listener is None or (_listener is print_compilation and not _is_watched()):
         return
     with _noticing:

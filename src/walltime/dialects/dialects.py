@@ -108,7 +108,7 @@ def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
 
 
 def default_schedulers(workload: Workload) -> list[str]:
-    """Return those of `SCHEDULERS` whose predictors need no column that the log lacks."""
+    """Return the `SCHEDULERS` whose predictors need no column that the log lacks."""
     needs = {text: one.predictor.columns if (one := Scheduler.of(text).prediction) else () for text in SCHEDULERS}
     return [text for text, columns in needs.items() if set(columns) <= set(workload.columns)]
 
@@ -128,7 +128,7 @@ def compare_dialects(
 
     `schedulers`: `default_schedulers` of the log unless given. `dialects`: only these, in addition to `papers`. `copies`: number of shaken
     copies of the log, simulated under `papers` to show how much of a difference is chance; 0 for none. `progress` is called with the number
-    of simulations done, of `dialect_runs` in all. Some interpretations run only on the reference engine, which takes seconds for 30,000
+    of simulations done, of `dialect_runs` in total. Some interpretations run only on the reference engine, which takes seconds for 30,000
     jobs. Raises PolicyError for an unknown dialect or scheduler, WorkloadError for an invalid workload.
     """
     schedulers = default_schedulers(workload) if schedulers is None else schedulers

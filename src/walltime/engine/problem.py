@@ -276,7 +276,7 @@ class PredictionSource(Protocol):
 
     @property
     def needs_reference(self) -> str:
-        """Return the feature that only the reference engine has, as the beginning of a sentence; empty if there is nothing."""
+        """Return the feature that only the reference engine has, as the beginning of a sentence; empty if there is none."""
 
     @property
     def may_be_overdue(self) -> bool:

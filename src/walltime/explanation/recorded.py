@@ -49,7 +49,7 @@ class RecordedExplanation:
 
     `ahead`: jobs for the same pools that had been submitted earlier and waited when it was submitted. `overtaken_by`: jobs for the same
     pools that were submitted later and started earlier. `running`: jobs there that ran at its submission, the largest first. `instants`:
-    the free amounts while it waited. `partition`: empty if the machine has only one. `pools`: those that it may use, if not all of them.
+    the free amounts while it waited. `partition`: empty if the machine has only one. `pools`: the pools that it may use, if not all.
     `limits`: the limits on running jobs that apply to it. `memory`: requested, MB.
     """
 

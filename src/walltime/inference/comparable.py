@@ -1,4 +1,4 @@
-"""Recorded choices between comparable jobs: no request that inference does not model can explain them."""
+"""Recorded choices between comparable jobs: requests that inference does not model cannot explain them."""
 
 from __future__ import annotations
 

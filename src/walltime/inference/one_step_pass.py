@@ -18,8 +18,8 @@ Array = np.ndarray
 FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD, BY_OUTAGE = range(5)
 """Whether a job may start now, or the rule that forbids it."""
 WINDOW = np.dtype([(name, np.int64) for name in ["next", "last", "crossing", "kind"]], align=True)
-"""A window. `next`: the place of its next period among all begins and ends; `last`: the place after its last one. `crossing`: whether
-jobs are not planned across its begins. `kind`: the rule that forbids starts in it, BY_CLOCK or BY_OUTAGE."""
+"""A window. `next`: the place of its next period among all beginnings and ends; `last`: the place after its last one. `crossing`: whether
+jobs are not planned across its beginnings. `kind`: the rule that forbids starts in it, BY_CLOCK or BY_OUTAGE."""
 
 _ASKED = "eligible user forbidden barred recorded since last episodes asked hit short delay"
 ASKED = np.dtype([(name, np.int64) for name in _ASKED.split()], align=True)

@@ -149,7 +149,7 @@ class Guessing:
                     break
 
     def described(self) -> Guess | None:
-        """Return the recognised columns in words; None if that is not a log. Raises LogError if an essential column is missing."""
+        """Return the recognised columns in words; None if the table is not a log. Raises LogError if an essential column is missing."""
         columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
             stand_ins = (("nodes", "allocated_procs"), ("requested_nodes", "requested_procs"), ("gpus", "allocated_procs"))
@@ -230,7 +230,7 @@ class Guessing:
         return True
 
     def take(self, name: str, source: Source, how: str) -> None:
-        """Take a source of a column, perhaps in place of an earlier one; `how`: a remark on the line about it."""
+        """Set the source of a column, perhaps replacing an earlier one; `how`: a remark for the line about it."""
         self.sources[name] = source
         title = repr(printable(source.column)) if source.column else "the first column, which has no title"
         self.reading.pop(name, None)

@@ -38,7 +38,7 @@ COUNTED = ("user", "group", "queue")
 
 
 def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[str, float | None]:
-    """Return the unmodelled features, with the share of the work that requests them, 0 to 1; None if the log does not show that.
+    """Return the unmodelled features, with the share of the work that requests them, 0 to 1; None if the log does not show it.
 
     `partition`: the number of each job's partition.
     """

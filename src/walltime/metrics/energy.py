@@ -13,7 +13,7 @@ from walltime.workload import Array, Workload
 
 KWH = 3.6e6
 """Joules of a kilowatt-hour."""
-ENERGY_NOTE = "Recorded energy, or runtime x power of the allocated share of nodes; without idle nodes and cooling."
+ENERGY_NOTE = "Recorded energy, or runtime x power of the allocated share of nodes, excluding idle nodes and cooling."
 NO_ENERGY = "The energy is unknown: the log does not record it, and no machine file with the watts of its pools is given."
 
 

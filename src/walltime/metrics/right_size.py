@@ -78,7 +78,7 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
 
 
 def with_requests(workload: Workload, resource: str, new: Array, how: str) -> Workload:
-    """Return the jobs with these requests of a resource, float64, nan to keep one; none grows, and `right_sized` lists those that stay.
+    """Return the jobs with these requests of a resource, float64, nan to keep one; none grows, and `right_sized` lists the unchanged ones.
 
     `how`: the new requests in words, for the list of changes of the workload.
     """
@@ -87,7 +87,7 @@ def with_requests(workload: Workload, resource: str, new: Array, how: str) -> Wo
 
 
 def _needs_of(w: Workload, resource: str) -> tuple[Array, Array, Array]:
-    """Return what `needs` returns for one resource or time; requests are nan where unknown."""
+    """Return the result of `needs` for one resource or for time; requests are nan where unknown."""
     if resource == "time":
         return w.runtime.astype(np.float64), reached_limit(w), np.where(has_limit(w), w.requested, np.nan).astype(np.float64)
     needed, cut, requested = needs(w)[resource]

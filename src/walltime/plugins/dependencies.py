@@ -56,7 +56,7 @@ def undeclared(file: Path) -> list[str]:
 
 
 def is_local(part: Any) -> bool:
-    """Return whether a class or function is of a local module, not of an installed one."""
+    """Return whether a class or function belongs to a local module, not to an installed one."""
     name = getattr(part, "__module__", None) or ""
     file = getattr(sys.modules.get(name), "__file__", None) or ""
     return name.partition(".")[0] not in _KNOWN and not any(Path(file).is_relative_to(folder) for folder in _INSTALLED)

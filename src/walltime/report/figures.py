@@ -248,7 +248,7 @@ TITLE_LETTERS, KEY_LETTERS, LINE = 11, 6, 0.16
 
 
 def fit(figure: Figure) -> None:
-    """Wrap titles and labels that are longer than the figure is wide, and put a key below it that has no room next to a title."""
+    """Wrap titles and labels that are wider than the figure, and put a key without room next to a title below the figure."""
     most = int(TITLE_LETTERS * figure.get_figwidth())
     for axes in figure.axes:
         axes.set_title("\n".join(textwrap.wrap(axes.get_title(loc="left"), most)))

@@ -298,7 +298,7 @@ class _ClusterBuilder:
             self.note(_listed(list(dict.fromkeys(unclear))), "reservations in other forms")
 
     def _reserved(self, maintenance: bool) -> Iterator[tuple[str, Record]]:
-        """Return the reservations for maintenance, or all others: those of scontrol, then further ones of sacctmgr, with scontrol's keys.
+        """Return the reservations for maintenance, or all others: from scontrol, then further ones from sacctmgr, with scontrol's keys.
 
         Recurring ones are not repeated for sacctmgr, which has a row for each time.
         """

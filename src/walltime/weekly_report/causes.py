@@ -14,8 +14,8 @@ from walltime.workload import Array, Workload
 CAUSES = ("window", "limit", "second", "memory", "processors", "reservation", "behind", "priority", "unknown")
 """Causes of a wait; the first that applies counts. `window`: closed hours. `limit`: a limit on running jobs. `second, memory, processors`:
 too little of the second resource, of memory or of processors was free. `reservation`: enough was free, but kept for a reservation or an
-announced outage that begins before the job would end. `behind`: behind an earlier job that lacked resources. `priority`: behind a later job
-of a higher recorded priority that lacked them. `unknown`: none of these."""
+announced outage that begins before the job would end. `behind`: an earlier job lacked resources. `priority`: a later job with a higher
+recorded priority lacked resources. `unknown`: none of these."""
 WINDOW, LIMIT, SECOND, MEMORY, PROCS, RESERVATION, BEHIND, PRIORITY, UNKNOWN = range(len(CAUSES))
 LACKS = (SECOND, MEMORY, PROCS, RESERVATION)
 """The causes with which a job lacks resources."""

@@ -23,7 +23,7 @@ MOST_NAMED, MOST_TOLD = 2, 3
 
 
 def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None) -> str:
-    """Return the effect and cost of the best change, of all together if asked for, and whether differences can be trusted, in sentences.
+    """Return the effect and cost of the best change, of all together if requested, and whether differences can be trusted, in sentences.
 
     `effects`: of each change alone, by gain minus cost, and possibly of all together as the last; `calibration`: of today's setting.
     """

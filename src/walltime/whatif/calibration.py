@@ -173,7 +173,7 @@ def calibrate(
 
     `machine`: by default one pool of the log's processors under EASY. `policy`: by default that of the machine. `trim`: which
     jobs are compared, as in `Schedule.summary`: by default without the first 1 % to end, which met an empty machine, and without jobs that
-    end after the last submission, unless these are over a tenth. `schedule`: the simulation, if it exists already.
+    end after the last submission, unless that excludes over a tenth. `schedule`: the simulation, if it exists already.
 
     Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
 

@@ -50,7 +50,7 @@ FACTOR = DeclaredField("factor", float, Field(least=0.01, most=100), 1.0)
 class Target:
     """Something that can be changed, outside the tables of the machine file.
 
-    `signs`: how. `value`: the name of the value. `meaning`: the effect.
+    `signs`: the signs of its changes. `value`: the name of the value. `meaning`: the effect.
     """
 
     apply: Callable[[Change, Setting], tuple[Setting, list[str]]]

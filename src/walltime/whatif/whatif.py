@@ -80,12 +80,12 @@ class WhatIf:
 
     @property
     def alone(self) -> Sequence[Effect]:
-        """Return the effects of single changes, without the one of all together."""
+        """Return the effects of single changes, without the effect of all together."""
         return [effect for effect in self.effects if effect.label != ALL_CHANGES]
 
     @property
     def ranked(self) -> Sequence[Effect]:
-        """Return the effects of single changes by gain minus cost (`Effect.worth`), the best first, and then the one of all together."""
+        """Return the effects of single changes by gain minus cost (`Effect.worth`), the best first, then the effect of all together."""
         return [*sorted(self.alone, key=lambda one: -one.worth), *(one for one in self.effects if one.label == ALL_CHANGES)]
 
     @property
@@ -149,7 +149,7 @@ class WhatIf:
         ]
         uncovered = [(TODAY, self.cost), *((one.name, one.cost) for one in self.effects)]
         if told := ", ".join(f"{counted(one.uncovered_jobs, 'job')} ({name})" for name, one in uncovered if one.uncovered_jobs):
-            said.append(f"The time series of carbon does not cover the simulated runs of some jobs, and CO2 is without them: {told}.")
+            said.append(f"The carbon time series does not cover the simulated runs of some jobs, so CO2 excludes them: {told}.")
         if self.asks_energy and math.isnan(self.cost.energy):
             said.append(NO_ENERGY)
         said.append(self.users())

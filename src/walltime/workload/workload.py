@@ -278,7 +278,7 @@ class Workload:
 
     @property
     def warnings(self) -> list[str]:
-        """Return sentences with which every answer begins: on much work that is left out, and on jobs of several clusters."""
+        """Return the sentences at the start of every answer: on much work left out, and on jobs from several clusters."""
         clusters = self.columns.get("cluster", np.zeros(0, np.int64))
         numbers, counts = np.unique(clusters[clusters >= 0], return_counts=True)
         told = [f"{self.origin.name_of('cluster', k)} {count:,}" for k, count in zip(numbers.tolist(), counts.tolist(), strict=True)]

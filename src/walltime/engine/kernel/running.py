@@ -33,7 +33,7 @@ def leave_running(running, count, expected, job):
 
 @kernel
 def run_job(state, rules, jobs, machine, job):
-    """Run a job that starts now: its end becomes an event, and it is expected to end; return when."""
+    """Start a job now: its end becomes an event, and its expected end is noted and returned."""
     own = jobs[job]
     note_start(rules, machine.predicting, job, state.now)
     push(machine.events, state.events, state.now + own.runtime, state.started, job)

@@ -114,7 +114,7 @@ def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[
 
 
 def processor_times(texts: pl.Series) -> tuple[Array, Array]:
-    """Return processor times as `elapsed` does, in s with fractions, so that jobs that used less than a second count as used."""
+    """Return processor times as `elapsed` does, in s with fractions, so that less than a second of use is not 0."""
     values, bad = elapsed(texts)
     fraction = texts.str.extract(r"[0-9](\.[0-9]+)\s*$").cast(pl.Float64).fill_null(0.0).to_numpy()
     return values + np.where(values >= 0, fraction, 0.0), bad

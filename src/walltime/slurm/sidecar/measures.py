@@ -1,4 +1,4 @@
-"""Why the side-car leaves jobs alone that it may adjust, by partition, and which options would change that."""
+"""Reasons why the side-car leaves adjustable jobs alone, by partition, and the options that would change this."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.wording import counted, human_percent, sanitize
 
 MOST = 3
-"""The number of measures that are shown, those for most jobs first."""
+"""The number of measures shown; measures for most jobs come first."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """An option that would let the side-car adjust jobs that it leaves alone, as it is written, and the number of these jobs."""
+    """An option, as written, that would let the side-car adjust jobs that it leaves alone, and the number of these jobs."""
 
     option: str
     jobs: int
 
 
 def class_sentences(report: Report, jobs: Mapping[str, QueueJob], min_jobs: int) -> Iterator[str]:
-    """Yield a sentence for each partition: the jobs that would be adjusted, have nothing to gain, or about which too little is known.
+    """Yield a sentence for each partition: the jobs that would be adjusted, have nothing to gain, or have too few similar jobs.
 
     `jobs`: the waiting jobs by key; `min_jobs`: the fewest similar jobs for a prediction.
     """
@@ -46,7 +46,7 @@ def class_sentences(report: Report, jobs: Mapping[str, QueueJob], min_jobs: int)
 
 
 def measures(jobs: Sequence[QueueJob], advice: Advice, predictor: Tang13, settings: SidecarSettings, now: float) -> list[Measure]:
-    """Return the options with which most of these jobs, which are left alone, would be adjusted; at most three."""
+    """Return at most three options, those that would adjust most of these jobs that are left alone."""
     least = -int(-POLLS_IN_FLOOR * settings.every // 60)
     variants = {
         "--gain 1": (predictor, replace(settings, gain=1.0)),
@@ -66,5 +66,5 @@ def measures(jobs: Sequence[QueueJob], advice: Advice, predictor: Tang13, settin
 def measures_sentence(found: Sequence[Measure], left: int) -> str:
     """Return the measures in words; `left`: the number of jobs that are left alone."""
     if not found:
-        return "no option of the predictor or of the limits would adjust one of them; a log of more jobs, or more accurate limits, would"
+        return "no option of the predictor or of the limits would adjust any of them; a log of more jobs, or more accurate limits, would"
     return "; ".join(f"{one.option} would adjust {one.jobs:,} of these {counted(left, 'job')}" for one in found)

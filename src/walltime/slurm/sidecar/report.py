@@ -14,7 +14,7 @@ class Report:
     """The report of a round.
 
     `answered`: whether Slurm answered. `why`: why nothing is adjusted. `wanted`: the TimeMin (minutes) of jobs that would be adjusted;
-    `left`: why other jobs are left alone; `unadjusted`: the predicted runtime of those among them that may be adjusted, as a share of the
+    `left`: why other jobs are left alone; `unadjusted`: the predicted runtime of the adjustable jobs among them, as a share of the
     limit, None if unknown. `least_left`: the least time, s, that a job had left when its limit was raised. `untaken`: the number of jobs
     that have the side-car's TimeMin.
     """

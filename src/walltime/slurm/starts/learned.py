@@ -42,7 +42,7 @@ its moment, which are alike; other starts move them inwards by 0.05 of it."""
 DECAY = 0.99
 """The factor by which earlier comparisons of likely times lose weight with each start that becomes known."""
 OUTSIDE = 0.05
-"""The part of the jobs that may start before their intervals, and the part that may start after them."""
+"""The share of jobs that may start before their intervals, and the share that may start after them."""
 FALLBACK_NOTE = "the intervals reach from the earliest possible start to the latest start by the simulations or the limits."
 MOST_SHIFT = 2.0
 """The logarithm of the largest factor by which an interval's end is moved."""
@@ -127,8 +127,8 @@ def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
 def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None) -> Array:
     """Return the intervals of all predictions, each learned only from earlier information: s after it, shape (3, predictions).
 
-    An interval reaches from the 5 % to the 95 % quantile of a forest's distribution, with its median. In classes of distance in which the
-    simulations' median was lately nearer in most cases, it replaces the forest's. The starts that have become known since move each end, by
+    An interval reaches from the 5 % to the 95 % quantile of a forest's distribution, with its median. In classes of distance where the
+    simulations' median was usually nearer of late, it replaces the forest's. The starts that have become known since move each end, by
     class of the median's distance. No interval begins before `earliest`; if that is after the likely time, the simulations' median and
     late end count as well. NaN where too few starts were known. `progress` is called after each forest with the number of
     moments that have predictions.
@@ -236,7 +236,7 @@ def _adapted(past: Replay, logs: Array) -> Array:
         begin = np.where(early > NOW, np.minimum(early - shifts[0, groups], median), early)  # now stays now
         own = np.exp(np.stack([begin, median, np.maximum(late + shifts[1, groups], median)])) - SHORT
         earliest = past.earliest[mine]
-        later = np.array([[False], [True], [True]]) & (earliest > own[1])  # what was learned is of jobs that nothing forbade to start
+        later = np.array([[False], [True], [True]]) & (earliest > own[1])  # the forest learned from jobs that were free to start
         ends[:, mine] = np.maximum(np.where(later, np.maximum(own, past.simulated[:, mine]), own), earliest)
         for group, real, (start, _, end) in zip(groups.tolist(), past.real[mine], ends[:, mine].T, strict=True):
             if not np.isnan(end):

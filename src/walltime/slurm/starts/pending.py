@@ -24,7 +24,7 @@ from walltime.wording import counted, human_time, sanitize
 _USUAL = ("", "None", "Resources", "Priority")
 """Slurm's reasons that the plan explains better; others are quoted."""
 _OF_THE_PLAN = ("starts", "resources", "priority", "other")
-"""Kinds of reasons that a reason of Slurm other than resources and priority contradicts."""
+"""Kinds of reasons that Slurm's reason contradicts, unless that is resources or priority."""
 _ROOM = {
     "features": "enough is free, but not on nodes with the features or GPUs that it requests",
     "memory": "enough processors are free, but not with its memory on the same nodes",

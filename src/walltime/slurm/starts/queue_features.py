@@ -10,7 +10,7 @@ from walltime.workload import Array
 
 HOUR, DAY = 3600, 86400
 HALF_LIFE = 7 * DAY
-"""The time after which a use counts half, as Slurm's default PriorityDecayHalfLife."""
+"""The time after which use counts half, as Slurm's default PriorityDecayHalfLife."""
 LATEST = 400
 """The number of last starts that are looked at."""
 NEVER = 3e7
@@ -151,7 +151,7 @@ class QueueFeatures:
 
 
 def _assigned_shares(record: Record) -> Array:
-    """Return the assigned share of the machine of each job's user: the product of the shares of its siblings' sum, from the root down."""
+    """Return the share of the machine assigned to each job's user: the product of its parts of the siblings' sums, from the root down."""
     if not record.machine.shares:
         return np.ones(len(record.workload))
     association, tree, *_ = tree_of_shares(record.workload, record.machine)

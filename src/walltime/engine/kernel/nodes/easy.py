@@ -40,7 +40,7 @@ from walltime.engine.problem import Nodes, Shares
 Array = np.ndarray
 Records = Any
 
-# Fields of its own come first: to Numba, a record that begins as another is a subtype of it, with a warning.
+# Its own fields come first: Numba treats a record that begins like another as a subtype, with a warning.
 EASY_JOB = record_dtype(" ".join(["held held_count order_length form", *(SLURM_JOB.names or ())]), "merit")
 """A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form.
 

@@ -22,7 +22,7 @@ def next_event(state, traffic):
 
 @kernel
 def change_outages(state, site, traffic):
-    """Update the outages that become known, begin or end now; return how many do, and how many of these had not been known."""
+    """Update the outages that become known, begin or end now; return their number and how many were not known before."""
     changes, news = 0, 0
     while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
         change = traffic.changes[state.next_change]

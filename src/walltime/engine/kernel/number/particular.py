@@ -157,7 +157,7 @@ def _place(state, rules, jobs, machine, queue, own, job):
 
 @called_kernel
 def _take_found(state, rules, jobs, machine, queue, own, job, slot):
-    """Give a job the first of the processors found for it, from the begin of a slot on: it starts then, or reserves them."""
+    """Give a job the first of the processors found for it, from the beginning of a slot on: it starts then, or reserves them."""
     begin = own.slots[slot].begin
     keep_first(own.sets[FOUND], jobs[job].procs)
     copy_set(own.held[job], own.sets[FOUND])

@@ -2,7 +2,7 @@
 
 A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length. So
 its begin and its share of each pool define its place. The second resource works in the same way. The free amounts of each pool, step by
-step, have their own row, and so are those of each partition: searches go along these rows.
+step, have their own row, and so do those of each partition: searches go along these rows.
 """
 
 from walltime.compiled.jit import called_kernel, kernel
