@@ -1,4 +1,4 @@
-"""Energy of jobs, recorded or from the power of nodes, and its cost and carbon: accounting, without idle nodes and without cooling."""
+"""Energy of jobs, recorded or from the power of nodes, and its cost and carbon: accounting, excluding idle nodes and cooling."""
 
 from __future__ import annotations
 
