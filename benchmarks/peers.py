@@ -5,21 +5,22 @@
 AccaSim runs in a Python that has it, by default in a temporary environment into which it is installed; pybatsim's EASY runs through
 `walltime serve --protocol batsim`; pyss from the folder with its sources, by Python 2. A peer that cannot run is in the table with its
 reason. Jobs are killed at their requests. Seconds and memory are those of a process from its start to its end, with walltime's kernel
-compiled before; of pybatsim, those of walltime's side. The table of `docs/background/others.md` is this output.
+and Python's modules compiled before; of pybatsim, those of walltime's side. The table of `docs/background/others.md` is this output.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import json
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -35,6 +36,16 @@ BIN = Path(sys.executable).parent
 LOGS = ("KTH-SP2", "SDSC-SP2")
 PATIENCE = 600
 """Seconds that a peer may take."""
+WATCH = """
+import json, os, subprocess, sys, time
+begin = time.perf_counter()
+child = subprocess.Popen(sys.argv[1:])
+_, status, usage = os.wait4(child.pid, 0)
+with open("cost", "w") as file:
+    json.dump([time.perf_counter() - begin, usage.ru_maxrss / 1000], file)
+sys.exit(os.waitstatus_to_exitcode(status) % 256)
+"""
+"""Starts a command from a small process, because Linux counts the memory of the process that forks in the maximum of the command."""
 ACCASIM = """
 import collections, collections.abc
 for name in ("Iterable", "Mapping", "MutableMapping", "Sequence"):
@@ -79,22 +90,23 @@ Peer = Callable[[wt.Workload, Path], Run]
 
 def measured(command: Sequence[str | Path], folder: Path) -> tuple[float, float]:
     """Run a command in a folder, and return its seconds and memory in MB; raises NotAvailable if it fails."""
-    begin = time.perf_counter()
+    watched = [sys.executable, "-S", "-c", WATCH, *command]
+    variables = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {"TZ": "UTC"}
     with (folder / "printed").open("w") as printed:
-        child = subprocess.Popen(command, cwd=folder, stdout=printed, stderr=subprocess.STDOUT, env=os.environ | {"TZ": "UTC"})
-    while True:
-        found, status, usage = os.wait4(child.pid, os.WNOHANG)
-        if found:
-            break
-        if time.perf_counter() - begin > PATIENCE:
-            child.kill()
-            raise NotAvailable(f"not finished after {PATIENCE} s")
-        time.sleep(0.01)
-    child.returncode = os.waitstatus_to_exitcode(status)
+        child = subprocess.Popen(watched, cwd=folder, stdout=printed, stderr=subprocess.STDOUT, env=variables, start_new_session=True)
+        try:
+            child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise NotAvailable(f"not finished after {PATIENCE} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
     if child.returncode:
         lines = [line.strip() for line in (folder / "printed").read_text(errors="replace").splitlines() if line.strip()]
         raise NotAvailable(lines[-1] if lines else f"exit status {child.returncode}")
-    return time.perf_counter() - begin, usage.ru_maxrss / 1000
+    seconds, megabytes = json.loads((folder / "cost").read_text())
+    return seconds, megabytes
 
 
 def ours(*options: str) -> Peer:
@@ -190,8 +202,8 @@ def killed_at_request(name: str, head: int) -> wt.Workload:
 
 def rows(logs: Sequence[str], head: int, peers: Mapping[str, tuple[Peer, tuple[str, ...]]]) -> Iterator[list[str]]:
     """Yield a row for each log and peer."""
-    for name in logs:
-        jobs = killed_at_request(name, head)
+    for path in logs:
+        jobs, name = killed_at_request(path, head), Path(path).name.partition(".swf")[0]
         with tempfile.TemporaryDirectory() as kept:
             folder = Path(kept)
             wt.logs.write_swf(folder / "jobs.swf", jobs)
@@ -211,7 +223,7 @@ def rows(logs: Sequence[str], head: int, peers: Mapping[str, tuple[Peer, tuple[s
 def main() -> None:
     """Print the table in Markdown, with the day."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--log", action="append", help=f"a log; by default {' and '.join(LOGS)}")
+    parser.add_argument("--log", action="append", help=f"a log, by its name or path; by default {' and '.join(LOGS)}")
     parser.add_argument("--jobs", type=int, default=2000, help="jobs from the begin of each log, by default 2000")
     parser.add_argument("--pyss", type=Path, help="the folder src of pyss")
     parser.add_argument("--python2", default="python2", help="a Python 2, for pyss")
