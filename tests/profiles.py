@@ -10,7 +10,7 @@ import os
 
 from hypothesis import settings
 
-SCALES = {"quick": 0.03, "default": 0.03, "nightly": 1}
+SCALES = {"quick": 0.02, "default": 0.02, "nightly": 1}
 PROFILE = os.environ.get("WALLTIME_PROFILE") or "default"
 if PROFILE not in SCALES:
     raise ValueError(f"WALLTIME_PROFILE is {PROFILE!r}; known are {', '.join(SCALES)}")

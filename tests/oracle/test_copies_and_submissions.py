@@ -167,7 +167,7 @@ def test_schedule__copied_at_every_step_and_submitted_one_by_one(kind, share, mo
             schedule = submitted_one_by_one(draw, jobs, policy, options)
             rows = np.argsort(schedule.workload.job_id)[np.argsort(np.argsort(placed.job_id))]
             assert columns_of(schedule, rows) == columns_of(expected), f"{kind} {seed}, submitted: {policy}"
-    assert done > count / SHARES / 2
+    assert done >= count / SHARES / 2
     assert copies > done
 
 

@@ -16,7 +16,7 @@ from validation.hostile_inputs import CLUSTER, FORMS, INPUTS, SWF
 
 TRIALS = 50
 """The trials of each kind at night; `validation/hostile.py` makes as many as one likes."""
-USUAL = 10
+USUAL = 6
 SLOW = {
     **dict.fromkeys((*FORMS, "sacct-other-titles", "sacct-archive", "sacct-fixed"), 1),
     "sacct": 3,
@@ -64,7 +64,7 @@ NO_TEXT = ("parquet", "predictions-parquet", "schedule-parquet", "agent")
     "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind in SLOW)) for kind in INPUTS if kind not in NO_TEXT]
 )
 def test_odd_digits__are_read_or_counted(kind):
-    count = USUAL if profiles.PROFILE == "nightly" else (SLOW.get(kind, USUAL) + 3) // 4
+    count = 10 if profiles.PROFILE == "nightly" else (SLOW.get(kind, USUAL) + 3) // 4
     assert hostile.trials(kind, count, seed=2, damage=odd_digits) == []
 
 

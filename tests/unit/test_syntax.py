@@ -91,7 +91,7 @@ def version_of(package: Path) -> str:
     return syntax_hash(files_of_results(package), package)[:16]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_engine_version__stays_when_comments_and_what_gives_no_result_are_edited(package):
     assert version_of(package) == engine_version()
     for file in package.rglob("*.py"):

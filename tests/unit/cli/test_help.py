@@ -42,8 +42,8 @@ FRAGMENTS = (
     "When ",
 )
 """No sentence that describes an option begins like this; it begins with a verb."""
-LONG = ("infer KTH-SP2", "tune KTH-SP2 --out")
-"""Examples that take a minute or more."""
+LONG = ("campaign run plan.toml --dask", "demo --procs", "estimates KTH-SP2 --report", "infer KTH-SP2", "tune KTH-SP2 --out")
+"""Examples that take long."""
 EXAMPLES = [
     pytest.param(one.name, example.call, marks=pytest.mark.nightly if example.call.startswith(LONG) else (), id=example.call)
     for one in COMMANDS.values()

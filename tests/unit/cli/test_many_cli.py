@@ -183,6 +183,7 @@ def test_out__has_a_row_for_each_run(capsys, log, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.drawn
 def test_estimates__are_compared_and_swept(capsys, log, tmp_path):
     path = tmp_path / "page.html"
     options = [word for name in ("user", "f:1", "f:4", "f:10") for word in ("--estimates", name)]

@@ -155,7 +155,7 @@ def test_cache__is_not_used_after_an_edit(copied, cache, cold):
     assert (again["shortest"], again["compiled"], again["hash"]) == (FOUND, 0, first["hash"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cache__is_used_after_comments_docstrings_and_what_is_not_compiled_were_edited(copied, cache, cold, tmp_path):
     edited = tmp_path / "edited"
     shutil.copytree(copied, edited, ignore=shutil.ignore_patterns("__pycache__"))

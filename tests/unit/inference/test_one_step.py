@@ -281,7 +281,7 @@ def site(*windows, **rest):
 @pytest.fixture(scope="module")
 def found_window():
     """What is inferred where no job is planned across 17:00."""
-    return infer(planted(site(Window("17:00", days=WEEKDAYS))))
+    return infer(planted(site(Window("17:00", days=WEEKDAYS)), jobs=4_000, slower=5))
 
 
 @pytest.mark.slow
