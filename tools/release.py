@@ -23,7 +23,7 @@ CONDA = {"matplotlib": "matplotlib-base", "tzdata": "python-tzdata", "duckdb": "
 """Packages that have another name there."""
 SPACK = {"duckdb": "duckdb+python"}
 """The same for Spack, whose other packages of Python begin with py-."""
-NOT_IN_SPACK = {"tune"}
+NOT_IN_SPACK = {"learn", "mcp", "tune"}
 """Extras without a variant, because Spack does not have their packages."""
 IMPORTS = {"dask-jobqueue": "dask_jobqueue"}
 """Modules that are not named as their package."""
