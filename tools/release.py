@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import tomllib
 from collections.abc import Callable
@@ -22,7 +23,7 @@ CONDA = {"matplotlib": "matplotlib-base", "tzdata": "python-tzdata", "duckdb": "
 """Packages that have another name there."""
 SPACK = {"duckdb": "duckdb+python"}
 """The same for Spack, whose other packages of Python begin with py-."""
-NOT_IN_SPACK = {"tune"}
+NOT_IN_SPACK = {"learn", "mcp", "tune"}
 """Extras without a variant, because Spack does not have their packages."""
 IMPORTS = {"dask-jobqueue": "dask_jobqueue"}
 """Modules that are not named as their package."""
@@ -213,6 +214,18 @@ def python(version: str) -> Callable[[], list[str]]:
     return check
 
 
+def conda() -> list[str]:
+    """The conda recipe is built, installed and tested, in a channel made of the packages in this environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        python = f"{folder}/bin/python"
+        run(sys.executable, "-m", "venv", folder)
+        tools = ["py-rattler", "py-rattler-build", "packaging"]
+        if subprocess.run([python, "-m", "pip", "install", "--quiet", *tools], capture_output=True).returncode != 0:
+            raise Skipped("py-rattler-build cannot be installed")
+        run(python, "tools/conda.py", sysconfig.get_path("purelib"))
+        return []
+
+
 def extras() -> list[str]:
     """Check that each extra installs importable packages with the wheel."""
     (file,) = (ROOT / "dist").glob("*.whl")
@@ -244,6 +257,7 @@ def checks() -> dict[str, Callable[[], list[str]]]:
         "paper": paper,
         "images": image,
         "wheel": wheel,
+        "conda package": conda,
         **{f"wheel, Python {version}": python(version) for version in pythons},
         "extras": extras,
     }

@@ -4,6 +4,9 @@ spack repo create spack-site site && mkdir -p spack-site/spack_repo/site/package
 cp packaging/spack/package.py spack-site/spack_repo/site/packages/walltime/
 spack repo add spack-site/spack_repo/site
 cd dist && spack install --no-checksum walltime
+
+Spack's own packages of July 2026 have older versions of py-polars and py-typer, so your repository needs newer ones too; and they lack
+Gymnasium, mcp and cma, so there are no variants for those extras.
 """
 
 from pathlib import Path
@@ -25,8 +28,6 @@ class Walltime(PythonPackage):
     variant("batsim", default=False, description="Serve simulated machines by Batsim's protocol")
     variant("dask", default=False, description="Run campaigns on Dask clusters")
     variant("duckdb", default=False, description="Read tables of DuckDB")
-    variant("learn", default=False, description="Environments for learning agents")
-    variant("mcp", default=False, description="Serve assistants by the Model Context Protocol")
     variant("pandas", default=False, description="Results as tables of pandas")
 
     depends_on("py-hatchling@1.27:", type="build")
@@ -50,7 +51,5 @@ class Walltime(PythonPackage):
         depends_on("py-distributed@2025.1:", when="+dask")
         depends_on("py-dask-jobqueue@0.9:", when="+dask")
         depends_on("duckdb@1.1: +python", when="+duckdb")
-        depends_on("py-gymnasium@1.1:", when="+learn")
-        depends_on("py-mcp@2:", when="+mcp")
         depends_on("py-pandas@2.2:", when="+pandas")
         depends_on("py-pyarrow@17:", when="+pandas")

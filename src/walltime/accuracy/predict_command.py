@@ -27,6 +27,8 @@ COLUMNS = {
     "be_percent": "> 30 min short",
 }
 """The printed fields of each predictor's summary, and their heads."""
+ENDS = ("auto", "log", "easy")
+"""The ends from which predictors learn."""
 NOTES = (
     "Accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3).",
     "Long, short: share of jobs whose prediction is too long, or too short by up to 30 min.",
@@ -89,8 +91,8 @@ def predict(
     from walltime.simulation.replay import held_out
     from walltime.simulation.replay import predict as replay
 
-    if replaying.ends not in ("auto", "log", "easy"):
-        raise PolicyError(f"unknown ends {replaying.ends!r}. Valid values: auto, log, easy")
+    if replaying.ends not in ENDS:
+        raise PolicyError(f"unknown ends {replaying.ends!r}. Valid values: {', '.join(ENDS)}")
     if replaying.predictor and replaying.threshold is not None:
         raise PolicyError("--threshold is for the default table; write it into the predictor instead: tang13:threshold=0.5")
     given, rules = [parse_predictor(text) for text in replaying.predictor or []], o.read_dialect(replaying.dialect, None)

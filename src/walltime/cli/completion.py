@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import io
 import os
 import re
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, get_args
+
+import typer
+
+from walltime.errors import PolicyError
 
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
@@ -17,39 +22,53 @@ COMPLETED = {
     "--change": "walltime.whatif.changes:complete_change",
     "--correction": "walltime.predictors.prediction:CORRECTIONS",
     "--dialect": "walltime.policy.dialect:DIALECTS",
+    "--ends": "walltime.accuracy.predict_command:ENDS",
     "--estimates": "walltime.estimates.registry:ESTIMATES",
     "--order": "walltime.policy.registry:ORDERS",
     "--policy": "walltime.policy.registry:POLICIES",
     "--predictor": "walltime.predictors.registry:PREDICTORS",
+    "--item": "walltime.papers.command:complete_item",
     "--mapping": "walltime.cli.listing:complete_format",
     "--metric": "walltime.cli.listing:complete_metric",
     "--optimiser": "walltime.tuning.search:Optimiser",
     "--pivot": "walltime.campaign.dimensions:DIMENSIONS",
     "--reward": "walltime.learn.batch:REWARDS",
+    "--score": "walltime.policy.formulas:SCORES",
     "--schedule-mapping": "walltime.cli.listing:complete_format",
     "--size": "walltime.report.figure_files:WIDTHS",
+    "--subject": "walltime.papers.command:complete_subject",
     "--time-zone": "walltime.cli.listing:complete_zone",
     "--trim": "walltime.cli.listing:complete_trim",
+    "--warm-up": "walltime.policy.registry:POLICIES",
+    "--where": "walltime.tuning.fitting:Where",
     "MODEL": "walltime.workload.models:MODELS",
     "NAME=FILE": "walltime.report.figure_files:complete_figure",
     "SUITE": "walltime.benchmark.suite:SUITES",
     "cite": "walltime.cli.cite:complete_entry",
+    "list": "walltime.cli.listing:complete_name",
     "PAPER": "walltime.papers.printed:complete_paper",
     "schema": "walltime.cli.schema:complete_name",
     "fetch": "walltime.preparation.fetch_command:complete_name",
 }
-"""The registry or collection of the names that an option or an argument takes, or the function that finds them; imported on first use."""
+"""The registry or collection of the names that an option or an argument takes, or a function that finds them, imported on first use.
+
+A function takes the text typed and, if the names depend on other arguments, their values by name.
+"""
 ENDS_WORD = re.compile(r"[:=]+")
 """Bash treats these as separate words, and completes only the text after the last one."""
 
 
-def completion_of(option: str) -> Callable[[str], list[str]] | None:
+def completion_of(option: str) -> Callable[[typer.Context, str], list[str]] | None:
     """Return the completion of an option's values; None if its values have no names."""
     if option not in COMPLETED:
         return None
 
-    def completed(incomplete: str) -> list[str]:
-        return _texts(option, incomplete)
+    def completed(context: typer.Context, incomplete: str) -> list[str]:
+        missing = [
+            one.name for one in context.command.params if one.name and context.params.get(one.name) is None and one.opts == [one.name]
+        ]
+        given = context.params | dict(zip(missing, context.args, strict=False))  # the parser leaves arguments if an option has no value yet
+        return _texts(option, incomplete, given)
 
     return completed
 
@@ -60,12 +79,17 @@ def registry_of(option: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _texts(option: str, incomplete: str) -> list[str]:
+def _texts(option: str, incomplete: str, given: Mapping[str, Any]) -> list[str]:
     from walltime.specification import Family, complete, options_of
 
     family = registry_of(option)
     if not isinstance(family, Family):
-        names = get_args(family) or (family(incomplete) if callable(family) else family)
+        if callable(family) and not get_args(family):
+            try:
+                family = family(*(incomplete, given)[: len(inspect.signature(family).parameters)])
+            except PolicyError:  # of another argument
+                return []
+        names = get_args(family) or family
         return [name for name in names if name.startswith(incomplete)]
     if option != "--policy":
         return complete(family, incomplete)

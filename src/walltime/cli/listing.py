@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, get_args
 from zoneinfo import available_timezones
 
 from walltime.cli import options as o
-from walltime.cli.completion import registry_of
+from walltime.cli.completion import completion_of, registry_of
 from walltime.cli.help import manual
 from walltime.cli.output import Output
 from walltime.declared import keys_of, meaning_of
@@ -39,7 +39,9 @@ WITHOUT_OPTIONS = {"metrics": "--metric", "trims": "--trim", "formats": "--mappi
 )
 def list(  # noqa: A001 (the command's name)
     kind: Annotated[Kind | None, o.argument(f"The names to list: {', '.join(get_args(Kind))}.", "KIND")] = None,
-    name: Annotated[str | None, o.argument("The name to show in detail; without it, list all names.", "NAME")] = None,
+    name: Annotated[
+        str | None, o.argument("The name to show in detail; without it, list all names.", "NAME", autocompletion=completion_of("list"))
+    ] = None,
     *,
     output: Output,
 ) -> None:
@@ -49,9 +51,7 @@ def list(  # noqa: A001 (the command's name)
         rows = [[one["kind"], one["taken_by"]] for one in listed]
         output.show({"kinds": listed}, [Table(["kind", "taken by"], rows, texts=-1), "To list the names of a kind: walltime list KIND"])
         return
-    names = {"metrics": _metrics, "trims": _trims, "formats": _formats, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
-    for one in installed(kind).values() if kind in GROUPS else ():
-        names.setdefault(one.name, {"about": f"of the installed package {one.dist.name if one.dist else one.value}"})
+    names = _names(kind)
     if name is None:
         listed = [{"name": one, "about": record["about"]} for one, record in names.items()]
         rows = [[one["name"], _unmarked(one["about"])] for one in listed]
@@ -85,6 +85,19 @@ def about(form: Any) -> str:
     """Return a sentence that describes a name of a registry."""
     kind = form.loaded if isinstance(form.loaded, type) else type(form.loaded)
     return form.meaning or " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
+
+
+def _names(kind: str) -> dict[str, dict[str, Any]]:
+    """Return the names of a kind with their descriptions, those of installed packages included."""
+    names = {"metrics": _metrics, "trims": _trims, "formats": _formats, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
+    for one in installed(kind).values() if kind in GROUPS else ():
+        names.setdefault(one.name, {"about": f"of the installed package {one.dist.name if one.dist else one.value}"})
+    return names
+
+
+def complete_name(_: str, given: Mapping[str, Any]) -> Sequence[str]:
+    """Return the names of the given kind."""
+    return [*_names(given["kind"])] if given["kind"] in get_args(Kind) else []
 
 
 def _forms(kind: str) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -137,6 +137,20 @@ def run(
         done = run_paper(name, chosen, subjects, folder, quick=inputs.quick, workers=workers, progress=show, size=size)
     words = f"page written to {done.page}; {counted(done.jobs, 'job')} simulated in {done.seconds:,.1f} s"
     output.show(_record(name, done, folder, inputs.quick), [*map(_outcome, done.results), words])
+
+
+def complete_item(_: str, given: Mapping[str, Any]) -> list[str]:
+    """Return the names of the items of the given paper."""
+    from walltime.papers.items import items_of
+
+    return [item.name for item in items_of(given["paper"] or "")]
+
+
+def complete_subject(_: str, given: Mapping[str, Any]) -> list[str]:
+    """Return the names of the logs of the given paper."""
+    from walltime.papers.printed import paper_name, printed
+
+    return list(printed(paper_name(given["paper"] or "")).logs)
 
 
 def _work(items: Sequence[Item], subjects: Sequence[Subject], folder: Path, quick: bool) -> str:

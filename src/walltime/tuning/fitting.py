@@ -23,6 +23,8 @@ from walltime.specification import Specification
 from walltime.tuning.search import CostFolder, Optimiser, import_cma, make_order, search, simulate_grid, with_order
 from walltime.workload import Array, Workload, check_workload
 
+Where = Literal["order", "backfill-order"]
+"""The order that is fitted."""
 FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
 """The default features of each kind of score."""
 SIMPLE = NAMED_ORDERS
@@ -134,7 +136,7 @@ class FitSettings(Specification):
 
     score: Annotated[str, Field(known=tuple(SCORES))] = "power"
     features: Sequence[str] | None = None
-    where: Literal["order", "backfill-order"] = "order"
+    where: Where = "order"
     days: Annotated[int, Field(least=1)] = 30
     warm: Annotated[int, Field(least=0)] = 7
     share: Annotated[float, Field(above=0, below=1)] = 0.5

@@ -3,7 +3,7 @@
 import pytest
 
 from walltime.cli.completion import COMPLETED, answer_bash
-from walltime.cli.main import run
+from walltime.cli.main import run, whole_command
 
 BREAKS = ":="
 
@@ -69,6 +69,16 @@ def typed(monkeypatch, capsys):
         ("walltime campaign report PLAN --pivot back", ["backfill_order"]),
         ("walltime benchmark run over", ["overload"]),
         ("walltime cite feit", ["feitelson98"]),
+        ("walltime paper run mualem01 --item F", ["F1"]),
+        ("walltime paper run mualem01 --subject K", ["KTH"]),
+        ("walltime paper run nobody --item ", []),
+        ("walltime list policies easy", ["easy"]),
+        ("walltime list logs KTH", ["KTH-SP2", "KTH-SP2-raw"]),
+        ("walltime list nothing ", []),
+        ("walltime tune LOG --score ", ["linear", "power"]),
+        ("walltime tune LOG --where b", ["backfill-order"]),
+        ("walltime predict LOG --ends ", ["auto", "log", "easy"]),
+        ("walltime learn train LOG --warm-up ea", ["easy"]),
     ],
 )
 def test_completion__names_options_and_words(typed, line, answers):
@@ -81,11 +91,17 @@ def test_completion__every_option_with_names(typed):
     for option in COMPLETED:
         command = {
             "--change": "what-if LOG --change",
+            "--ends": "predict LOG --ends",
+            "--item": "paper run mualem01 --item",
             "--mapping": "simulate LOG --mapping f",
             "--schedule-mapping": "audit LOG SCHEDULE --schedule-mapping f",
             "--metric": "compare LOG --metric",
             "--optimiser": "tune LOG --optimiser",
             "--pivot": "campaign report PLAN --pivot",
+            "--score": "tune LOG --score",
+            "--subject": "paper run mualem01 --subject",
+            "--warm-up": "learn train LOG --warm-up",
+            "--where": "tune LOG --where",
             "--reward": "learn train LOG --reward",
             "SUITE": "benchmark run",
             "cite": "cite",
@@ -93,6 +109,35 @@ def test_completion__every_option_with_names(typed):
             "NAME=FILE": "simulate LOG --figure",
             "PAPER": "paper run",
             "fetch": "fetch",
+            "list": "list policies",
             "schema": "schema",
         }.get(option, f"simulate LOG {option}")
         assert typed(f"walltime {command}{'' if command.endswith(' f') else ' '}"), option
+
+
+UNNAMED = {
+    "names in the log or on the machine": "--account --executable --group --job --partition --user --schedule-name --remove",
+    "times, durations and numbers": "--interval --since --until --time --window --slurm-version",
+    "files, keys and addresses": "--anonymise --dask --endpoint --log --out FILE LOG TABLE",
+    "lists and texts": "--baseline --features --mail-command --self-test --try",
+}
+"""Options and arguments that take texts without a list of names."""
+
+
+def test_completion__no_option_with_names_is_forgotten():
+    texts, completed = set(), set()
+
+    def visit(command):
+        for inside in getattr(command, "commands", {}).values():
+            visit(inside)
+        for one in command.params:
+            kind = str(one.type_descriptor.annotation)
+            name = one.opts[0] if one.opts[0].startswith("--") else one.metavar
+            if one._custom_shell_complete is not None:
+                completed.add(name)
+            elif "str" in kind and "Literal" not in kind:
+                texts.add(name)
+
+    visit(whole_command())
+    assert texts == {name for names in UNNAMED.values() for name in names.split()}
+    assert {name for name in COMPLETED if name.startswith("--")} <= completed
