@@ -71,8 +71,7 @@ __all__ = [
 
 RATIO = 0.68
 """Height of a new figure over its width, without the legend."""
-LETTERS, ROW, LEAST = 14, 0.18, 1.7
-"""Characters of a legend in an inch; the height of one of its rows, and the least height of a new figure without it, inches."""
+LETTERS, ROW = 14, 0.18  # characters of a legend in an inch, and the height of one of its rows, inches
 
 
 def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
@@ -132,7 +131,7 @@ def gantts(schedules: Sequence[Schedule], width: str | float = "page") -> Figure
     begin, end = choose_stretch(tuple(schedules))
     inches, count = width_in_inches(width), len(schedules)
     with of_schedules.style():
-        figure = Figure(figsize=(inches, max(0.4 * inches, LEAST) * count), layout="constrained")
+        figure = Figure(figsize=(inches, max(0.4 * inches, of_schedules.LEAST) * count), layout="constrained")
         for row, schedule in enumerate(schedules, 1):
             of_schedules.draw_gantt(figure.add_subplot(count, 1, row), schedule, begin, end)
         of_schedules.fit(figure)
@@ -309,7 +308,8 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
     with of_schedules.style():
         axes = ax
         if axes is None:
-            axes = Figure(figsize=(inches, max(inches * ratio, LEAST)), layout="constrained").add_subplot(axes_class=_ShownAxes)
+            size = inches, max(inches * ratio, of_schedules.LEAST)
+            axes = Figure(figsize=size, layout="constrained").add_subplot(axes_class=_ShownAxes)
         draw(axes)
         handles, names = axes.get_legend_handles_labels()
         if legend and len(names) > 1 and ax is not None:

@@ -20,8 +20,14 @@ from PIL import Image
 
 import walltime as wt
 from walltime import figures
+from walltime.accuracy.estimate_figures import estimates_figure
 from walltime.campaign import CombinationMean
+from walltime.checking.difference_page import difference_figure
+from walltime.cli.main import whole_command
+from walltime.comparison import curves
+from walltime.explanation.page import explanation_figure
 from walltime.machine import Machine, Partition, Pool
+from walltime.preparation.workload_figures import compare_workloads
 from walltime.schedule.elsewhere import OtherProgram
 
 FOLDER = Path(__file__).with_name("images")
@@ -30,10 +36,23 @@ DPI, BLOCK = 60, 8
 MOST = 28
 """Largest difference of the mean grey of a block, of 255."""
 NAME = "/home/ann/a/long/folder/my_orders_with_long_names_{}.py:SHORTEST_FIRST_BUT_STARVATION_PROOF"
+ONE_SIZE = ("estimates-page", "generate")
+"""Figures of a command that has no width."""
 GENERATED = wt.workloads.Lublin99().generate(300, 64, 0.9, seed=5)
 JOBS = replace(GENERATED, requested=GENERATED.runtime * 3 + 60, believed=GENERATED.runtime * 3 + 60)
 EASY, FCFS = (wt.simulate(JOBS, name) for name in ("easy", "fcfs"))
 MANY = [replace((EASY, FCFS)[k % 2], policy=replace(OtherProgram(), program=NAME.format(k))) for k in range(25)]
+BANDS = [wt.replicate(lambda seed: wt.workloads.shake(JOBS, 30, seed), name, range(4), keep=curves()) for name in ("easy", "fcfs")]
+MANY_BANDS = [
+    replace(BANDS[k % 2], scheduler=replace(BANDS[k % 2].scheduler, policy=replace(OtherProgram(), program=NAME.format(k))))
+    for k in range(25)
+]
+EXPLAINED = wt.explain(EASY, int(JOBS.job_id[EASY.wait.argmax()]), sooner=False)
+DIFFERENCES = [
+    wt.diff(FCFS.columns(), EASY.columns(), JOBS, names=names, policies=["easy"], dialects=["papers"])
+    for names in (("A", "B"), (NAME.format(1) + ".csv", NAME.format(2) + ".csv"))
+]
+LOGS = [replace(JOBS, origin=replace(JOBS.origin, name=NAME.format(k))) for k in range(8)]
 NODES = wt.simulate(JOBS, "slurm", machine=Machine((Pool("thin", 8, 4), Pool("thick", 4, 8)), (Partition("all", ("thin", "thick")),)))
 
 
@@ -54,7 +73,7 @@ DRAWN: dict[str, Callable[[str, bool], Any]] = {
     "slowdown": lambda width, many: figures.slowdown_distribution(*(MANY if many else [EASY]), width=width),
     "queue": lambda width, many: figures.queue_length(*(MANY if many else [EASY]), width=width),
     "utilization": lambda width, many: figures.utilization(*(MANY if many else [EASY]), width=width),
-    "gantt": lambda width, many: figures.gantts(MANY[:4] if many else [EASY], width),
+    "gantt": lambda width, many: figures.gantts(MANY[:4], width) if many else figures.gantt(EASY, width=width),
     "nodes": lambda width, many: figures.nodes(NODES, width=width),
     "wait-by-size": lambda width, many: figures.wait_by_size(FCFS, width=width),
     "wait-by-hour": lambda width, many: figures.wait_by_hour(FCFS, width=width),
@@ -63,20 +82,26 @@ DRAWN: dict[str, Callable[[str, bool], Any]] = {
     "estimate-distribution": lambda width, many: figures.estimate_distribution(JOBS, width=width),
     "sweep": lambda width, many: figures.sweep(means(many), width=width),
     "intervals": lambda width, many: figures.intervals(means(many)[::3], width=width),
+    "bands-wait": lambda width, many: figures.bands(MANY_BANDS if many else BANDS[:1], "wait", width=width),
+    "bands-slowdown": lambda width, many: figures.bands(MANY_BANDS if many else BANDS[:1], "slowdown", width=width),
+    "explain": lambda width, many: explanation_figure(EXPLAINED, figures.width_in_inches(width)),
+    "diff": lambda width, many: difference_figure(DIFFERENCES[many], figures.width_in_inches(width)),
+    "estimates-page": lambda _, many: estimates_figure(JOBS.runtime, JOBS.requested, title=NAME.format(1) if many else "KTH"),
+    "generate": lambda _, many: compare_workloads(LOGS if many else [JOBS]),
     "accuracy": lambda width, many: figures.accuracy_by_runtime(JOBS, width=width),
 }
 
 
-def sheet(draw: Callable[[str, bool], Any]) -> Image.Image:
+def sheet(name: str) -> Image.Image:
     """Return the figure at each width, of one schedule above that of many, in grey."""
-    drawn = []
+    drawn, sizes = [], SIZES[:1] if name in ONE_SIZE else SIZES
     for many in (False, True):
-        for width in SIZES:
-            made = draw(width, many)
+        for width in sizes:
+            made = DRAWN[name](width, many)
             buffer = io.BytesIO()
-            (made.get_figure() if isinstance(made, Axes) else made).savefig(buffer, dpi=DPI, format="png")
+            (made.get_figure() if isinstance(made, Axes) else made).savefig(buffer, dpi=DPI, format="png", facecolor="white")
             drawn.append(Image.open(buffer).convert("L"))
-    rows = [drawn[: len(SIZES)], drawn[len(SIZES) :]]
+    rows = [drawn[: len(sizes)], drawn[len(sizes) :]]
     whole = Image.new("L", (max(sum(one.width for one in row) for row in rows), sum(max(one.height for one in row) for row in rows)), 200)
     top = 0
     for row in rows:
@@ -95,10 +120,36 @@ def blocks(image: Image.Image) -> np.ndarray:
     return grey[:height, :width].reshape(height // BLOCK, BLOCK, width // BLOCK, BLOCK).mean(axis=(1, 3))
 
 
+def test_figures__all_have_an_image():
+    drawing = {
+        name for name in figures.__all__ if getattr(getattr(figures, name), "__annotations__", {}).get("return") in ("Axes", "Figure")
+    }
+    names = {name for draw in DRAWN.values() for name in draw.__code__.co_names}
+    assert len(drawing) > 14
+    assert drawing <= names
+    assert set(figures.OF_SCHEDULES) <= set(DRAWN)
+    assert {f"bands-{name}" for name in figures.BANDS} <= set(DRAWN)
+    assert set(ONE_SIZE) <= set(DRAWN)
+    files = {file.stem for file in FOLDER.iterdir()}
+    assert files == set(DRAWN)
+
+
+def test_commands__draw_figures_with_an_image():
+    of_commands = {"diff": "diff", "estimates": "estimates-page", "explain": "explain", "generate": "generate"}
+    takes = {
+        name: parameter.metavar
+        for name, command in whole_command().commands.items()
+        for parameter in command.params
+        if "--figure" in parameter.opts
+    }
+    assert {name for name, value in takes.items() if value != "NAME=FILE"} == set(of_commands)
+    assert set(of_commands.values()) <= set(DRAWN)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_figure__looks_as_it_did(name):
-    found, path = sheet(DRAWN[name]), FOLDER / f"{name}.png"
+    found, path = sheet(name), FOLDER / f"{name}.png"
     if os.environ.get("WALLTIME_GOLDEN") == "update":
         FOLDER.mkdir(exist_ok=True)
         found.save(path, optimize=True)

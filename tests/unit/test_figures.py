@@ -254,3 +254,14 @@ def test_bands__lie_around_the_mean_of_the_replications():
         figures.bands([kept], "gantt")
     with raises(wt.PolicyError, "missing_curves"):
         figures.bands([wt.replicate(lambda seed: wt.workloads.shake(JOBS, 30, seed), "easy", range(2))])
+
+
+def test_nodes__are_no_sliver_in_a_column():
+    axes = figures.nodes(ON_NODES, width="column")
+    axes.get_figure().draw_without_rendering()
+    assert axes.get_position().height * axes.get_figure().get_figheight() > 0.7
+
+
+def test_ticks__half_a_page_has_them_all():
+    labels = [label.get_text() for label in figures.wait_distribution(SCHEDULES[0], width=4.9).get_xticklabels()]
+    assert labels[:3] == ["1 s", "10 s", "1 min"]

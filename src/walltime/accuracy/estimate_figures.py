@@ -97,7 +97,7 @@ def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_
     few = requested <= limit
     axes.plot([0, limit / 60], [0, limit / 60], color=INK, linewidth=0.6, alpha=0.5)
     crowd = min(max(4000 / max(int(np.count_nonzero(few)), 1), 0.06), 0.6)
-    look: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 2.2, "markeredgewidth": 0, "color": BLUE}
+    look: dict[str, Any] = {"linestyle": "", "marker": ".", "markersize": 2.2 if crowd < 0.6 else 4, "markeredgewidth": 0, "color": BLUE}
     axes.plot(requested[few] / 60, runtime[few] / 60, alpha=crowd, rasterized=True, **look)
     axes.set_xlim(0, limit / 60 * 1.02)
     axes.set_ylim(0, limit / 60 * 1.02)

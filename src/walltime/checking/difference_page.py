@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from walltime.checking.difference import Difference, FirstDifference
 from walltime.checking.scheduler_trials import WHAT_DIFFERS
 from walltime.provenance import provenance
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, rectangles, style, unit_of
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, fit, rectangles, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.report.stretch import assign_processors
 from walltime.tables import Cell, Table
@@ -42,11 +41,11 @@ def difference_figure(difference: Difference, width: float = 9.2) -> Figure:
                 _machine(axes, difference, first, start, end, after)
                 axes.set_title(name)
             divisor, unit = unit_of(after + after // 4)
-            since = f"{unit} since the first difference, at {first.time:,} s; job {first.job} differs"
-            panels[1].set_xlabel(fill(since, int(LETTERS_PER_INCH * width)))
+            panels[1].set_xlabel(f"{unit} since the first difference, at {first.time:,} s; job {first.job} differs")
             panels[1].set_xlim(-(after // 4) / divisor, after / divisor)
             key = [Patch(facecolor=colour, edgecolor=KIND_EDGE, linewidth=0.35, label=name) for name, colour in KEY.items()]
             figure.legend(handles=key, loc="outside upper right", ncols=columns_of(list(KEY), LETTERS_PER_INCH * width))
+            fit(figure)
     return figure
 
 

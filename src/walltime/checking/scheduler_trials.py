@@ -108,12 +108,12 @@ class SchedulerTrials:
         usual = USUAL if self._machine is None or self._machine.policy is None else (self._machine.policy, *USUAL)
         texts, self._named = list(policies or dict.fromkeys(usual)), bool(policies)
         schedulers = {text: Scheduler.of(text) for text in texts}
-        if dialects is None:
+        if not dialects:
             several = [*(one for one in DIALECTS.values() if one != PAPERS), *interpretations_alone()]
         else:
             several = [Dialect.of(one) for one in dialects]
         for text, scheduler in schedulers.items():
-            self._try(scheduler, PAPERS if dialects is None or PAPERS in several else several[0], text)
+            self._try(scheduler, PAPERS if not dialects or PAPERS in several else several[0], text)
         for side in (0, 1):
             self._try_whole_log(side, schedulers)
         for text in texts if policies else self._nearest(texts):

@@ -185,7 +185,7 @@ def _rows(explanation: AnyExplanation) -> list[int]:
 
 def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], divisor: int, letters: float) -> None:
     """Draw a bar for each job that arrived later and started earlier, coloured by the job that it delayed."""
-    names = {BLUE: "delayed no job", OTHER_HEADS: "delayed another job at the head of the queue", DELAYED: f"delayed job {explanation.job}"}
+    names = {BLUE: "delayed no job", OTHER_HEADS: "delayed another job at the queue's head", DELAYED: f"delayed job {explanation.job}"}
     colours = [BLUE if one.delay <= 0 else DELAYED if one.head == explanation.job else OTHER_HEADS for one in explanation.overtaken_by]
     left = np.array([one.start for one in explanation.overtaken_by]) - explanation.submit
     right = left + np.maximum([one.runtime for one in explanation.overtaken_by], _least(explanation))

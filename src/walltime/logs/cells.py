@@ -42,6 +42,7 @@ _WEIGHTS = {(False, 3): (3600, 60, 1), (False, 4): (86_400, 3600, 60, 1), **{(Tr
 _AMOUNT = r"([0-9]{1,12}(?:\.[0-9]+)?)\s*"
 _WORDS = ("w(?:eeks?)?", "d(?:ays?)?", "h(?:ou)?(?:rs?)?", "m(?:in(?:ute)?s?)?", r"s(?:ec(?:ond)?s?(?:\(s\))?)?")
 _UNITS = "(?i)^" + "".join(rf"(?:{_AMOUNT}{word},?)?\s*" for word in _WORDS) + "$"
+_THOUSANDS = r"^[1-9][0-9]{0,2},[0-9]{3}$"
 _MINUTES_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
 """A limit as `bjobs` prints it: minutes, and the host or model whose speed they refer to."""
 
@@ -135,6 +136,7 @@ def times_as(texts: pl.Series, form: str) -> pl.Series:
 def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
     """Return numbers without separators of thousands (blanks, apostrophes, commas, points) and with a decimal point.
 
+    A comma is a decimal point in columns of a table separated by commas if all numbers have one, and not all of them may be thousands.
     Where columns are not separated by commas, a comma may be a decimal point. It separates thousands if all commas of the column may, and
     no number of four digits is written without one; points do if a number has two of them, or smaller numbers have none.
 
@@ -146,7 +148,10 @@ def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
     grouped = texts.str.contains(r"^[0-9]{1,3}(?:([ \u00a0\u2009\u202f'\u2019])[0-9]{3})+(?:\.[0-9]+)?$")
     if grouped.any():
         texts = texts.str.replace_all(r"[ \u00a0\u2009\u202f'\u2019]", "").zip_with(grouped, texts)
+    fraction = texts.str.contains(r"^[0-9]+,[0-9]+$")
     if delimiter == ",":
+        if fraction.any() and (fraction | texts.is_in(BLANK)).all() and not texts.filter(fraction).str.contains(_THOUSANDS).all():
+            return texts.str.replace(",", ".", literal=True)
         grouped = texts.str.contains(r"^[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?$")
         return texts.str.replace_all(",", "", literal=True).zip_with(grouped, texts) if grouped.any() else texts
     for sign, point in ((",", "."), (".", ",")):

@@ -22,7 +22,7 @@ def agreeing(values: np.ndarray, others: np.ndarray, how: Relation) -> dict[str,
         return {}
     values, others = values[there], others[there]
     if how == "limit":
-        return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "min", "h")}
+        return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "ms", "min", "h")}
     coarse = 60.0 if (others % 60 == 0).all() or (values % 60 == 0).all() else 0.0  # if times are given without seconds
     middle = 0.01 * float(np.median(others))
     return {

@@ -422,6 +422,8 @@ class Guessing:
                 self._unit(name, best)
             else:
                 self.doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
+        elif fits["ms"] >= _CLEARLY and self._has_milliseconds() and (values[np.isfinite(values)] % 1000 == 0).all():
+            self._unit(name, "ms")
         elif fits["s"] < _CLEARLY:  # else few jobs ran longer than their limit in seconds; longer units would fit, too
             if fits["min"] >= _CLEARLY and fits["s"] < 0.6:
                 self._unit(name, "min")
@@ -430,6 +432,10 @@ class Guessing:
             else:
                 over = [f"{100 * (1 - fits[unit]):.0f} % of the jobs ran longer than in {WORDS[unit]}" for unit in ("s", "min")]
                 self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
+
+    def _has_milliseconds(self) -> bool:
+        """Return whether the times or runtimes of the table are in milliseconds."""
+        return any(self.sources[name].unit == "ms" for name in (*TIMES, "runtime") if name in self.sources)
 
     def _unit(self, name: str, unit: str) -> None:
         if unit != self.sources[name].unit:

@@ -21,6 +21,8 @@ _LINES = re.compile(rb"\A\{[^\n]*\}\s*\n\s*\{")
 """JSON lines: a line is a whole object, and another follows."""
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
 _CLASS_ADS_XML = re.compile(rb"\s*(?:<[?!][^>]*>\s*)*<classads")
+_NEW_CLASS_ADS = re.compile(rb"\{?\s*\[\s*[A-Za-z]\w*\s*=")
+_PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{};]|[^"\[\]{};]+|"')
 _FIRST_PAIR = re.compile(rb"[A-Za-z]\w*+=\S")
 _FEWEST_PAIRS = 4
 _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s[A-Za-z][\w:/.@-]*=|$)")
@@ -29,7 +31,7 @@ _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s[A-Za-z][\w:/.@
 def holds_objects(head: bytes) -> bool:
     """Return whether a file starts with JSON lines, an array of objects, HTCondor's class ads, or pairs as from `scontrol show job`."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if _CLASS_ADS.match(start) or _CLASS_ADS_XML.match(start):
+    if _CLASS_ADS.match(start) or _CLASS_ADS_XML.match(start) or _NEW_CLASS_ADS.match(start):
         return True
     if _FIRST_PAIR.match(start):
         lines = start.split(b"\n", _FEWEST_PAIRS)[:_FEWEST_PAIRS]
@@ -78,6 +80,8 @@ def _flat(table: pl.DataFrame) -> pl.DataFrame:
 def _table_of_objects(content: bytes) -> pl.DataFrame:
     if _CLASS_ADS_XML.match(content):
         return _of_rows(_ads_in_xml(content))
+    if _NEW_CLASS_ADS.match(content):
+        return _of_rows(_new_class_ads(content.decode("utf-8", "replace")))
     if content[:1] not in (b"[", b"{"):
         return _class_ads(content) if _CLASS_ADS.match(content) else _pairs(content)
     is_lines = _LINES.match(content) is not None
@@ -142,6 +146,27 @@ def _class_ads(content: bytes) -> pl.DataFrame:
         elif rows[-1]:
             rows.append({})
     return pl.DataFrame([row for row in rows if row], infer_schema_length=None)
+
+
+def _new_class_ads(text: str) -> list[dict[str, str]]:
+    """Return the class ads from `condor_q -long:new`: `[ ClusterId = 17; Owner = "ann" ]`, perhaps in a list."""
+    rows: list[dict[str, str]] = []
+    depth, inside, words = 0, 1 + text.startswith("{"), ""
+    for piece in _PIECE.findall(text):
+        depth += piece in ("[", "{")
+        if piece == "[" and depth == inside:
+            rows.append({})
+        elif depth == inside and piece in (";", "]"):
+            name, sign, value = words.partition("=")
+            if sign:
+                rows[-1][name.strip()] = value.strip().removeprefix('"').removesuffix('"')
+            words = ""
+        elif depth >= inside:
+            words += piece
+        depth -= piece in ("]", "}")
+    if depth:
+        raise ValueError("its last class ad is not closed")
+    return rows
 
 
 def _ads_in_xml(content: bytes) -> list[dict[str, str]]:

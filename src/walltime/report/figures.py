@@ -52,8 +52,8 @@ POINTS = 400
 """Points of a distribution's curve."""
 BINS = 130
 """Largest number of averages along the time axis."""
-NARROW = 3.0
-"""Narrower axes, inches, label every other tick."""
+NARROW, NARROW_FIGURE, LEAST = 3.0, 5.0, 1.7
+"""Narrower axes label every other tick, narrower figures have their key below, and a new figure is at least so high; inches."""
 MOST_STRIPS = 5000
 """Largest number of strips in a Gantt chart; the largest strips are drawn."""
 
@@ -241,8 +241,6 @@ def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str 
     axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.3, ncols=3)
 
 
-NARROW = 5.0
-"""A figure of a smaller width, inches, is narrow."""
 TITLE_LETTERS, KEY_LETTERS, LINE = 11, 6, 0.16
 """Letters of a title per inch; the width of a mark in a key, letters; and the height of a further line of a title, inches."""
 
@@ -260,7 +258,7 @@ def fit(figure: Figure) -> None:
         return
     handles, names = keys[0].legend_handles, [text.get_text() for text in keys[0].get_texts()]
     title = max(len(axes.get_title(loc="left")) for axes in figure.axes)
-    if figure.get_figwidth() < NARROW or title + sum(KEY_LETTERS + len(name) for name in names) > most:
+    if figure.get_figwidth() < NARROW_FIGURE or title + sum(KEY_LETTERS + len(name) for name in names) > most:
         for key in keys:
             key.remove()
         figure.legend([one for one in handles if one is not None], names, loc="outside lower center", ncols=3, fontsize=8)

@@ -13,7 +13,7 @@ from matplotlib.ticker import NullLocator
 
 from walltime.errors import WorkloadError
 from walltime.node_demands import demands_on, nodes_of
-from walltime.report.figures import INK, moment, style, unit_of
+from walltime.report.figures import INK, LEAST, moment, style, unit_of
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Array
 
@@ -48,7 +48,7 @@ def nodes_figure(schedule: Schedule, begin: int, end: int, width: float = 9.2) -
     """Draw a panel for each resource, one above the other; `width`: inches. Errors as `resources`."""
     names = list(resources(schedule))
     with style():
-        figure = Figure(figsize=(width, HEIGHT * width * len(names)), layout="constrained")
+        figure = Figure(figsize=(width, max(HEIGHT * width, LEAST) * len(names)), layout="constrained")
         for axes, name in zip(np.atleast_1d(figure.subplots(len(names), 1, sharex=True)), names, strict=True):
             draw_nodes(axes, schedule, begin, end, name)
             axes.label_outer()

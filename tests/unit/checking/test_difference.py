@@ -120,6 +120,11 @@ def test_diff_command__refuses_in_one_line(tmp_path, capsys):
     assert "unknown policy 'nothing'" in one_line(*call(capsys, *words))
 
 
+def test_diff__no_dialects_are_the_usual_ones():
+    found = [wt.diff(columns("fcfs"), columns("easy"), JOBS, policies=["easy"], dialects=dialects) for dialects in (None, [])]
+    assert found[0].rule == found[1].rule
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "told"), [("easy", "what easy in the dialect pyss gives"), ("easypp", "what easy++ in the dialect predictsim gives")]

@@ -342,7 +342,7 @@ def in_xml(name, value):
     return f'    <a n="{name}"><{tag}>{text}</{tag}></a>\n    <a n="Of{name}"><l><un/><b v="t"/></l></a>\n'
 
 
-@pytest.mark.parametrize("form", ["lines", "list", "texts", "lower", "one ad", "csv", "blanks", "parquet", "xml"])
+@pytest.mark.parametrize("form", ["lines", "list", "texts", "lower", "one ad", "csv", "blanks", "parquet", "xml", "new", "new in a list"])
 def test_htcondor__every_form_of_ads(form, read, tmp_path):
     ads = [condor((number, *ONE[1:])) for number in (1, 2)]
     texts = [{name: str(value) for name, value in ad.items()} for ad in ads]
@@ -362,10 +362,21 @@ def test_htcondor__every_form_of_ads(form, read, tmp_path):
             + "</classads>\n",
             "blanks": "\n".join([" ".join(ads[0]), *("  ".join(ad.values()) for ad in texts)]) + "\n",
         }
+        new = "\n".join(
+            f"[ {' '.join(f'{name} = {json.dumps(value)};' for name, value in ad.items())} L = {{ 1; 2 }}; M = [ a = 1 ] ]" for ad in ads
+        )
+        written |= {"new": new.replace("; ", ";\n  "), "new in a list": "{" + new.replace("]\n[", "],\n[") + "}"}
         log = read(written[form])
     expected = (60, 900, 4, 3600, 1)
     assert log.format == "htcondor"
     assert set(rows(log, "wait", "runtime", "allocated_procs", "requested", "status")) == {expected}
+
+
+def test_htcondor__new_ads_with_texts_that_hold_signs_of_their_own(read):
+    ad = " ".join(f"{name} = {json.dumps(value)};" for name, value in (condor(ONE) | {"Owner": 'a;n]"n'}).items())
+    log = read(f"[ {ad[:-1]} ]\n")
+    assert log.dropped == {}
+    assert rows(log, "runtime", "allocated_procs") == [(900, 4)]
 
 
 def test_htcondor__universes_and_equal_ads(read):

@@ -217,3 +217,29 @@ def test_nul_bytes__change_texts_and_make_numbers_unreadable(sign, read):
     log = read(table.replace("3|a", "3|\0").replace("5|a|COMPLETED|2", "5|a|COMPLETED|\0").replace("|", sign), skip_bad_lines=True)
     assert log.column("job_id").tolist() == [1, 2, 3, 4]
     assert ([bad.line for bad in log.bad_lines], dict(log.dropped), dict(log.changed)["not_utf8"]) == ([6], {}, 2)
+
+
+def test_guess__quoted_decimal_commas_in_a_column_where_all_numbers_have_them(read):
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{k},"{k % 4},5","1,2{k}"' for k in range(1, 9)]
+    log = read("\n".join(["id,submit,start,end,ncpus,walltime_hours,mem_gb", *lines]))
+    assert log.column("requested").tolist() == [3600 * (k % 4) + 1800 for k in range(1, 9)]
+    assert log.column("mem_mb").tolist() == [1024 * float(f"1.2{k}") for k in range(1, 9)]
+
+
+@pytest.mark.parametrize("texts", [["1,200", "2,400"], ["1,5", "2"], ["1,5", "1.5"], ["1,5", "1,200.5"]])
+def test_guess__other_commas_are_as_before(texts, read):
+    lines = [f'{k},{1000 + k},{2000 + k},{3000 + k},{k},"{texts[k % 2]}"' for k in range(1, 9)]
+    log = read("\n".join(["id,submit,start,end,ncpus,walltime", *lines]))
+    expected = {"1,200": [2400, 1200], "1.5": [1.5, -1], "1,200.5": [1200.5, -1], "2": [2, -1]}
+    assert log.column("requested").tolist() == (expected.get(texts[0]) or expected[texts[1]]) * 4
+
+
+def test_guess__a_limit_in_milliseconds_like_the_times(read):
+    lines = [
+        f"{k},{1_700_000_000_000 + k * 1000},{1_700_000_100_000},{1_700_000_100_000 + 500_000 * k},{k},{3_600_000}" for k in range(1, 7)
+    ]
+    log = read("\n".join(["id,submit,start,end,ncpus,timelimit", *lines]))
+    assert log.column("requested").tolist() == [3600] * 6
+    assert any("milliseconds" in line for line in log.reading if line.startswith("requested"))
+    lines = [line.replace("3600000", "3600") for line in lines]
+    assert read("\n".join(["id,submit,start,end,ncpus,timelimit", *lines])).column("requested").tolist() == [3600] * 6
