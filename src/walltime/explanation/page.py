@@ -20,7 +20,7 @@ from walltime.machine.placing import RESOURCES
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, moment, rectangles, style, unit_of
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, date_ticks, moment, rectangles, style, unit_of
 from walltime.report.interactive import clock_of
 from walltime.report.page import Block, Chart, Drawing, Items, Page, Section, note, workload_facts
 from walltime.schedule.schedule import Schedule
@@ -58,12 +58,16 @@ def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: fl
         _machine(figure, panels[0], explanation, schedule, begin, end, divisor)
         if rows:
             _overtakers(panels[1], explanation, rows, divisor, LETTERS_PER_INCH * width)
-        since = f"{unit} since job {explanation.job} was submitted ({moment(schedule, explanation.submit)})"
-        panels[-1].set_xlabel(fill(since, int(LETTERS_PER_INCH * width)))
-        panels[-1].set_xlim((begin - explanation.submit) / divisor, (end - explanation.submit) / divisor)
         most = 12 if width > 5 else 5
+        dates = date_ticks(schedule.workload.origin, begin, end, 8 if width > 5 else 4)
+        where = f"job {explanation.job} was submitted ({moment(schedule, explanation.submit)})"
+        label = where if dates else f"{unit} since {where}"
+        panels[-1].set_xlabel(fill(label, int(LETTERS_PER_INCH * width)))
+        panels[-1].set_xlim((begin - explanation.submit) / divisor, (end - explanation.submit) / divisor)
         ticks = MaxNLocator(min(most, 8), steps=[1, 2, 5, 10]) if unit == "days" else MaxNLocator(most, steps=[1, 2, 4, 5, 6, 10])
         panels[-1].xaxis.set_major_locator(ticks)
+        if dates:
+            panels[-1].set_xticks([(time - explanation.submit) / divisor for time in dates], list(dates.values()))
     return figure
 
 

@@ -17,6 +17,7 @@ from walltime.slurm.starts.trials import StartTrial
 from walltime.tables import Cell, Row, Table
 from walltime.wording import counted, human_percent, human_time, sanitize
 from walltime.workload import Workload
+from walltime.workload.origin import Origin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,10 +25,6 @@ if TYPE_CHECKING:
 NEVER, UNKNOWN = "never", "-"
 MOST_BARS = 20
 """The number of jobs in the figure, the first to start."""
-DAY = 86_400
-STEPS = (300, 900, 3600, 10_800, 21_600, 43_200, DAY, 2 * DAY, 7 * DAY, 14 * DAY, 28 * DAY)
-"""Distances of the ticks of the figure, s."""
-MOST_TICKS = 8
 
 
 def ahead(time: int | None, now: int, unknown: str = NEVER) -> str:
@@ -184,13 +181,12 @@ def _row_text(one: StartTime, now: int) -> str:
 
 def bars_figure(times: StartTimes) -> Figure:
     """Draw the intervals of the jobs that start first."""
-    from walltime.report.figures import BLUE, rows_figure
+    from walltime.report.figures import BLUE, date_ticks, rows_figure
 
     now, jobs = times.snapshot.time, _drawn(times)
     ends = [(one.late if one.late is not None else one.median) or now for one in jobs]
     right = max([60, *(end - now for end in ends)])
-    step = next((s for s in STEPS if right <= MOST_TICKS * s), STEPS[-1] * (right // (MOST_TICKS * STEPS[-1]) + 1))
-    ticks = range(-(-now // step) * step, now + right + 1, step)
+    ticks = date_ticks(Origin(unix_start_time=0), now, now + right)
     label = f"UTC, from the snapshot at {clock(now)} on"
     with rows_figure([one.job.label for one in jobs], label, 0.17) as (figure, axes):
         for k, (one, end) in enumerate(zip(jobs, ends, strict=True)):
@@ -201,8 +197,7 @@ def bars_figure(times: StartTimes) -> Figure:
             if one.slurm is not None and 0 <= one.slurm - now <= 1.5 * right:
                 axes.plot([one.slurm], [k], marker="|", color="#808890", markersize=9)
         axes.set_xlim(left=now)
-        form = "%d %b" if step % DAY == 0 else "%d %b\n%H:%M"
-        axes.set_xticks(ticks, [f"{datetime.fromtimestamp(tick, UTC):{form}}" for tick in ticks])
+        axes.set_xticks(list(ticks), list(ticks.values()))
     return figure
 
 
