@@ -185,7 +185,7 @@ def bars_figure(times: StartTimes) -> Figure:
 
     now, jobs = times.snapshot.time, _drawn(times)
     ends = [(one.late if one.late is not None else one.median) or now for one in jobs]
-    right = max([60, *(end - now for end in ends)])
+    right = max([3600, *(end - now for end in ends)])
     ticks = date_ticks(Origin(unix_start_time=0), now, now + right)
     label = f"UTC, from the snapshot at {clock(now)} on"
     with rows_figure([one.job.label for one in jobs], label, 0.17) as (figure, axes):
