@@ -82,13 +82,14 @@ class LogOptions:
             join_runs=self.join_runs or machine.preempts or machine.loses_jobs,
         )
 
-    def load(self, trace: Path, machine: Machine | None = None, any_size: bool = False) -> tuple[Workload, float]:
+    def load(self, trace: Path, machine: Machine | None = None, any_size: bool = False, join: bool = True) -> tuple[Workload, float]:
         """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
 
-        The machine's processors are used if the log has none. If it preempts jobs, their runs are joined. `any_size`: a log without the
-        size of its machine gets the least one on which its jobs can have run.
+        The machine's processors are used if the log has none. If it preempts jobs, their runs are joined, unless `join` is false.
+        `any_size`: a log without the size of its machine gets the least one on which its jobs can have run.
         """
         begin, own = time.perf_counter(), self.on_machine(machine)
+        own = own if join else replace(own, join_runs=self.join_runs)
         log = read_shown(trace, **own.of_file)
         for line in getattr(log, "reading", ()):
             note(f"recognised: {line}")

@@ -20,8 +20,9 @@ from walltime.machine.placing import RESOURCES
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM
-from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, moment, rectangles, style, unit_of
-from walltime.report.page import Block, Drawing, Items, Page, Section, note, workload_facts
+from walltime.report.figures import BLUE, COLOURS, KIND_EDGE, LETTERS_PER_INCH, columns_of, date_ticks, moment, rectangles, style, unit_of
+from walltime.report.interactive import clock_of
+from walltime.report.page import Block, Chart, Drawing, Items, Page, Section, note, workload_facts
 from walltime.schedule.schedule import Schedule
 from walltime.tables import Cell, Table, time_cell
 from walltime.wording import counted, human_time, lower_first
@@ -51,18 +52,22 @@ def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: fl
     begin, end = _window(explanation)
     divisor, unit = unit_of(end - begin)
     with style():
-        heights = [3.0 * flat, max(0.6, 0.35 + 0.075 * flat * (max(rows) + 1))] if rows else [3.0 * flat]
+        heights = [3.0 * flat, max(0.6, 0.35 + 0.045 * flat * (max(rows) + 1))] if rows else [3.0 * flat]
         figure = Figure(figsize=(width, 1.2 + sum(heights)), layout="constrained")
         panels = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
         _machine(figure, panels[0], explanation, schedule, begin, end, divisor)
         if rows:
             _overtakers(panels[1], explanation, rows, divisor, LETTERS_PER_INCH * width)
-        since = f"{unit} since job {explanation.job} was submitted ({moment(schedule, explanation.submit)})"
-        panels[-1].set_xlabel(fill(since, int(LETTERS_PER_INCH * width)))
-        panels[-1].set_xlim((begin - explanation.submit) / divisor, (end - explanation.submit) / divisor)
         most = 12 if width > 5 else 5
+        dates = date_ticks(schedule.workload.origin, begin, end, 8 if width > 5 else 4)
+        where = f"job {explanation.job} was submitted ({moment(schedule, explanation.submit)})"
+        label = where if dates else f"{unit} since {where}"
+        panels[-1].set_xlabel(fill(label, int(LETTERS_PER_INCH * width)))
+        panels[-1].set_xlim((begin - explanation.submit) / divisor, (end - explanation.submit) / divisor)
         ticks = MaxNLocator(min(most, 8), steps=[1, 2, 5, 10]) if unit == "days" else MaxNLocator(most, steps=[1, 2, 4, 5, 6, 10])
         panels[-1].xaxis.set_major_locator(ticks)
+        if dates:
+            panels[-1].set_xticks([(time - explanation.submit) / divisor for time in dates], list(dates.values()))
     return figure
 
 
@@ -74,18 +79,45 @@ def _window(explanation: AnyExplanation) -> tuple[int, int]:
     return explanation.submit - wait // 12, max(ran, min(reserved, explanation.start + wait // 2)) + 1
 
 
-def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
-    """Draw the users of the processors, and the job's need."""
-    w = schedule.workload
-    job, index = explanation.index, np.arange(len(w))
+def _levels(explanation: AnyExplanation, begin: int, end: int) -> tuple[Array, list[Array]]:
+    """Return the times in a span at which the use changes, s, and at each the use by every group of `USERS`."""
+    schedule, job = explanation.schedule, explanation.index
+    index = np.arange(len(schedule.workload))
     start, stop, submit = schedule.start, schedule.end, schedule.submit
     later = (submit > explanation.submit) | ((submit == explanation.submit) & (index > job))
     ran = (start < explanation.submit) | ((start == explanation.submit) & ~later & (index != job))
     inside = (start < end) & (stop > begin)
     masks = [inside & mask for mask in (ran, ~ran & ~later & (index != job), ~ran & later, index == job)]
     times = np.unique(np.concatenate([[begin, end], start[inside], stop[inside]]).clip(begin, end))
-    whole, had, wanted, name = _machine_of(explanation, schedule)
-    levels = [levels_at(*steps(start[mask], stop[mask], had[mask]), times) for mask in masks]
+    had = _machine_of(explanation, schedule)[1]
+    return times, [levels_at(*steps(start[mask], stop[mask], had[mask]), times) for mask in masks]
+
+
+def _chart(explanation: AnyExplanation) -> Chart:
+    """Return the same use for the scripts of the page, with the need, the submission, the start and the reservations as marks."""
+    whole, _, wanted, name = _machine_of(explanation, explanation.schedule)
+    times, levels = _levels(explanation, *_window(explanation))
+    changed = np.any([np.diff(level, prepend=-1) != 0 for level in levels], axis=0)
+    changed[-1] = True
+    used = {who: level[changed].tolist() for who, level in zip(USERS, levels, strict=True)}
+    w = explanation.schedule.workload
+    return Chart(
+        f"{name[0].upper()}{name[1:]} in use; the job needs the {wanted:,} above the dashed line",
+        times[changed].tolist(),
+        used,
+        form="stack",
+        clock=clock_of(w.origin, int(w.submit[0])),
+        most=whole,
+        colours=list(USERS.values()),
+        marks=[(explanation.submit, "submitted"), (explanation.start, "started")],
+        level=(whole - wanted, "need"),
+    )
+
+
+def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
+    """Draw the users of the processors, and the job's need."""
+    times, levels = _levels(explanation, begin, end)
+    whole, _, wanted, name = _machine_of(explanation, schedule)
     x = (times - explanation.submit) / divisor
     tops = np.cumsum([np.zeros(len(times), np.int64), *levels], axis=0)
     for low, high, colour in zip(tops, tops[1:], USERS.values(), strict=False):
@@ -238,6 +270,8 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
         rows = [[_changed(explanation, one), time_cell(one.gain)] for one in explanation.alternatives]
         remark = "Each row is a simulation of all jobs with this one change, which also moves other jobs. Negative: the job starts later."
         sections.append(Section("Changes that were tried", [Table(["change", "starts sooner by"], rows), note(remark)]))
+    if explanation.wait:
+        sections.insert(0, Section("Resources in use during the wait", [_chart(explanation)], shown="only-live"))
     if overtakers:
         sections.append(Section("Jobs that overtook it", list(_overtook(explanation))))
     held = _machine_of(explanation, schedule)[3]

@@ -340,7 +340,7 @@ def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
 
 def stopped_stretches(log: RecordedLog, least: int = 3600) -> list[tuple[int, int]]:
     """Return stretches of at least `least` s in which nothing runs although jobs wait: outages of the whole machine."""
-    known = log.known
+    known = log.start >= 0
     order = np.argsort(log.start[known], kind="stable")
     start, end, submit = log.start[known][order], log.end[known][order], log.workload.submit[known][order]
     busy = np.maximum.accumulate(end)

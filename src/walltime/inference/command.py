@@ -37,6 +37,7 @@ def infer(
 ) -> None:
     """Infer the rules of a site from its log: closed hours, outages, reserved parts of the machine, and limits.
 
+    On a machine with preemption, each run of a preempted job is a separate job, and jobs that may preempt others do not choose rules.
     Ctrl-C ends the search, and the rules found so far are written. The exit status is 1 if the log does not fit its machine.
     """
     from walltime.inference import infer as run
@@ -47,7 +48,7 @@ def infer(
     if eligible and out is None:
         raise PolicyError("--eligible needs a machine file to write its table next to; add --out FILE, such as --out site.toml")
     machine = machine_in(machine_file)
-    workload = stretch.alone(reading.load(trace, machine)[0])
+    workload = stretch.alone(reading.load(trace, machine, join=False)[0])
     steps = [""]
     with progress_bar(100, "looking for rules", "%") as progress:
         inference = run(workload, machine=machine, progress=lambda share: progress(int(100 * share), note=steps[-1]), step=steps.append)

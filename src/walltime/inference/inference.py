@@ -18,8 +18,8 @@ from walltime.inference.step_agreement import GroupAgreement
 from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
 from walltime.machine.placing import RESOURCES
 from walltime.provenance import plain
-from walltime.wording import counted, listed, sanitize
-from walltime.workload import Workload
+from walltime.wording import counted, human_percent, listed, sanitize
+from walltime.workload import Array, Workload
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,7 @@ def unread_of(machine: Machine | None) -> list[str]:
         "windows": machine.windows,
         "shares": machine.shares,
         "qualities of service": machine.qos,
+        "preemption": machine.preempts,
         "settings of Slurm": machine.slurm,
         "the policy": machine.policy is not None,
         f"nodes of different sizes ({nodes} processors; parts are counted in processors)": len(sizes) > 1,
@@ -171,6 +172,18 @@ def unread_of(machine: Machine | None) -> list[str]:
         f"It ignores the other contents of the file: {ignored}."
     )
     return [unread] if ignored else []
+
+
+def preemption_note(workload: Workload, apart: Array) -> str:
+    """Return a sentence on the treatment of preemption; `apart`: the jobs (bool) that may preempt others."""
+    joined = int((workload.columns.get("earlier_runtime", np.zeros(1)) > 0).sum())
+    runs = "Each run of a preempted job counts as a job"
+    if joined:
+        runs = f"The earlier runs of {counted(joined, 'job')} are missing from the log, so their processors count as free"
+    return (
+        f"Inference does not model preemption. Rules are neither chosen nor judged by the {counted(int(apart.sum()), 'job')} that may "
+        f"preempt others ({human_percent(100 * float(apart.mean()))}), which only occupy processors. {runs}."
+    )
 
 
 def unmodelled(workload: Workload) -> str:

@@ -63,7 +63,8 @@ def short_verdict(inference: Inference) -> str:
         return f"{inference.refused[0].upper()}{inference.refused[1:]}."
     kept, before, after = len(inference.rules), inference.before.prompt_f1, inference.after.prompt_f1
     what = f"{counted(kept, 'rule')} of the site" if kept else "No rule of the site"
-    change = f"rises from {before:.2f} to" if kept else "is"
+    same = f"{before:.2f}" == f"{after:.2f}"
+    change = "is" if not kept else "stays at" if same else f"{'rises' if after > before else 'falls'} from {before:.2f} to"
     return (
         f"{what} {'was' if kept < 2 else 'were'} inferred from {inference.log}: on a part of the log that was not used to find rules, the "
         f"agreement of {inference.machine.policy} with the recorded starts {change} {after:.2f} (1 is perfect)."

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.errors import PolicyError
 from walltime.inference.candidate_rules import (
     candidate_parts,
     candidate_windows,
@@ -25,7 +24,7 @@ from walltime.inference.candidate_rules import (
     windows_of_few,
 )
 from walltime.inference.free_runs import free_runs
-from walltime.inference.inference import Inference, MonthAgreement, unmodelled, unread_of
+from walltime.inference.inference import Inference, MonthAgreement, preemption_note, unmodelled, unread_of
 from walltime.inference.limit_search import inferred_limits, kind_of_jobs, limits_of_users
 from walltime.inference.one_step import OneStep
 from walltime.inference.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
@@ -33,8 +32,9 @@ from walltime.inference.queue_order import inferred_policy
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.inference.step_agreement import agreement_by
 from walltime.machine import Machine, Window
+from walltime.machine.placing import may_preempt
 from walltime.machine.tables import DAY
-from walltime.wording import counted, human_time, sanitize
+from walltime.wording import counted, human_time
 from walltime.workload import Workload, check_workload
 
 MOST_MISFITS = 0.05
@@ -60,26 +60,23 @@ def infer(
     `procs`: the machine's size, by default the log's. `machine`: only its node size is used; a note lists its other contents. `progress` is
     called with the approximate share of the work done, 0 to 1, and `step` with the name of each of the seven steps. Ctrl-C ends
     the search; the result so far is returned, with the interrupted step in `stopped`. Raises WorkloadError for a log without recorded
-    waits or of less than two months, PolicyError for a machine on which jobs preempt others.
+    waits or of less than two months, and for a machine with preemption if the log does not name the jobs that may preempt others. Their
+    starts follow from neither free processors nor the queue order, so rules are neither chosen nor judged by them; the runs of a preempted
+    job should be separate jobs of the workload.
     """
     check_workload(workload)
-    if machine is not None and machine.preempts:
-        raise PolicyError(
-            f"{sanitize(machine.name, 100)} has jobs that preempt others, which inference does not model: it would explain their effects "
-            "by wrong rules. To compare the log with a simulation that models preemption, use calibrate",
-            "unsupported_machine",
-        )
+    apart = may_preempt(workload, machine) if machine is not None and machine.preempts else None
     hidden, whole = unmodelled(workload), workload
     if "partition" in workload.columns:  # the inferred machine has others
         workload = replace(workload, columns={name: values for name, values in workload.columns.items() if name != "partition"})
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
-    search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress)
-    search.notes += [*workload.warnings, *unread_of(machine)]
+    search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress, apart)
+    search.notes += [*workload.warnings, *unread_of(machine), *([] if apart is None else [preemption_note(workload, apart)])]
     if hidden:
         search.requests = whole
         search.notes.append(hidden)
     plain = search.answer
-    misfits = float(plain.overcommitted[plain.counted].mean())
+    misfits = float(plain.overcommitted[search.log.known].mean())
     result = partial(_result, search, plain, misfits)
     if misfits > MOST_MISFITS:
         refused = (

@@ -111,9 +111,19 @@ class RuleProposal(NamedTuple):
 
 
 class RuleTrial:
-    """An inference: the record, the folds, and the accepted rules; `answer`: the policy's proposals with them."""
+    """An inference: the record, the folds, and the accepted rules; `answer`: the policy's proposals with them.
 
-    def __init__(self, workload: Workload, machine_procs: int, procs_of_node: int, progress: Callable[[float], None] | None):
+    `apart`: jobs (bool) that use processors, but by whose starts rules are neither chosen nor judged; by default none.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        machine_procs: int,
+        procs_of_node: int,
+        progress: Callable[[float], None] | None,
+        apart: Array | None = None,
+    ):
         wait = workload.recorded_wait
         if wait is None:
             raise WorkloadError(
@@ -121,6 +131,8 @@ class RuleTrial:
             )
         self.w, self.size, self.node = workload, machine_procs, procs_of_node
         self.log = RecordedLog.of(workload, np.where(wait >= 0, workload.submit + wait, -1))
+        if apart is not None:
+            self.log = self.log._replace(known=self.log.known & ~apart)
         self.progress = progress
         self.since, self.clock = workload.origin.unix_start_time, 0
         self.rules = Rules()

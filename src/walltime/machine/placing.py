@@ -463,6 +463,26 @@ def _admits(one: Reservation, workload: Workload, job: int) -> bool:
     return not any(columns.values()) or any(of_job.get(name) in names for name, names in columns.items())
 
 
+def may_preempt(workload: Workload, machine: Machine) -> Array:
+    """Return the jobs that may preempt others, bool: by the tier of their partition, or by their quality of service.
+
+    Raises WorkloadError if the log does not name the partitions or the qualities of service that decide this.
+    """
+    by_qos = any(one.preempts for one in machine.qos)
+    column, what = ("queue", "qualities of service") if by_qos else ("partition", "partitions")
+    if column not in workload.columns:
+        raise WorkloadError(
+            f"{workload.origin.name} does not name the {what} of its jobs, so the jobs that may preempt others are unknown; use a log with "
+            "this column, or a machine file without preemption",
+            "missing_column",
+        )
+    if by_qos:
+        return qos_values(workload, machine, lambda one: float(bool(one.preempts)), 0.0) > 0
+    weak = [one for one in machine.partitions if one.preempt != "off"]
+    strong = [any(one.tier > other.tier and {*one.pools} & {*other.pools} for other in weak) for one in machine.partitions]
+    return np.array(strong)[_partitions(workload, machine)[0]]
+
+
 def qos_factors(workload: Workload, machine: Machine) -> Array:
     """Return the factor of each job's quality of service, 0 to 1, which logs of Slurm have as the queue; 0 where it is unknown."""
     most = max([1, *(one.priority for one in machine.qos)])

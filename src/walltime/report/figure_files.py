@@ -163,7 +163,7 @@ def _names(axes: Axes) -> list[str]:
 
 def _thinned(ticks: list[float], most: int = 4) -> list[float]:
     """Return at most `most` ticks, about; a ratio of 1, or else 0, stays."""
-    step = -(-len(ticks) // most)
+    step = max(-(-len(ticks) // most), 1)
     kept = next((k for value in (1, 0) for k, tick in enumerate(ticks) if tick == value), 0)
     return ticks[kept % step :: step]
 

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 import matplotlib
@@ -25,6 +25,7 @@ from walltime.policy import Kind
 from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule, labels
 from walltime.wording import counted, human_time
+from walltime.workload.origin import Origin
 
 Array = np.ndarray
 
@@ -68,6 +69,8 @@ TIME_TICKS = {
     3_456_000: "40 d",
     34_560_000: "400 d",
 }
+DATE_STEPS = (300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_419_200)
+"""Distances of ticks with dates, s."""
 BIN_LENGTHS = (1, 10, 60, 600, 1800, 3600, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_592_000, 7_776_000, 31_536_000)
 RC: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -437,6 +440,17 @@ def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
     ticks = ticks[(ticks >= 0) & (ticks * divisor <= end - begin)]
     axes.set_xticks(begin + ticks * divisor, [f"{t:g}" for t in ticks])
     axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
+
+
+def date_ticks(origin: Origin, begin: int, end: int, most: int = 8) -> dict[int, str]:
+    """Return about `most` round local times between two times of the log, s, with their labels; empty without dates."""
+    if (first := origin.moment(begin)) is None:
+        return {}
+    step = next((one for one in DATE_STEPS if end - begin <= most * one), DATE_STEPS[-1] * -(-(end - begin) // (most * DATE_STEPS[-1])))
+    shift = (origin.unix_start_time or 0) + int((first.utcoffset() or timedelta()).total_seconds())
+    form = "%d %b" if step % 86_400 == 0 else "%d %b\n%H:%M"
+    ticks = range(-(-(begin + shift) // step) * step - shift, end + 1, step)
+    return {tick: f"{moment:{form}}" for tick in ticks if (moment := origin.moment(tick)) is not None}
 
 
 WAITS = Distribution("wait less than", lambda s: s.wait, "left", lambda longest: max(longest + 1, 60), time_ticks)

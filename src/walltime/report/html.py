@@ -16,6 +16,7 @@ from walltime.files import whole_file
 from walltime.provenance import version
 from walltime.report.page import (
     Block,
+    Chart,
     Code,
     Drawing,
     Fold,
@@ -41,6 +42,11 @@ MARKED = ("best", "reproduced", "chaos", "off")
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
 """The scripts of a page of tables: they can be sorted."""
+CHARTS = ("time", "charts", "tables", "page")
+"""The scripts of a page with charts."""
+STEERING = (
+    "Point at a chart to read its values; drag to zoom in; double-click to show everything. Keys: Tab, then the left and right arrows."
+)
 PAGE_WIDTH, PICTURE_HEIGHT, LEAST_WIDTH = 1030, 440, 560
 """Largest width and height, and smallest width, of the picture of the first screen, pixels."""
 EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
@@ -82,8 +88,10 @@ def render(page: Page) -> str:
         f"<footer>Made by walltime {escape(version())}. This file is self-contained: it loads nothing from the network.</footer>",
         "</main>",
         page.interactive,
-        _scripts(EVERYTHING if page.interactive else TABLES, library=bool(page.interactive)),
     ]
+    charts, rows = (any(sign in part for part in body) for sign in ('<div class="chart"><', 'class="rows"'))
+    scripts = EVERYTHING if page.interactive else CHARTS if charts or rows else TABLES
+    body.append(_scripts(scripts, library=bool(page.interactive) or charts))
     head = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" {ALLOWED}>\n'
@@ -228,6 +236,8 @@ def _block(block: Block) -> str:
             return _items(block)
         case Code():
             return f'<pre tabindex="0">{escape(block.text)}</pre>'
+        case Chart():
+            return _charts([block])
         case Drawing():
             return _drawing(block)
         case Fold():
@@ -252,7 +262,27 @@ def _drawing(block: Drawing) -> str:
     image = f'<div role="img" aria-label="{escape(block.alternative)}"{width}>{to_svg(block.figure, block.name)}</div>'
     caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
     shown = _scroll(image, block.alternative, "wide") if block.wide else image
-    return f"<figure{_attribute('data-p', block.policy)}>{shown}{caption}</figure>"
+    return f"<figure{_attribute('data-p', block.policy)}>{_living(block, shown)}{caption}</figure>"
+
+
+def _living(block: Drawing, static: str) -> str:
+    """Return the pictures of a drawing, with the charts that replace them, or the texts of their rows."""
+    from walltime.report.interactive import json_text
+
+    if block.rows:
+        return f'{static}<script type="application/json" class="rows">{json_text(list(block.rows))}</script>'
+    return f'{_charts(block.live)}<div class="only-static">{static}</div>' if block.live else static
+
+
+def _charts(charts: Sequence[Chart]) -> str:
+    from walltime.report.interactive import chart_json
+
+    drawn = "\n".join(
+        f'<div role="group" aria-label="{escape(chart.title)}"><h3>{escape(chart.title)}</h3>'
+        f'<div class="chart"><script type="application/json">{chart_json(chart)}</script></div></div>'
+        for chart in charts
+    )
+    return f'<div class="only-live">{drawn}<p class="note">{STEERING}</p></div>'
 
 
 def _picture(block: Drawing) -> str:
@@ -265,7 +295,7 @@ def _picture(block: Drawing) -> str:
     broad = f'<div class="broad" {label} style="max-width: {most}px">{to_svg(block.figure, block.name)}</div>'
     narrow = f'<div class="slim" {label}>{to_svg(block.narrow or slim(block.figure), f"{block.name}-slim")}</div>'
     caption = f"<figcaption>{escape(block.caption)}</figcaption>" if block.caption else ""
-    return f"<figure>{broad}{narrow}{caption}</figure>"
+    return f"<figure>{_living(block, broad + narrow)}{caption}</figure>"
 
 
 def _scroll(inside: str, label: str, name: str = "") -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import shlex
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from datetime import timedelta
 from typing import Any
 
@@ -18,9 +20,11 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.metrics import LAST
+from walltime.report.page import Chart
 from walltime.report.stretch import assign_processors
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.specification import Scheduler, parse_scheduler
+from walltime.workload.origin import Origin
 
 Array = np.ndarray
 
@@ -65,14 +69,10 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
         command = None if options is None else shlex.join(["walltime", "explain", w.origin.name, *options])
         policies.append({"name": name, "layout": own_layout, **look, "command": command})
     origin, begin = w.origin, int(min(s.submit[0] for s in schedules))
-    zone = origin.tzinfo()
     meta = {
         "machine": w.machine_procs,
         "users": [origin.name_of("user", k) for k in range(1, len(origin.names.get("user", ())) + 1)],
-        "epoch": origin.unix_start_time,
-        "zone": getattr(zone, "key", None),
-        "offset": int((zone.utcoffset(None) or timedelta(0)).total_seconds()),
-        "first": begin,
+        **clock_of(origin, begin),
         "begin": begin,
         "end": int(max(s.end.max() for s in schedules)),
         "layout": layout,
@@ -82,8 +82,30 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
             "slowdown": _curves(figures.SLOWDOWNS.curves(schedules, masks)),
         },
     }
-    text = json.dumps(meta, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")  # no name ends the element
-    return "\n".join([f'<script type="application/json" id="live-meta">{text}</script>', *blocks])
+    return "\n".join([f'<script type="application/json" id="live-meta">{json_text(meta)}</script>', *blocks])
+
+
+def clock_of(origin: Origin, first: int) -> dict[str, Any]:
+    """Return what the scripts need to show times of a log as dates, or as times after `first`, s, if the log has no dates."""
+    zone = origin.tzinfo()
+    offset = int((zone.utcoffset(None) or timedelta(0)).total_seconds())
+    return {"epoch": origin.unix_start_time, "zone": getattr(zone, "key", None), "offset": offset, "first": first}
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON that can be the text of an element of a page."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+
+
+def chart_json(chart: Chart) -> str:
+    """Return a chart for the scripts, with six digits for each value."""
+
+    def numbers(values: Sequence[float]) -> list[float | None]:
+        return [float(f"{value:.6g}") if math.isfinite(value) else None for value in map(float, values)]
+
+    given = {field.name: getattr(chart, field.name) for field in fields(chart)}
+    own = {"names": list(chart.lines), "lines": [numbers(line) for line in chart.lines.values()]}
+    return json_text(given | own | {"x": [round(float(x), 3) for x in chart.x], "dashes": DASHES})
 
 
 def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dict[str, Array]:

@@ -45,6 +45,28 @@ class Code:
 
 
 @dataclass(frozen=True)
+class Chart:
+    """Lines that the scripts of a page draw, with zoom and the values under the pointer.
+
+    `x`: times of the log, s, if there is a `clock` (see `clock_of`), else durations, s, on a logarithmic axis. `lines`: by name, a value
+    for each `x`, nan where there is none. `unit`: %, s, or empty for counts. `form`: line, steps, bars or stack. `most`: upper end of
+    the axis of values, by default above the largest. `colours`: of the lines, by default the palette. `marks`: times with labels;
+    `level`: a value with its label.
+    """
+
+    title: str
+    x: Sequence[float]
+    lines: Mapping[str, Sequence[float]]
+    unit: str = ""
+    form: str = "line"
+    clock: Mapping[str, Any] | None = None
+    most: float | None = None
+    colours: Sequence[str] = ()
+    marks: Sequence[tuple[float, str]] = ()
+    level: tuple[float, str] | None = None
+
+
+@dataclass(frozen=True)
 class Drawing:
     """A matplotlib figure with its alternative text; `wide` ones scroll on narrow screens. `name`: unique on the page."""
 
@@ -58,6 +80,10 @@ class Drawing:
     policy: int | None = None
     narrow: Any = None
     """a version for telephones, if the picture of the first screen cannot be narrowed automatically"""
+    live: Sequence[Chart] = ()
+    """charts that replace the figure where scripts run"""
+    rows: Sequence[str] = ()
+    """what a row of a `rows_figure` shows when the reader points at it"""
 
 
 @dataclass(frozen=True)
@@ -85,7 +111,7 @@ class Fragment:
     file: str
 
 
-Block = Paragraph | Heading | Items | Code | Drawing | Fold | Group | Fragment | Table
+Block = Paragraph | Heading | Items | Code | Chart | Drawing | Fold | Group | Fragment | Table
 Part = Block | Facts | str
 """Parts of the output of a command: blocks of a page, facts, and sentences."""
 

@@ -15,7 +15,7 @@ from walltime.accuracy.adjusted import has_column
 from walltime.machine import omission_sentences
 from walltime.metrics.machine import busy_processors, levels_at, queue_length
 from walltime.provenance import plain, provenance
-from walltime.report.page import Block, Drawing, Fold, Heading, Page, Paragraph, Section, note
+from walltime.report.page import Block, Chart, Drawing, Fold, Heading, Page, Paragraph, Section, note
 from walltime.schedule.groups import TITLES as GROUP_TITLES
 from walltime.tables import Cell, Row, Table, hours_cell, time_cell
 from walltime.weekly_report.causes import CAUSES, cause_names
@@ -33,6 +33,8 @@ MEANING = (
     "Processor-hours of the jobs that ended in the period. Failed: by the log's status, without jobs at their limit. Jobs at their limit "
     "may have saved their state."
 )
+TICKS = 7
+"""Largest number of dates below a figure."""
 MOMENTS = 400
 """Number of points of a curve over the period."""
 
@@ -320,55 +322,70 @@ def _two_panels(above: int) -> Iterator[tuple[Figure, Axes, Axes]]:
     from walltime.report.figures import style
 
     with style():
-        figure = Figure(figsize=(7.2, 3.0), layout="constrained")
+        figure = Figure(figsize=(9.2, 3.6), layout="constrained")
         upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=[above, 1])
         yield figure, upper, lower
 
 
 def _trend(numbers: Period) -> Drawing:
     """Draw mean waits and use, a bar for each period."""
-    from matplotlib.ticker import MaxNLocator
-
     from walltime.report.figures import BLUE, percent_ticks, round_unit
+    from walltime.report.interactive import clock_of
 
     n, unit, periods = numbers.numbers, _length(numbers.numbers), [*numbers.before, numbers.numbers][-SHOWN:]
     waits = np.array([one.mean_wait for one in periods])
     divisor, name = round_unit(float(np.nanmax(waits, initial=1.0)))
-    x = np.arange(len(periods)) - len(periods) + 1
+    x = np.array([(one.begin + one.end) / 2 for one in periods])
+    use = [100 * one.utilization for one in periods]
     with _two_panels(2) as (figure, above, below):
-        above.bar(x, np.nan_to_num(waits) / divisor, color=[*["#9DBBD6"] * (len(periods) - 1), BLUE], width=0.8)
+        above.bar(x, np.nan_to_num(waits) / divisor, color=[*["#9DBBD6"] * (len(periods) - 1), BLUE], width=0.8 * (n.end - n.begin))
         above.set_title(f"mean wait, {name}", loc="left", fontsize=9)
-        below.plot(x, [100 * one.utilization for one in periods], color=BLUE, marker="." if len(periods) < 30 else "")
+        below.plot(x, use, color=BLUE, marker="." if len(periods) < 30 else "")
         below.set_ylim(0, 100)
         percent_ticks(below.yaxis)
         below.set_title("utilization", loc="left", fontsize=9)
-        below.xaxis.set_major_locator(MaxNLocator(4, integer=True))
-        below.xaxis.set_major_formatter(lambda k, _: f"{-k:.0f} before" if k < 0 else f"this {unit}" if k == 0 else "")
+        below.set_xticks(x[:: -max(1, -(-len(x) // TICKS))])
+        below.xaxis.set_major_formatter(lambda at, _: _date(numbers, at - (n.end - n.begin) / 2))
     alternative = (
         f"Bars of the mean wait and a line of the utilization, {len(periods)} {unit}s; the last: "
         f"{human_time(n.mean_wait)}, {_share(n.utilization)}."
     )
     caption = f"Mean wait of each {unit}, this one last, and below it the utilization."
-    return Drawing(figure, "trend", alternative, caption, wide=False)
+    clock = clock_of(numbers.workload.origin, int(numbers.workload.submit[0]))
+    last = np.arange(len(x)) == len(x) - 1
+    bars = {f"{unit}s before": np.where(last, np.nan, waits).tolist(), f"this {unit}": np.where(last, waits, np.nan).tolist()}
+    charts = [
+        Chart("Mean wait", x.tolist(), bars, "s", "bars", clock, colours=["#9DBBD6", "--blue"]),
+        Chart("Utilization", x.tolist(), {"utilization": use}, "%", clock=clock, most=max(100, *use)),
+    ]
+    return Drawing(figure, "trend", alternative, caption, wide=False, live=charts)
+
+
+def _date(numbers: Period, seconds: float) -> str:
+    """Return a time of the log as a day of a year, or as the day of the log if it has no dates."""
+    day = numbers.workload.origin.moment(seconds)
+    return f"day {seconds / DAY:.0f}" if day is None else f"{day:%Y-%m-%d}"
 
 
 def _days(numbers: Period) -> Drawing:
     """Draw busy processors and waiting jobs over the period."""
     from walltime.report.figures import BLUE, COLOURS, percent_ticks
+    from walltime.report.interactive import clock_of
 
     n, w = numbers.numbers, numbers.workload
     start = w.submit + w.columns["wait"]
     moments = np.linspace(n.begin, n.end - 1, MOMENTS).astype(np.int64)
     busy = levels_at(*busy_processors(start, start + w.runtime, w.procs), moments)
     queue = levels_at(*queue_length(w.submit, start), moments)
-    x = (moments - n.begin) / 86_400
+    x, used_share = moments, {"processors": 100 * busy / w.machine_procs}
     with _two_panels(1) as (figure, above, below):
-        above.fill_between(x, 100 * busy / w.machine_procs, color=BLUE, alpha=0.6, linewidth=0)
+        above.fill_between(x, used_share["processors"], color=BLUE, alpha=0.6, linewidth=0)
         what = "processors"
         if numbers.second_total:
             used = np.maximum(w.columns[numbers.second], 0).astype(np.int64)
             level = levels_at(*busy_processors(start, start + w.runtime, used), moments)
-            above.step(x, 100 * level / numbers.second_total, color=COLOURS[2], where="post", linewidth=1)
+            used_share[second_name(numbers)] = 100 * level / numbers.second_total
+            above.step(x, used_share[second_name(numbers)], color=COLOURS[2], where="post", linewidth=1)
             what = f"processors (area) and {second_name(numbers)} (line)"
         above.set_ylim(0, 105)
         percent_ticks(above.yaxis)
@@ -376,6 +393,20 @@ def _days(numbers: Period) -> Drawing:
         below.step(x, queue, color=COLOURS[1], where="post")
         below.set_ylim(0, max(1, queue.max() * 1.05))
         below.set_title("jobs waiting", loc="left", fontsize=9)
-        below.set_xlabel("days")
+        below.set_xticks(n.begin + DAY * np.arange(0, (n.end - n.begin) // DAY + 1, max(1, (n.end - n.begin) // DAY // TICKS)))
+        below.xaxis.set_major_formatter(lambda at, _: _date(numbers, at))
     alternative = f"Over the {_length(n)}: the shares of {what} that were busy, and the number of waiting jobs."
-    return Drawing(figure, "days", alternative, f"Busy {what}, and waiting jobs.", wide=False)
+    clock = clock_of(w.origin, int(w.submit[0]))
+    charts = [
+        Chart(
+            "Busy",
+            moments.tolist(),
+            {k: v.tolist() for k, v in used_share.items()},
+            "%",
+            "steps",
+            clock,
+            max(100, *map(max, used_share.values())),
+        ),
+        Chart("Jobs waiting", moments.tolist(), {"jobs waiting": queue.tolist()}, "", "steps", clock),
+    ]
+    return Drawing(figure, "days", alternative, f"Busy {what}, and waiting jobs.", wide=False, live=charts)

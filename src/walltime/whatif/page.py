@@ -15,7 +15,7 @@ from walltime.metrics import range_meaning
 from walltime.metrics.energy import ENERGY_NOTE
 from walltime.metrics.intervals import KINDS, SCOPES, SHOWN_LEVEL
 from walltime.provenance import provenance
-from walltime.report.page import Block, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
+from walltime.report.page import Block, Chart, Drawing, Fold, Heading, Items, Page, Paragraph, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
 from walltime.tables import Cell, Row, Table, energy_cells
 from walltime.whatif import agreement_page as calibrated
@@ -383,10 +383,24 @@ def drawings(answer: WhatIf) -> list[Drawing]:
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.ranked) >= MOST_CURVES else ""
     meaning = f"Differences in mean wait from today: {values}."
     curves = f"Curves of the share of jobs that wait less than a given time: {values}."
+    grid, shares = _wait_shares(answer)
+    chart = Chart("Wait", grid.tolist(), shares, "%", most=100)
+    told = f"Share of jobs that wait less than the time on the horizontal axis{first}."
     return [
-        Drawing(differences_figure(answer), "differences", meaning, caption, wide=False, pixels=720),
-        Drawing(waits_figure(answer), "waits", curves, f"Share of jobs that wait less than the time on the horizontal axis{first}."),
+        Drawing(differences_figure(answer), "differences", meaning, caption, wide=False, rows=list(map(_row_text, answer.ranked))),
+        Drawing(waits_figure(answer), "waits", curves, told, live=[chart]),
     ]
+
+
+def _row_text(effect: Effect) -> str:
+    """Return what the page shows for a change under the pointer: its difference with both intervals."""
+    one = effect.differences["mean_wait"]
+    lines = [effect.name, f"difference in mean wait {signed(one.difference)}"]
+    if math.isfinite(one.low):
+        lines.append(f"sampling of weeks: {signed(one.low)} to {signed(one.high)}")
+    if math.isfinite(one.scatter):
+        lines.append(f"shaken copies: {signed(one.difference - one.scatter)} to {signed(one.difference + one.scatter)}")
+    return "\n".join(lines)
 
 
 def _widest(answer: WhatIf) -> float:
@@ -426,22 +440,27 @@ def differences_figure(answer: WhatIf) -> Figure:
     return figure
 
 
+def _wait_shares(answer: WhatIf) -> tuple[np.ndarray, dict[str, Sequence[float]]]:
+    """Return waits, s, and the percentages of measured jobs that wait less, under today's setting and the first changes."""
+    ids = answer.today.workload.job_id[answer.measured]
+    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.ranked)][:MOST_CURVES]
+    waits = [(label, schedule.wait[np.isin(schedule.workload.job_id, ids)]) for label, schedule in settings]
+    longest = max(int(wait.max(initial=1)) for _, wait in waits)
+    grid = np.geomspace(1, max(longest + 1, 60), 300)
+    return grid, {label: (100 * np.searchsorted(np.sort(wait), grid, "left") / max(len(wait), 1)).tolist() for label, wait in waits}
+
+
 def waits_figure(answer: WhatIf) -> Figure:
     """Draw cumulative distributions of the wait under today's setting and the first changes, over the measured jobs."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import look, share_axes, shortened, style, time_ticks
 
-    ids = answer.today.workload.job_id[answer.measured]
-    settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.ranked)][:MOST_CURVES]
-    waits = [(label, schedule.wait[np.isin(schedule.workload.job_id, ids)]) for label, schedule in settings]
-    longest = max(int(wait.max(initial=1)) for _, wait in waits)
-    grid = np.geomspace(1, max(longest + 1, 60), 300)
+    grid, shares = _wait_shares(answer)
     with style():
         figure = Figure(figsize=(9.2, 3.9), layout="constrained")
         axes = figure.subplots()
-        for k, (label, wait) in enumerate(waits):
-            share = 100 * np.searchsorted(np.sort(wait), grid, "left") / max(len(wait), 1)
+        for k, (label, share) in enumerate(shares.items()):
             axes.plot(grid, share, label=shortened(label), **look(k))
         share_axes(axes, grid[-1], "wait less than")
         time_ticks(axes)

@@ -1,16 +1,8 @@
 """What `infer` says of a machine's description that it does not read, and in the file that it writes."""
 
-from dataclasses import replace
-
-import pytest
-
-from tests.errors import raises
-from walltime.errors import PolicyError
-from walltime.inference import infer
 from walltime.inference.inference import Inference, InferredRule, site_text, unread_of, write_site
 from walltime.inference.one_step import Score
-from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Window, read_machine
-from walltime.workload import Workload
+from walltime.machine import Limit, Machine, Outage, Partition, Pool, Window, read_machine
 
 NODES = Pool("all", 4, 8)
 MAIN = Partition("main", ("all",))
@@ -28,15 +20,6 @@ def test_unread__names_everything_else_that_the_file_says(golden):
     for what in ("2 pools", "2 partitions", "outages", "limits", "the policy", "nodes of different sizes (8, 64 processors"):
         assert what in note
     assert "windows" not in note
-
-
-@pytest.mark.parametrize(
-    "own", [{"partitions": (MAIN, replace(MAIN, name="low", preempt="requeue"))}, {"qos": (Qos("low"), Qos("high", preempts=("low",)))}]
-)
-def test_machine_with_preemption__is_an_error_not_a_wrong_rule(own):
-    jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[8, 8], machine_procs=32)
-    with raises(PolicyError, "unsupported_machine", "site"):
-        infer(jobs, machine=replace(Machine((NODES,), (MAIN,), name="site"), **own))
 
 
 def inferred():

@@ -1,7 +1,10 @@
 // Line charts by uPlot: distributions as they were computed for the page, and the queue and the busy processors for any stretch of time.
 
 const POINTS = 500; // intervals of the charts over time
+const COLOURS = ["--blue", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"]; // as in figures.py
 const TIMES = [[1, "1 s"], [10, "10 s"], [60, "1 min"], [600, "10 min"], [HOUR, "1 h"], [10 * HOUR, "10 h"], [4 * DAY, "4 d"], [40 * DAY, "40 d"], [400 * DAY, "400 d"]];
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function axisLook(extra) {
   return {
@@ -68,6 +71,104 @@ function distribution(holder, meta, curve, ticks, showX, xLabel) {
     cursor: { drag: { x: true, y: false } },
   };
   return makeChart(holder, options, [curve.x, ...curve.y]);
+}
+
+const FEW = 60; // points that are drawn one by one
+
+// A chart as the page describes it (walltime.report.page.Chart): over dates, or over durations.
+function plainChart(holder, given, key) {
+  const { names, lines, unit, form, most, marks, level } = given;
+  const clock = given.clock && new Clock(given.clock);
+  const show = { "%": (y) => `${y.toFixed(1)} %`, s: human, "": (y) => grouped(y) }[unit];
+  const stack = form === "stack";
+  const paths = { bars: () => uPlot.paths.bars({ size: [0.85, 100] }), line: () => undefined }[form]?.() ?? (form === "line" ? undefined : uPlot.paths.stepped({ align: 1 }));
+  const order = names.map((_, k) => k);
+  const sums = stack && lines.map((_, k) => given.x.map((_, i) => lines.slice(0, k + 1).reduce((sum, line) => sum + line[i], 0)));
+  if (stack) order.reverse(); // the highest line is drawn first, and those below it cover its lower part
+  const series = order.map((k) => {
+    const own = given.colours[k] ?? COLOURS[k % COLOURS.length];
+    const colour = () => (own.startsWith("--") ? css(own) : own);
+    const filled = stack || form === "bars" ? { fill: colour, width: stack ? 0 : 1 } : { width: 1.8, dash: given.dashes[k % given.dashes.length] };
+    const value = (_, y, __, i) => (y === null || y === undefined ? "–" : show(stack ? lines[k][i] : y));
+    return { label: names[k], stroke: colour, paths, points: { show: form === "line" && clock && given.x.length < FEW }, value, ...filled };
+  });
+  const step = given.x[1] - given.x[0] || DAY;
+  const padded = (low, high) => (clock && given.x.length < FEW ? [low - step / 2, high + step / 2] : [low, high]);
+  const dates = {
+    splits: (u, _, min, max) => (u.ticks = clock.ticks(min, max, Math.max(u.width / 85, 2))).map(({ time }) => time),
+    values: (u) => u.ticks.map(({ label }) => label),
+  };
+  const durations = {
+    splits: (u) => TIMES.map(([x]) => x).filter((x) => x >= u.scales.x.min && x <= u.scales.x.max),
+    values: (_, at) => at.map((x) => showTick(TIMES, x)),
+  };
+  const short = { "%": (y) => `${y} %`, s: (y, gap) => sinceFirst(y, gap), "": grouped }[unit];
+  const options = {
+    height: { bars: 190, stack: 260, line: clock ? 150 : 260, steps: 170 }[form],
+    scales: {
+      x: { time: false, distr: clock ? 1 : 3, range: (u, low, high) => (low === given.x[0] ? padded(low, high) : [low, high]) },
+      y: { range: (_, __, high) => [0, most ?? Math.max(high * 1.05, 1)] },
+    },
+    axes: [
+      axisLook({ ...(clock ? dates : durations), size: 28 }),
+      axisLook({ size: 64, incrs: unit === "s" ? STEPS : undefined, values: (_, at, __, ___, gap) => at.map((y) => short(y, gap)) }),
+    ],
+    series: [{ label: clock ? "time" : "less than", value: (_, x) => (x === null ? "–" : clock ? clock.text(x) : human(x)) }, ...series],
+    cursor: { drag: { x: true, y: false }, sync: { key } },
+    hooks: { draw: [(u) => drawMarks(u, marks, level)] },
+  };
+  return makeChart(holder, options, [given.x, ...order.map((k) => (stack ? sums[k] : lines[k]))]);
+}
+
+// Vertical lines at times and a horizontal one at a level, with their labels.
+function drawMarks({ ctx, bbox, valToPos, scales }, marks, level) {
+  const ratio = devicePixelRatio;
+  ctx.save();
+  ctx.strokeStyle = ctx.fillStyle = css("--ink");
+  ctx.lineWidth = ratio;
+  ctx.font = `${12 * ratio}px system-ui, sans-serif`;
+  const line = (...ends) => (ctx.beginPath(), ctx.moveTo(ends[0], ends[1]), ctx.lineTo(ends[2], ends[3]), ctx.stroke());
+  for (const [time, label] of marks.filter(([time]) => time >= scales.x.min && time <= scales.x.max)) {
+    const x = valToPos(time, "x", true);
+    line(x, bbox.top, x, bbox.top + bbox.height);
+    ctx.textAlign = x > bbox.left + bbox.width / 2 ? "right" : "left";
+    ctx.fillText(label, x + (ctx.textAlign === "right" ? -4 : 4) * ratio, bbox.top - 5 * ratio);
+  }
+  if (level) {
+    const y = valToPos(level[0], "y", true);
+    ctx.setLineDash([5 * ratio, 3 * ratio]);
+    line(bbox.left, y, bbox.left + bbox.width, y);
+  }
+  ctx.restore();
+}
+
+// The texts of a figure's rows, under the pointer or by the arrows up and down.
+function readRows(figure, texts) {
+  const tip = make("div", { class: "tip", role: "status", hidden: "" });
+  document.body.append(tip);
+  let now = -1;
+  const panel = () => [...figure.querySelectorAll('[id$="patch_2"]')].map((one) => one.getBoundingClientRect()).find(({ height }) => height);
+  const show = (row, x, y) => {
+    now = row;
+    tip.hidden = !(row >= 0 && row < texts.length);
+    if (tip.hidden) return;
+    tip.replaceChildren(...texts[row].split("\n").map((line) => make("div", {}, line)));
+    placeTip(tip, x, y);
+  };
+  figure.addEventListener("pointermove", ({ clientX, clientY }) => {
+    const { top, height } = panel();
+    show(Math.floor(((clientY - top) / height) * texts.length), clientX, clientY);
+  });
+  figure.addEventListener("pointerleave", () => show(-1));
+  figure.tabIndex = 0;
+  figure.addEventListener("blur", () => show(-1));
+  figure.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    const { left, top, height } = panel();
+    const row = Math.min(Math.max(now + (event.key === "ArrowDown" ? 1 : -1), 0), texts.length - 1);
+    show(row, left + 20, top + ((row + 0.5) / texts.length) * height);
+  });
 }
 
 function showTick(ticks, x) {

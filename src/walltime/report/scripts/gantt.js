@@ -278,7 +278,6 @@ function roundNumbers(greatest, count) {
   return numbers;
 }
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // A colour of the style sheet as red, green, blue.
 function colour(name) {

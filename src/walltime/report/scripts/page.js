@@ -23,6 +23,13 @@ function make(tag, attributes = {}, ...children) {
 const button = (label, onclick, name = label) => make("button", { type: "button", "aria-label": name, title: name, onclick }, label);
 const nextFrame = () => new Promise((resolve) => setTimeout(resolve));
 
+// Places a tip next to a point of the window, such that it can be seen.
+function placeTip(tip, x, y) {
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(Math.min(x + 14, window.innerWidth - width - 8), 4)}px`;
+  tip.style.top = `${y + 18 + height > window.innerHeight ? y - height - 12 : y + 18}px`;
+}
+
 class Page {
   constructor(meta, jobs) {
     Object.assign(this, { meta, jobs });
@@ -173,11 +180,7 @@ class Page {
       if (job >= 0) this.tip.replaceChildren(...this.brief(job, gantt.policy).map((line) => make("div", {}, line)));
     }
     if (job < 0) return;
-    const { width, height } = this.tip.getBoundingClientRect();
-    const left = Math.min(event.clientX + 14, window.innerWidth - width - 8);
-    const below = event.clientY + 18;
-    this.tip.style.left = `${Math.max(left, 4)}px`;
-    this.tip.style.top = `${below + height > window.innerHeight ? event.clientY - height - 12 : below}px`;
+    placeTip(this.tip, event.clientX, event.clientY);
   }
 
   // Whose job it is, by name where the log has names.
@@ -307,11 +310,26 @@ async function begin() {
     copyable(table);
   }
   const meta = document.getElementById("live-meta");
+  if (!meta) plainCharts();
   if (!meta || typeof DecompressionStream === "undefined") return;
   const found = JSON.parse(meta.textContent);
   const page = new Page(found, await readBlock("live-jobs", found.layout));
   await page.start();
   document.documentElement.dataset.live = "ready";
+}
+
+// The charts of a page without schedules. They replace the figures first, so that they have a width.
+function plainCharts() {
+  const holders = [...document.querySelectorAll("div.chart")];
+  if (holders.length) document.documentElement.classList.add("live");
+  const charts = holders.map((holder) => {
+    const given = JSON.parse(holder.firstElementChild.textContent);
+    return plainChart(holder, given, `${given.x[0]} to ${given.x.at(-1)}`);
+  });
+  const rows = [...document.querySelectorAll("script.rows")];
+  for (const one of rows) readRows(one.closest("figure"), JSON.parse(one.textContent));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => charts.forEach((chart) => chart.redraw(false, true)));
+  if (charts.length || rows.length) document.documentElement.dataset.live = "ready";
 }
 
 begin();

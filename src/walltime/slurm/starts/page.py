@@ -17,12 +17,13 @@ from walltime.slurm.starts.trials import StartTrial
 from walltime.tables import Cell, Row, Table
 from walltime.wording import counted, human_percent, human_time, sanitize
 from walltime.workload import Workload
+from walltime.workload.origin import Origin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEVER, UNKNOWN = "never", "-"
-MOST_BARS = 40
+MOST_BARS = 20
 """The number of jobs in the figure, the first to start."""
 
 
@@ -118,17 +119,19 @@ def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str
             one.job.label,
             *(Cell(sanitize(value, 40), look="word") for value in (one.job.user, one.job.name, one.job.partition)),
             f"{one.job.cpus:,}",
-            *(clock(one.median), ahead(one.median, now), ahead(one.early, now), ahead(one.late, now)),
+            Cell(clock(one.median), small=[f"in {ahead(one.median, now)}"] if one.median is not None and one.median > now else []),
+            *(ahead(one.early, now), ahead(one.late, now)),
             *(ahead(one.slurm, now, UNKNOWN), ahead(one.by_limits, now), Cell(one.pending.text, look="wrap")),
         ]
         for one in times.jobs
     ]
-    heads = ["job", "user", "name", "partition", "processors", "likely start (UTC)", "in", "at the earliest", "at the latest"]
+    heads = ["job", "user", "name", "partition", "processors", "likely start (UTC)", "at the earliest", "at the latest"]
     drawing = Drawing(
         bars_figure(times),
         "starts",
         "For each waiting job the interval in which it will probably start.",
         "Bars: intervals in which 90 % of such jobs should start. Dots: likely starts. Ticks: Slurm's own estimates.",
+        rows=[_row_text(one, now) for one in _drawn(times)],
     )
     return Page(
         "start times of waiting jobs",
@@ -163,24 +166,38 @@ MEANING = (
 )
 
 
+def _drawn(times: StartTimes) -> list[StartTime]:
+    """Return the jobs of the figure, the first to start."""
+    return [one for one in times.jobs if one.median is not None and one.early is not None][:MOST_BARS]
+
+
+def _row_text(one: StartTime, now: int) -> str:
+    """Return what the page shows for a job under the pointer."""
+    lines = [f"job {one.job.label} of user {sanitize(one.job.user, 40)}", f"likely start {clock(one.median)}, in {ahead(one.median, now)}"]
+    lines.append(f"90 %: {ahead(one.early, now)} to {ahead(one.late, now)}")
+    lines += [] if one.slurm is None else [f"Slurm's estimate: {ahead(one.slurm, now)}"]
+    return "\n".join([*lines, one.pending.text])
+
+
 def bars_figure(times: StartTimes) -> Figure:
     """Draw the intervals of the jobs that start first."""
-    from walltime.report.figures import BLUE, rows_figure
+    from walltime.report.figures import BLUE, date_ticks, rows_figure
 
-    now = times.snapshot.time
-    jobs = [one for one in times.jobs if one.median is not None and one.early is not None][:MOST_BARS]
+    now, jobs = times.snapshot.time, _drawn(times)
     ends = [(one.late if one.late is not None else one.median) or now for one in jobs]
-    right = max([60, *(end - now for end in ends)])
-    unit, word = (86400, "days") if right > 2 * 86400 else (3600, "hours") if right > 2 * 3600 else (60, "minutes")
-    with rows_figure([one.job.label for one in jobs], f"{word} from the snapshot on", 0.22) as (figure, axes):
+    right = max([3600, *(end - now for end in ends)])
+    ticks = date_ticks(Origin(unix_start_time=0), now, now + right)
+    label = f"UTC, from the snapshot at {clock(now)} on"
+    with rows_figure([one.job.label for one in jobs], label, 0.17) as (figure, axes):
         for k, (one, end) in enumerate(zip(jobs, ends, strict=True)):
             assert one.early is not None
             assert one.median is not None
-            axes.plot([(one.early - now) / unit, (end - now) / unit], [k, k], color=BLUE, linewidth=2.5, solid_capstyle="butt")
-            axes.plot([(one.median - now) / unit], [k], marker="o", color=BLUE, markersize=4.5)
+            axes.plot([one.early, end], [k, k], color=BLUE, linewidth=2.5, solid_capstyle="butt")
+            axes.plot([one.median], [k], marker="o", color=BLUE, markersize=4.5)
             if one.slurm is not None and 0 <= one.slurm - now <= 1.5 * right:
-                axes.plot([(one.slurm - now) / unit], [k], marker="|", color="#808890", markersize=9)
-        axes.set_xlim(left=0)
+                axes.plot([one.slurm], [k], marker="|", color="#808890", markersize=9)
+        axes.set_xlim(left=now)
+        axes.set_xticks(list(ticks), list(ticks.values()))
     return figure
 
 
