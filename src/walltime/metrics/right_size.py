@@ -50,7 +50,8 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
     busy_gpus = np.where(np.isnan(idle), np.where(np.isnan(use), np.nan, np.where(use < IDLE_GPU, 0.0, gpus)), gpus - idle)
     states = w.origin.names.get("state", ())
     killed = column("state") == (states.index("OUT_OF_MEMORY") + 1 if "OUT_OF_MEMORY" in states else -1)
-    memory = np.where(killed, np.fmax(memory, allocated), memory)
+    if not np.isnan(memory).all():  # else only jobs that ran out of memory would be known
+        memory = np.where(killed, np.fmax(memory, allocated), memory)
     busy = np.where(w.runtime > 0, column("cpu_time") * w.procs / np.maximum(w.runtime, 1), np.nan)
     uncut = np.zeros(len(w), bool)
     return {

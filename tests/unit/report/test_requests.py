@@ -55,6 +55,13 @@ def test_memory__jobs_out_of_memory_count_as_more():
     assert ignored.amount == 1024
 
 
+def test_memory__jobs_out_of_memory_alone_are_no_record_of_use():
+    state = np.where(np.arange(100) % 5, 1, 2)
+    jobs = jobs_with(np.full(100, -1.0), state)
+    assert suggest_requests(jobs, np.arange(100), 5.0) == []
+    assert judge_requests(jobs) == []
+
+
 def test_memory__failures_have_their_price():
     # twelve small jobs, then one that needs 3 times and one that needs 1.5 times the suggested 1,024 MB
     need = np.array([1000.0] * 12 + [3000.0, 1500.0])
