@@ -79,6 +79,10 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
             raise WorkloadError(
                 f"{w.origin.name} does not record the {WORDS[resource]} that its jobs used; use a log with it, or a factor", "use_unknown"
             )
+        if resource == "memory" and not {"mem_mb", "requested_mem_mb"} & set(w.columns):
+            raise WorkloadError(
+                f"{w.origin.name} records memory by processor, which is not simulated; use a log with the memory of jobs", "use_unknown"
+            )
         step = STEPS[resource]
         new = np.ceil(needed / step) * step if how == USED else suggested_amounts(w, resource, risk)
         new = np.where(

@@ -11,6 +11,8 @@ import walltime as wt
 from tests.cli import call
 from tests.waste_month import month, write
 from walltime.accuracy.requests import judge_requests, sbatch_line
+from walltime.errors import WorkloadError
+from walltime.metrics.right_size import right_sized
 from walltime.usage import suggest_requests, waste
 
 COUNT = 600
@@ -99,6 +101,9 @@ def test_judgement__of_a_swf_log_uses_its_memory_by_processor():
     asked = replace(jobs, submit=swf.submit, columns=jobs.columns | dict.fromkeys(("requested_mem_mb", "mem_mb"), np.full(400, 64.0)))
     assert judge_requests(swf)[1] == judge_requests(asked)[1]
     requests, suggestions = judge_requests(swf)
+    with pytest.raises(WorkloadError) as caught:
+        right_sized(swf, "memory", "suggested")
+    assert caught.value.code == "use_unknown"
     assert requests.under == 100
     assert suggestions.under_low < suggestions.under < suggestions.under_high
     assert waste(swf).total.hours["memory"].allocated == pytest.approx(400 * 100 / 3600 * 64 / 1024)
