@@ -219,20 +219,24 @@ ENERGY = (("kWh", 1, ",.1f"), ("cost", 1, ",.2f"), ("CO2, kg", 1000, ",.1f"))
 
 
 def energy_cells(
-    values: Sequence[tuple[float, float, float]], today: tuple[float, float, float] | None = None
+    values: Sequence[tuple[float, float, float]],
+    today: tuple[float, float, float] | None = None,
+    spans: Sequence[Sequence[tuple[float, float]]] = (),
 ) -> tuple[list[str], list[list[Cell]]]:
     """Return the heads and the cells of kWh, cost and grams of CO2, without columns that are nan in all rows.
 
-    `today`: values whose differences are in small print.
+    `today`: values whose differences are in small print; `spans`: for each row, the intervals of the three differences, nan if unknown.
     """
     shown = [k for k in range(len(ENERGY)) if k == 0 or not all(math.isnan(row[k]) for row in values)]
     rows = []
-    for row in values:
+    for at, row in enumerate(values):
         cells = []
         for k in shown:
             _, divisor, form = ENERGY[k]
             of = row[k] / divisor
             small = [] if today is None or math.isnan(of - today[k]) else [_signed(of - today[k] / divisor, form)]
+            if small and spans and not math.isnan(spans[at][k][0]):
+                small.append(" to ".join(_signed(end / divisor, form) for end in spans[at][k]))
             cells.append(Cell(UNDEFINED) if math.isnan(of) else Cell(format(of, form), small, value=of))
         rows.append(cells)
     return [ENERGY[k][0] for k in shown], rows

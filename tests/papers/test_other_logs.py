@@ -1,9 +1,15 @@
 """EASY on every log at hand, against an independent prototype's mean response (s) and mean bounded slowdown."""
 
+import csv
+import math
+from pathlib import Path
+
 import pytest
 
 import walltime as wt
 from tests.traces import trace_path
+from walltime.accuracy.requests import judge_requests
+from walltime.wording import human_percent
 
 # All jobs, kill mode, batch mode, the users' estimates; a reconstruction lacks the real overruns.
 EASY = {
@@ -36,3 +42,25 @@ def test_cm5__runs_whole_with_exact_estimates_and_is_cut_at_the_field_9_of_its_l
     whole = wt.simulate(jobs.with_estimates(wt.estimates.ExactEstimates()), wt.Easy()).summary()
     assert whole.utilization == pytest.approx(jobs.offered_load, rel=0.01)
     assert whole.mean_response > 2 * cut.mean_response
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("log", ["LANL-CM5-1994-4.1-cln", "UniLu-Gaia-2014-1"])
+def test_suggested_memory__is_what_the_docs_show(log):
+    with Path("docs/generators/measured/suggested-memory.csv").open(encoding="utf-8", newline="") as file:
+        shown = [row[1:] for row in csv.reader(file) if log.startswith(row[0])]
+
+    def text(middle, low, high):
+        interval = "" if math.isnan(low) else f" ({human_percent(low).removesuffix(' %')} to {human_percent(high).removesuffix(' %')})"
+        return human_percent(middle) + interval
+
+    found = [one for one in judge_requests(wt.read(trace_path(log))) if one.resource == "memory"]
+    assert shown == [
+        [
+            "requests" if math.isnan(one.risk) else "suggestions",
+            f"{one.jobs:,}",
+            text(one.under, one.under_low, one.under_high),
+            text(one.over, one.over_low, one.over_high),
+        ]
+        for one in found
+    ]

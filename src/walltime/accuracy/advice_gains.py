@@ -17,6 +17,7 @@ from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.spread import SHAKE
 from walltime.simulation.threads import in_threads
+from walltime.wording import sanitize
 from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
 
@@ -69,6 +70,8 @@ class AdviceGains:
     users: Sequence[UserGain]
     all_jobs: tuple[float, float, float]
     """mean wait of all jobs before, s; difference and scatter if all users who gain follow the advice"""
+    site: str
+    """name of the machine, or of the log if the machine has none"""
 
     @property
     def helped(self) -> list[UserGain]:
@@ -110,7 +113,8 @@ def simulate_advice(
         [means] = simulated.means([reduce(advised_jobs, together, workload)])
         interval = metrics.prediction_interval(means[:, 0] - base[:, 0])
         all_jobs = (float(base[0, 0]), interval.mean, interval.half_width)
-    return AdviceGains(workload, policy.label, copies, users, all_jobs)
+    site = workload.origin.name if machine is None or machine.name == Machine.name else sanitize(machine.name)
+    return AdviceGains(workload, policy.label, copies, users, all_jobs, site)
 
 
 def _is_clear(gain: float, scatter: float, before: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -116,8 +116,9 @@ def estimates(
 ) -> None:
     """Show the quality of runtime estimates: accuracy, popular values, unused hours, and the users who could save most."""
     from walltime.accuracy.accuracy import estimate_accuracy
-    from walltime.accuracy.page import accuracy_page, as_record
+    from walltime.accuracy.page import accuracy_page, as_record, judged_table
     from walltime.accuracy.page import answer as accuracy_answer
+    from walltime.accuracy.requests import judge_requests
     from walltime.estimates import parse_estimates
     from walltime.provenance import version
     from walltime.schedule.groups import parse_grouping
@@ -149,6 +150,7 @@ def estimates(
     )
     seen = look_at(workload, estimated.model, estimated.seed)
     record = analyse(workload, seen) | {"by": {text: _by_group(workload, seen, *parsed) for text, parsed in wanted.items()}}
+    judged = judge_requests(workload)
     hours = None if seen is None else hours_of(seen.runtime, seen.requested, workload.procs, seen.killed)
     drawn = shown.figure if record["table"] is not None else None
     if drawn is not None:
@@ -162,9 +164,15 @@ def estimates(
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     head |= {"dropped": dict(workload.origin.dropped), "estimates": estimated.model}
     head["seed"] = None if estimated.model == "user" else estimated.seed
-    tail = {"hours": hours, "accuracy": None if accuracy is None else as_record(accuracy), "figure": drawn, "report": output.report}
+    tail = {
+        "hours": hours,
+        "requests": [asdict(one) for one in judged],
+        "accuracy": None if accuracy is None else as_record(accuracy),
+        "figure": drawn,
+        "report": output.report,
+    }
     blocks: list[Part] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
-    blocks += [*_group_tables(record["by"]), *_simulated(accuracy)]
+    blocks += [*_group_tables(record["by"]), *filter(None, [judged_table(judged)]), *_simulated(accuracy)]
     if accuracy is not None:
         blocks[: 0 if hours is None else 1] = [accuracy_answer(accuracy)]
     output.show({**head, **record, **tail, "seconds": {"read": seconds}, "version": version()}, blocks, figure=drawn)

@@ -31,7 +31,7 @@ FEW = 100
 """For kinds with fewer jobs, the letter states how uncertain the risk is."""
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number of the user in the log; in letters to accounts, of the account",
-    "log": "the log's name",
+    "log": "the name of the machine, or of the log if the machine has none",
     "first": "date of the first submission, or the log's first day",
     "last": "date of the last submission",
     "jobs": "jobs of the user",
@@ -139,7 +139,7 @@ def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | Non
 
 def letters_answer(gains: AdviceGains, written: int) -> str:
     """Return the result in two sentences."""
-    name, helped = gains.workload.origin.name, gains.helped
+    name, helped = gains.site, gains.helped
     if not helped:
         unit = BY[gains.users[0].advice.by] if gains.users else "user"
         return f"No {unit} of {name} would clearly wait less with smaller requests at this risk, so no letter was written."
@@ -223,7 +223,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     first, last = dates(workload, ends) or ["the first day of the log", f"day {(end - begin) // 86_400 + 1:,}"]
     return {
         "user": advice.user,
-        "log": workload.origin.name,
+        "log": gains.site,
         "first": first,
         "last": last,
         "jobs": f"{advice.jobs:,}",

@@ -10,6 +10,7 @@ from typing import Any
 from walltime.accuracy.accuracy import COLUMNS, WalltimeAccuracy, failed_jobs
 from walltime.accuracy.adjusted import MEANINGS, MOST_BAD, MOST_UNDER, AdjustedWalltimes
 from walltime.accuracy.advice import KindAdvice
+from walltime.accuracy.requests import Judgement, judge_requests
 from walltime.comparison.caveats import caveats_of
 from walltime.metrics.estimates import FAILED
 from walltime.metrics.intervals import SHOWN_LEVEL
@@ -45,12 +46,13 @@ def accuracy_page(
     for the commands on the page; by default its name.
     """
     workload, t = accuracy.workload, accuracy.total
-    record = provenance(workload, **(settings or {}))
+    record, others = provenance(workload, **(settings or {})), judged_table(judge_requests(workload))
+    sections = [_users(accuracy), _ends(accuracy), _requests(accuracy), *([Section(others.title, [others])] if others else [])]
     return Page(
         "requested and used walltimes",
         title or f"Requested walltimes on {workload.origin.name}",
         [answer(accuracy)],
-        [_users(accuracy), _ends(accuracy), _requests(accuracy), *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
+        [*sections, *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
         [
             ("log", workload.origin.name),
             ("jobs with a limit", f"{t.jobs:,}"),
@@ -168,6 +170,26 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
     by_size: list[Block] = [Heading("By size"), use_table(accuracy.groups["size"], "By size", "processors")]
     by_length: list[Block] = [Heading("By length"), use_table(accuracy.groups["length"], "By requested time", "request")]
     return Section("Accuracy of the requests", [Drawing(drawn, "requests", alternative, caption), *by_size, *by_length])
+
+
+def judged_table(judged: Sequence[Judgement]) -> Table | None:
+    """Return the requests and suggestions of other resources next to the needs; None if the log does not record the use."""
+    rows: list[Row] = []
+    for one in judged:
+        shares = ((one.under, one.under_low, one.under_high), (one.over, one.over_low, one.over_high))
+        cells = []
+        for middle, low, high in shares:
+            ends = [] if math.isnan(low) else [f"{human_percent(max(low, 0))} to {human_percent(high)}"]
+            cells.append(Cell(human_percent(middle), ends, value=middle))
+        amounts = "requests" if math.isnan(one.risk) else f"suggestions, risk {one.risk:g} %"
+        rows.append([{"cores": "processors", "gpus": "GPUs"}.get(one.resource, one.resource), amounts, f"{one.jobs:,}", *cells])
+    note = (
+        "Each job's suggestion comes from the jobs that ended before its submission. Under-allocated: share of jobs that needed more. "
+        "Over-allocated: unused amounts of the other jobs, relative to what they needed. Small print: "
+        f"{SHOWN_LEVEL} interval under sampling of weeks, for logs of 20 weeks or more."
+    )
+    head = ["resource", "amounts", "jobs", "under-allocated", "over-allocated"]
+    return Table(head, rows, "Requests and suggestions of other resources", note, texts=2) if rows else None
 
 
 def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:

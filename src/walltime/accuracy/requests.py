@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.estimates.suggestion import LEAST, allowed_kills, exceeded_by, share_at_most
-from walltime.metrics.right_size import STEPS, needs
+from walltime.metrics.right_size import RISK, STEPS, needs, suggested_amounts
+from walltime.metrics.weekly_interval import LogWeeks
 from walltime.workload import Array, Workload
 
 
@@ -72,6 +73,56 @@ def suggest_requests(
         if len(known) >= LEAST:
             hours = workload.runtime[known] / 3600
             found.append(_advice(resource, risk, used[known], cut[known], requested[known], hours, hours * workload.procs[known]))
+    return found
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How well the requests or the suggestions for all jobs fit their needs, with 90 % intervals under sampling of weeks."""
+
+    resource: str
+    risk: float
+    """risk of the suggestions, percent; nan for the recorded requests"""
+    jobs: int
+    """jobs with a known need, a request and a suggestion"""
+    under: float
+    """percent of these jobs that needed more"""
+    under_low: float
+    """ends of its interval; nan if the log is too short for one"""
+    under_high: float
+    over: float
+    """unused amounts, percent of the needed ones, over the jobs that did not need more"""
+    over_low: float
+    """ends of its interval"""
+    over_high: float
+
+
+def judge_requests(workload: Workload, risks: Sequence[float] = (RISK,)) -> list[Judgement]:
+    """Compare the requests of each resource and the suggestions for it with the needs of the same jobs.
+
+    Each job's suggestion comes from the jobs that ended before its submission (`walltime.metrics.right_size.suggested_amounts`); a resource
+    without requests is judged by suggestions alone. Intervals are nan for logs of under 20 weeks.
+    """
+    wait, found = workload.recorded_wait, []
+    weeks = LogWeeks.of(workload.submit, (workload.submit, workload.submit + (0 if wait is None else np.maximum(wait, 0))))
+    for resource, (needed, cut, requested) in needs(workload).items():
+        if np.isnan(needed).all():
+            continue
+        amounts = {math.nan: requested} if (requested > 0).any() else {}
+        amounts |= {risk: suggested_amounts(workload, resource, risk) for risk in risks}
+        jobs = np.flatnonzero(np.logical_and.reduce([~np.isnan(one) for one in (needed, *amounts.values())]))
+        for risk, amount in amounts.items() if len(jobs) else ():
+            short = np.where(cut, amount <= needed, amount < needed)[jobs]
+            enough = jobs[~short & ~cut[jobs]]
+            used, unused = needed[enough], (amount - needed)[enough]
+            over, total = [math.nan] * 3, float(used.sum())
+            if total:
+                over = [
+                    _over(total + float(unused.sum()), total),
+                    *(100 * len(enough) * end / total for end in weeks.ends(unused, enough, used)),
+                ]
+            under = [100 * end for end in (float(short.mean()), *weeks.ends(short, jobs))]
+            found.append(Judgement(resource, risk, len(jobs), *under, *over))
     return found
 
 

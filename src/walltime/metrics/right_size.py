@@ -26,6 +26,15 @@ RISK = 5.0
 """Percent of similar jobs that may need more than is suggested."""
 
 
+_PER_PROC = {"used_mem_mb": "memory", "requested_mem_mb": "requested_memory", "mem_mb": "requested_memory"}
+
+
+def memory_of(w: Workload, name: str) -> Array:
+    """Return a column of the job's memory, MB, float64, nan if unknown; without it, from the field per processor of an SWF log."""
+    values = w.columns[name] if name in w.columns else w.columns.get(_PER_PROC[name], np.full(len(w), -1.0)) * w.procs / 1024
+    return np.where(values > 0, values, np.nan)
+
+
 def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
     """Return each job's need of a resource (float64, nan if unknown), whether it needed more, and its request.
 
@@ -36,13 +45,14 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
         values = np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64)
         return np.where(values >= 0, values, np.nan)
 
-    memory, allocated, gpus, use, idle = (column(name) for name in ("used_mem_mb", "mem_mb", "gpus", "gpu_use", "gpus_idle"))
+    memory, allocated, requested = (memory_of(w, name) for name in ("used_mem_mb", "mem_mb", "requested_mem_mb"))
+    gpus, use, idle = (column(name) for name in ("gpus", "gpu_use", "gpus_idle"))
     busy_gpus = np.where(np.isnan(idle), np.where(np.isnan(use), np.nan, np.where(use < IDLE_GPU, 0.0, gpus)), gpus - idle)
     states = w.origin.names.get("state", ())
     killed = column("state") == (states.index("OUT_OF_MEMORY") + 1 if "OUT_OF_MEMORY" in states else -1)
-    memory = np.where(killed, np.fmax(memory, allocated), np.where(memory > 0, memory, np.nan))
+    if not np.isnan(memory).all():  # else only jobs that ran out of memory would be known
+        memory = np.where(killed, np.fmax(memory, allocated), memory)
     busy = np.where(w.runtime > 0, column("cpu_time") * w.procs / np.maximum(w.runtime, 1), np.nan)
-    requested = column("requested_mem_mb")
     uncut = np.zeros(len(w), bool)
     return {
         "memory": (memory, killed, np.where(np.isnan(requested), allocated, requested)),
@@ -69,8 +79,12 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
             raise WorkloadError(
                 f"{w.origin.name} does not record the {WORDS[resource]} that its jobs used; use a log with it, or a factor", "use_unknown"
             )
+        if resource == "memory" and not {"mem_mb", "requested_mem_mb"} & set(w.columns):
+            raise WorkloadError(
+                f"{w.origin.name} records memory by processor, which is not simulated; use a log with the memory of jobs", "use_unknown"
+            )
         step = STEPS[resource]
-        new = np.ceil(needed / step) * step if how == USED else _suggested(w, resource, needed, cut, risk)
+        new = np.ceil(needed / step) * step if how == USED else suggested_amounts(w, resource, risk)
         new = np.where(
             cut & (how == USED), old, np.where(np.isnan(new), old, np.minimum(np.maximum(new, 0 if resource == "gpus" else step), old))
         )
@@ -84,6 +98,31 @@ def with_requests(workload: Workload, resource: str, new: Array, how: str) -> Wo
     """
     needed, cut, old = _needs_of(workload, resource)
     return _changed(workload, resource, np.where(np.isnan(new), old, np.minimum(new, old)), how, needed, cut, old)
+
+
+def suggested_amounts(w: Workload, resource: str, risk: float = RISK) -> Array:
+    """Return the suggestion for each job, float64, in the unit of `STEPS`; nan where fewer than ten earlier jobs are known.
+
+    It is the amount that at most `risk` percent of the jobs with the same user, job name and processors exceeded that ended before this
+    submission.
+    """
+    needed, cut, _ = _needs_of(w, resource)
+    users, names = (w.columns.get(name, np.zeros(len(w), np.int64)).tolist() for name in ("user", "executable"))
+    sizes = w.procs.tolist()
+    lengths = np.where(np.isnan(needed), -1, np.ceil(np.nan_to_num(needed)) + cut).astype(np.int64).tolist()
+    wait = w.recorded_wait
+    end = w.submit + w.runtime + (0 if wait is None else np.maximum(wait, 0))
+    ends, known, place = np.argsort(end, kind="stable").tolist(), defaultdict[tuple[int, ...], list[int]](list), 0
+    found = np.full(len(w), np.nan)
+    for job in np.argsort(w.submit, kind="stable").tolist():
+        while place < len(ends) and end[ends[place]] < w.submit[job]:
+            earlier, place = ends[place], place + 1
+            if lengths[earlier] >= 0:
+                insort(known[users[earlier], names[earlier], sizes[earlier]], lengths[earlier])
+        like = known[users[job], names[job], sizes[job]]
+        if len(like) >= LEAST:
+            found[job] = 0 if resource == "gpus" and like[-1] == 0 else exceeded_by(risk, like, STEPS[resource])
+    return found
 
 
 def _needs_of(w: Workload, resource: str) -> tuple[Array, Array, Array]:
@@ -105,26 +144,6 @@ def _changed(w: Workload, resource: str, new: Array, how: str, needed: Array, cu
     changes = {"memory": _memory, "cores": _cores, "gpus": _gpus, "time": _time}
     sized = changes[resource](w, changed, np.where(changed, new, old), old, needed, cut)
     return replace(sized, origin=w.origin.after(f"{WORDS[resource]} requested as {how}: {counted(int(changed.sum()), 'job')}"))
-
-
-def _suggested(w: Workload, resource: str, needed: Array, cut: Array, risk: float) -> Array:
-    """Return the suggestion for each job from the jobs that ended before its submission; nan where fewer than ten are known."""
-    users, names = (w.columns.get(name, np.zeros(len(w), np.int64)).tolist() for name in ("user", "executable"))
-    sizes = w.procs.tolist()
-    lengths = np.where(np.isnan(needed), -1, np.ceil(np.nan_to_num(needed)) + cut).astype(np.int64).tolist()
-    wait = w.recorded_wait
-    end = w.submit + w.runtime + (0 if wait is None else np.maximum(wait, 0))
-    ends, known, place = np.argsort(end, kind="stable").tolist(), defaultdict[tuple[int, ...], list[int]](list), 0
-    found = np.full(len(w), np.nan)
-    for job in np.argsort(w.submit, kind="stable").tolist():
-        while place < len(ends) and end[ends[place]] < w.submit[job]:
-            earlier, place = ends[place], place + 1
-            if lengths[earlier] >= 0:
-                insort(known[users[earlier], names[earlier], sizes[earlier]], lengths[earlier])
-        like = known[users[job], names[job], sizes[job]]
-        if len(like) >= LEAST:
-            found[job] = 0 if resource == "gpus" and like[-1] == 0 else exceeded_by(risk, like, STEPS[resource])
-    return found
 
 
 def _scaled(w: Workload, names: tuple[str, ...], changed: Array, share: Array) -> dict[str, Array]:

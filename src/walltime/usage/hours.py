@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from walltime.metrics.estimates import FAILED, has_limit, reached_limit
+from walltime.metrics.right_size import memory_of
 from walltime.usage.records import CAUSES
 from walltime.workload import Array, Workload
 
@@ -45,19 +46,19 @@ def job_hours(workload: Workload) -> JobHours:
     asked = {
         "cores": _positive(w, "requested_procs") * limit,
         "gpus": asked_gpus * limit,
-        "memory": _positive(w, "requested_mem_mb") / _MB * limit,
+        "memory": memory_of(w, "requested_mem_mb") / _MB * limit,
         "nodes": _positive(w, "requested_nodes") * limit,
     }
     allocated = {
         "cores": w.procs * ran,
         "gpus": gpus * ran,
-        "memory": _positive(w, "mem_mb") / _MB * ran,
+        "memory": memory_of(w, "mem_mb") / _MB * ran,
         "nodes": _positive(w, "nodes") * ran,
     }
     used = {
         "cores": cpu_time * w.procs / 3600,
         "gpus": np.where(gpus > 0, gpus * _known(w, "gpu_use") / 100, np.nan) * ran,
-        "memory": _positive(w, "used_mem_mb") / _MB * ran,
+        "memory": memory_of(w, "used_mem_mb") / _MB * ran,
         "nodes": np.full(len(w), np.nan),
     }
     known = [name for name, hours in allocated.items() if (hours > 0).any()]

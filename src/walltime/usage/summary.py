@@ -12,6 +12,7 @@ import numpy as np
 from walltime.dataframes import pl
 from walltime.errors import WorkloadError
 from walltime.metrics.energy import cost_of, energy_of
+from walltime.metrics.right_size import memory_of
 from walltime.tables import Table
 from walltime.usage import tables
 from walltime.usage.hours import JobHours, job_hours, lost_by
@@ -223,10 +224,8 @@ def _lost(w: Workload, hours: JobHours, cause: Array) -> list[Lost]:
 
 def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
     """Return the patterns of resources that the log has."""
-    columns = {
-        name: np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64)
-        for name in ("gpu_use", "gpus_idle", "requested_mem_mb", "used_mem_mb")
-    }
+    columns = {name: np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64) for name in ("gpu_use", "gpus_idle")}
+    requested, used = (memory_of(w, name) for name in ("requested_mem_mb", "used_mem_mb"))
     gpus, busy = w.columns.get("gpus", np.zeros(len(w))), np.full(len(w), np.nan)
     ran = w.runtime > 0
     if "cores" in hours.used:
@@ -237,7 +236,7 @@ def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
         "idle_gpus": (gpus > 0) & (columns["gpu_use"] >= 0) & ran,
         "some_idle_gpus": (gpus > 0) & (columns["gpus_idle"] >= 0) & ran,
         "one_core": ~np.isnan(busy) & ~np.isnan(whole) & (w.procs > 1),
-        "memory_tenfold": (columns["requested_mem_mb"] > 0) & (columns["used_mem_mb"] > 0) & ran,
+        "memory_tenfold": ~np.isnan(requested) & ~np.isnan(used) & ran,
         "idle_sessions": session & ~np.isnan(busy),
     }
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -245,7 +244,7 @@ def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
             "idle_gpus": columns["gpu_use"] < IDLE_GPU,
             "some_idle_gpus": (columns["gpus_idle"] > 0) & (columns["gpus_idle"] < gpus),
             "one_core": (whole > 0) & (busy <= ONE_CORE),
-            "memory_tenfold": columns["requested_mem_mb"] >= TENFOLD * columns["used_mem_mb"],
+            "memory_tenfold": requested >= TENFOLD * used,
             "idle_sessions": busy < IDLE_SESSION * w.procs,
         }
     rows = []

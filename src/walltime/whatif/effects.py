@@ -26,6 +26,8 @@ from walltime.wording import counted, human_time
 
 Array = np.ndarray
 
+Pairs = tuple[Array, Array]
+"""The places of the same jobs in two schedules, int64."""
 MOST_NAMED = 5
 """Largest number of users or jobs that are named."""
 
@@ -68,6 +70,12 @@ class Cost(Averages):
     """its cost at the price of a kWh; nan without a price"""
     grams: float = math.nan
     """grams of CO2 of this energy; nan without the carbon intensity of electricity"""
+    energy_low: float = math.nan
+    """lower end of the interval of the difference from today's kWh under sampling of weeks, as in `Difference`; nan if withheld"""
+    energy_high: float = math.nan
+    grams_low: float = math.nan
+    """the same for the grams"""
+    grams_high: float = math.nan
     uncovered_jobs: int = 0
     """jobs whose grams are unknown, because the time series of carbon does not cover their simulated runs"""
     users_worse: int = 0
@@ -79,15 +87,30 @@ class Cost(Averages):
         return self.cut_jobs + self.lost_jobs + self.short_jobs
 
     @property
+    def energy_spans(self) -> list[tuple[float, float]]:
+        """Return the intervals of the differences from today's kWh, cost and grams."""
+        price = self.energy_cost / self.energy if self.energy else math.nan
+        kwh = (self.energy_low, self.energy_high)
+        return [kwh, (price * kwh[0], price * kwh[1]), (self.grams_low, self.grams_high)]
+
+    @property
     def rules_text(self) -> str:
         """Return the numbers of jobs left out by rule, in words."""
         return ", ".join(f"{count:,} {rule}" for rule, count in self.rules.items())
 
 
 def cost(
-    today: Schedule, changed: Schedule, both: tuple[Array, Array], kwh_price: float | None = None, carbon: Carbon | None = None
+    today: Schedule,
+    changed: Schedule,
+    both: Pairs,
+    kwh_price: float | None = None,
+    carbon: Carbon | None = None,
+    weeks: LogWeeks | None = None,
 ) -> Cost:
-    """Return the cost of a change compared with today's schedule; `both`: the places of the same jobs in both, int64."""
+    """Return the cost of a change compared with today's schedule; `both`: the places of the same jobs in both, int64.
+
+    `weeks`: of today's submissions, for the intervals of energy.
+    """
     mine, theirs = both
     before, after = node_hours(today), node_hours(changed)
     begin, end = int(changed.submit.min()), changed.last_submit
@@ -119,21 +142,35 @@ def cost(
         stranded_jobs=int(over.sum()),
         stranded=float(before[mine[over]].sum() / max(before.sum(), 1e-9)),
         short_jobs=int(short.sum()),
-        **_energy(changed, kwh_price, carbon),
+        **_energy(today, changed, both, kwh_price, carbon, weeks),
         users_worse=_users_worse(today, changed, both, cut, gone),
     )
 
 
-def _energy(schedule: Schedule, kwh_price: float | None, carbon: Carbon | None) -> dict[str, Any]:
+def _energy(
+    today: Schedule, changed: Schedule, both: Pairs, kwh_price: float | None, carbon: Carbon | None, weeks: LogWeeks | None
+) -> dict[str, Any]:
     """Return the fields of `Cost` on energy, over the jobs whose energy is known."""
+    after, fields = _energy_by_job(changed, carbon), dict[str, Any]()
+    before = after if weeks is None else _energy_by_job(today, carbon)
+    for name, old, new in zip(("energy", "grams"), before, after, strict=True):
+        fields[name] = float(np.nansum(new)) if (~np.isnan(new)).any() else math.nan
+        if weeks is not None and not math.isnan(fields[name]):
+            mine, theirs = both
+            base, difference = np.nan_to_num(old), -np.nan_to_num(old)
+            difference[mine] += np.nan_to_num(new[theirs])
+            ends = weeks.ends(difference, np.arange(len(today)), base)
+            fields |= {f"{name}_low": ends[0] * len(today), f"{name}_high": ends[1] * len(today)}
+    uncovered = 0 if carbon is None else int((np.isnan(after[1]) & ~np.isnan(after[0])).sum())
+    return fields | {"energy_cost": cost_of(fields["energy"], kwh_price), "uncovered_jobs": uncovered}
+
+
+def _energy_by_job(schedule: Schedule, carbon: Carbon | None) -> tuple[Array, Array]:
+    """Return the kWh and the grams of each job, float64, nan if unknown."""
     jobs = schedule.workload
     assert schedule.placement is not None, "it ran on a machine of pools"
-    kwh, _ = energy_of(jobs, schedule.placement.machine)
-    kwh = kwh * schedule.runtime / np.maximum(jobs.runtime, 1)
-    grams = np.full(len(jobs), np.nan) if carbon is None else carbon.of(jobs, kwh, schedule.start, schedule.runtime)
-    energy, of_carbon = (float(np.nansum(one)) if (~np.isnan(one)).any() else math.nan for one in (kwh, grams))
-    uncovered = 0 if carbon is None else int((np.isnan(grams) & ~np.isnan(kwh)).sum())
-    return {"energy": energy, "energy_cost": cost_of(energy, kwh_price), "grams": of_carbon, "uncovered_jobs": uncovered}
+    kwh = energy_of(jobs, schedule.placement.machine)[0] * schedule.runtime / np.maximum(jobs.runtime, 1)
+    return kwh, np.full(len(jobs), np.nan) if carbon is None else carbon.of(jobs, kwh, schedule.start, schedule.runtime)
 
 
 def node_hours(schedule: Schedule) -> Array:
@@ -169,9 +206,6 @@ def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
         named.append(f"{who}{total[k]:,.0f} node-hours)")
     return named
 
-
-Pairs = tuple[Array, Array]
-"""The places of the same jobs in two schedules, int64."""
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
 """Measures of the jobs."""
@@ -326,12 +360,12 @@ def differences(
     today: Schedule,
     changed: Schedule,
     both: Pairs,
+    weeks: LogWeeks,
     shaken: Sequence[Mapping[str, float]],
     resampled: Sequence[Mapping[str, float]] = (),
 ) -> dict[str, Difference]:
     """Return the difference of each measure; `shaken`, `resampled`: the differences in shaken copies and in resampled logs."""
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
-    weeks = LogWeeks.of(today.workload.submit, *((one.submit, one.start) for one in (today, changed)))
     by_measure = {}
     for name in MEASURES:
         values = [after[name] - before[name], *(copy[name] for copy in shaken)]
@@ -353,11 +387,11 @@ def differences(
     return by_measure
 
 
-def group_effects(today: Schedule, changed: Schedule, both: Pairs, calibration: Calibration | None) -> list[GroupEffect]:
+def group_effects(today: Schedule, changed: Schedule, both: Pairs, weeks: LogWeeks, calibration: Calibration | None) -> list[GroupEffect]:
     """Return the mean wait of each group, by every grouping that the log has."""
     mine, theirs = both
     before, after = today.wait[mine], changed.wait[theirs]
-    weeks, rows = LogWeeks.of(today.workload.submit, *((one.submit, one.start) for one in (today, changed))), []
+    rows = []
     for by in GROUPED_BY:
         groups = group_jobs(today.workload, by, today.submit, today.end, runtime=today.runtime)
         if list(groups.names) == [UNKNOWN] or len(groups.names) > MOST_GROUPS:

@@ -337,16 +337,19 @@ def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
 
 def energy_table(answer: WhatIf, names: Sequence[str] = ()) -> Table | None:
     """Return the energy of the jobs under each setting, its cost and CO2; None if the energy is unknown. `names`: of the changes."""
-    today, *changed = ((one.energy, one.energy_cost, one.grams) for one in (answer.cost, *(effect.cost for effect in answer.ranked)))
+    costs = [answer.cost, *(effect.cost for effect in answer.ranked)]
+    today, *changed = ((one.energy, one.energy_cost, one.grams) for one in costs)
     if math.isnan(today[0]):
         return None
-    heads, (first, *rows) = energy_cells([today, *changed], today)
+    heads, (first, *rows) = energy_cells([today, *changed], today, [one.energy_spans for one in costs])
     labels = [Cell(name, look="change") for name in names or [effect.name for effect in answer.ranked]]
+    why = answer.best.differences["mean_wait"].withheld
+    interval = f"; its interval is withheld: {why}" if why else f", and its {SHOWN_LEVEL} interval under sampling of weeks"
     return Table(
         ["change", *heads],
         [[TODAY, *(replace(one, small=[]) for one in first)], *([label, *row] for label, row in zip(labels, rows, strict=True))],
         "Energy of the jobs",
-        f"{ENERGY_NOTE} Small print: difference from today.",
+        f"{ENERGY_NOTE} Small print: difference from today{interval}.",
     )
 
 

@@ -14,6 +14,7 @@ from walltime.errors import PolicyError
 from walltime.machine import Machine, hindsight_note, omission_sentences, placing_notes, with_hindsight
 from walltime.metrics.energy import NO_ENERGY, Carbon
 from walltime.metrics.intervals import KINDS, LEVEL
+from walltime.metrics.weekly_interval import LogWeeks
 from walltime.policy import Policy
 from walltime.provenance import plain, version
 from walltime.schedule.schedule import Schedule
@@ -274,16 +275,17 @@ def what_if(
         if not len(both[0]):
             raise PolicyError(f"under the change {shown(named.label)} no measured job is left; make a smaller change")
         copies = ([copy[k] for copy in some] for some in (simulated.copies, simulated.resampled))
-        by_measure = differences(today, changed, both, *copies)
+        weeks = LogWeeks.of(today.workload.submit, *((one.submit, one.start) for one in (today, changed)))
+        by_measure = differences(today, changed, both, weeks, *copies)
         return Effect(
             *named,
             schedule=changed,
             jobs=len(both[0]),
             differences=by_measure,
             utilization=_utilization(changed),
-            groups=group_effects(today, changed, both, calibration),
+            groups=group_effects(today, changed, both, weeks, calibration),
             gains=gains_of(today, changed, both),
-            cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool)), kwh_price, carbon),
+            cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool)), kwh_price, carbon, weeks),
             doubts=doubts(by_measure["mean_wait"], calibration, other_users),
             other_users=other_users,
             nodes_added=_nodes(named.setting.machine) / _nodes(machine) - 1,
@@ -363,6 +365,7 @@ def _costs(cost: Cost) -> dict[str, Any]:
             "energy",
             "energy_cost",
             "grams",
+            *("energy_low", "energy_high", "grams_low", "grams_high"),
             "stranded_jobs",
         )
     }

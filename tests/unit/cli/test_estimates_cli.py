@@ -42,6 +42,7 @@ KEYS = [
     "notes",
     "by",
     "hours",
+    "requests",
     "accuracy",
     "figure",
     "report",

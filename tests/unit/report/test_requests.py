@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,10 @@ import pytest
 import walltime as wt
 from tests.cli import call
 from tests.waste_month import month, write
-from walltime.accuracy.requests import sbatch_line
-from walltime.usage import suggest_requests
+from walltime.accuracy.requests import judge_requests, sbatch_line
+from walltime.errors import WorkloadError
+from walltime.metrics.right_size import right_sized
+from walltime.usage import suggest_requests, waste
 
 COUNT = 600
 
@@ -54,6 +57,13 @@ def test_memory__jobs_out_of_memory_count_as_more():
     assert ignored.amount == 1024
 
 
+def test_memory__jobs_out_of_memory_alone_are_no_record_of_use():
+    state = np.where(np.arange(100) % 5, 1, 2)
+    jobs = jobs_with(np.full(100, -1.0), state)
+    assert suggest_requests(jobs, np.arange(100), 5.0) == []
+    assert judge_requests(jobs) == []
+
+
 def test_memory__failures_have_their_price():
     # twelve small jobs, then one that needs 3 times and one that needs 1.5 times the suggested 1,024 MB
     need = np.array([1000.0] * 12 + [3000.0, 1500.0])
@@ -63,6 +73,40 @@ def test_memory__failures_have_their_price():
     assert advice.short_twice == pytest.approx(100 / 4)
     held = 4 * 1024 + 2 * 2048 + 65_536
     assert advice.saved == pytest.approx(100 * (1 - held / (4 * 65_536)))
+
+
+def test_judgement__needs_of_all_jobs_by_hand():
+    # half of the jobs need 1,000 MB and half 5,000; from the eleventh on, 10 earlier jobs are known
+    need, state = np.where(np.arange(40) % 4 == 3, 5000.0, 1000.0), np.ones(40, np.int64)
+    state[20], asked = 2, np.full(40, 4096.0)
+    jobs = jobs_with(need, state, requested_mem_mb=asked, mem_mb=asked)
+    jobs = replace(jobs, submit=np.arange(40) * 1000)
+    requests, suggestions = (one for one in judge_requests(jobs, [5.0]) if one.resource == "memory")
+    assert (requests.jobs, suggestions.jobs) == (30, 30)
+    large = sum(job % 4 == 3 for job in range(10, 40))
+    assert requests.under == pytest.approx(100 * (large + 1) / 30)  # the job that ran out of memory needed more
+    small = 30 - large - 1
+    assert requests.over == pytest.approx(100 * (4096 * small - 1000 * small) / (1000 * small))
+    assert suggestions.under == 0
+    assert suggestions.over == pytest.approx(100 * (5120 * 29 - 1000 * small - 5000 * large) / (1000 * small + 5000 * large))
+    assert math.isnan(suggestions.under_low)
+
+
+def test_judgement__of_a_swf_log_uses_its_memory_by_processor():
+    use = np.random.default_rng(5).lognormal(8, 0.6, 400)
+    per_proc = {"memory": use * 1024 / 8, "requested_memory": np.full(400, 8192.0)}
+    jobs = jobs_with(use)
+    columns = {name: values for name, values in jobs.columns.items() if "mem" not in name} | per_proc
+    swf = replace(jobs, submit=np.arange(400) * 40_000, columns=columns)
+    asked = replace(jobs, submit=swf.submit, columns=jobs.columns | dict.fromkeys(("requested_mem_mb", "mem_mb"), np.full(400, 64.0)))
+    assert judge_requests(swf)[1] == judge_requests(asked)[1]
+    requests, suggestions = judge_requests(swf)
+    with pytest.raises(WorkloadError) as caught:
+        right_sized(swf, "memory", "suggested")
+    assert caught.value.code == "use_unknown"
+    assert requests.under == 100
+    assert suggestions.under_low < suggestions.under < suggestions.under_high
+    assert waste(swf).total.hours["memory"].allocated == pytest.approx(400 * 100 / 3600 * 64 / 1024)
 
 
 def test_suggestions_that_allocate_more_than_the_requests_do_not_help():

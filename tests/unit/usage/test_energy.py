@@ -17,6 +17,7 @@ from walltime.metrics.energy import NO_ENERGY, Carbon, energy_of
 from walltime.usage.records import Power
 from walltime.usage.summary import waste
 from walltime.whatif import what_if
+from walltime.whatif.page import energy_table
 
 JOBS = month(60)
 MACHINE = """
@@ -178,6 +179,42 @@ def test_what_if__shows_the_cost_and_the_carbon_of_each_change(log, tmp_path):
     assert found.effects[0].cost.grams != found.cost.grams
     assert found.effects[0].cost.uncovered_jobs > 0
     assert found.rows()[1]["grams"] == found.effects[0].cost.grams
+
+
+def test_what_if__intervals_of_energy(tmp_path):
+    (tmp_path / "m.toml").write_text(MACHINE)
+    machine, rng, count = read_machine(tmp_path / "m.toml"), np.random.default_rng(1), 600
+    submit = np.arange(count) * 25 * 7 * 86_400 // count
+
+    def found(procs, submit=submit):
+        runtime = rng.integers(600, 7200, count)
+        jobs = wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=runtime, procs=procs, machine_procs=720)
+        changes = ["requests.procs*=0.5", "nodes+=10%"]
+        return what_if(jobs, machine, changes, replications=0, trim="none", kwh_price=0.3, carbon=Carbon.constant(400))
+
+    # all jobs use half the energy, in every week alike
+    even = found(np.full(count, 4))
+    halved, nodes = (one.cost for one in even.effects)
+    assert (halved.energy_low, halved.energy_high) == pytest.approx((-even.cost.energy / 2,) * 2)
+    assert (nodes.energy_low, nodes.energy_high) == (0, 0)
+    assert math.isnan(even.cost.energy_low)
+    # jobs on one processor keep it, and weeks differ in their share
+    mixed = found(np.where(rng.random(count) < 0.5, 1, 4))
+    halved = mixed.effects[0].cost
+    difference = halved.energy - mixed.cost.energy
+    assert mixed.cost.energy * -0.5 < halved.energy_low < difference < halved.energy_high < 0
+    (low, high), costs, grams = halved.energy_spans
+    assert costs == pytest.approx((0.3 * low, 0.3 * high))
+    assert grams == pytest.approx((400 * low, 400 * high))
+    assert mixed.rows()[1]["grams_low"] == halved.grams_low
+    small = energy_table(mixed).rows[1][1].small
+    assert small == [f"{difference:+,.1f}", f"{low:+,.1f} to {high:+,.1f}"]
+    assert "interval under sampling of weeks" in energy_table(mixed).note
+    # 20 weeks are needed
+    short = found(np.full(count, 4), submit // 2)
+    assert math.isnan(short.effects[0].cost.energy_low)
+    assert len(energy_table(short).rows[1][1].small) == 1
+    assert "withheld" in energy_table(short).note
 
 
 @pytest.mark.slow
