@@ -93,7 +93,7 @@ FEATURES = (
     Feature("suspension", "qos", "PreemptMode", NOTED, "these jobs are not preempted", word="SUSPEND"),
     Feature("limits of QOS", "qos", "GrpJobs GrpTRES MaxJobsPU MaxTRESPU MaxJobsPA MaxTRESPA", MODELLED, "`[[limit]]`"),
     Feature("precedence of QOS", "qos", "Flags", MODELLED, "limits of the job's QOS before those of the partition's", word="OverPartQOS"),
-    Feature("limits on used minutes", "qos", "GrpTRESMins GrpWall", NOTED),
+    Feature("limits on used minutes", "qos", "GrpTRESMins GrpWall", NOTED, "they count use before the log, and end running jobs"),
     Feature(
         "limits on minutes of running jobs",
         "qos",
@@ -111,7 +111,7 @@ FEATURES = (
     Feature("access to QOS", "qos", "Flags", BEFORE, word="DenyOnLimit|RequiresReservation|Partition(?:MinNodes|MaxNodes|TimeLimit)"),
     Feature("shares", "associations", "Share ParentName", MODELLED, "`[[share]]`"),
     Feature("limits of associations", "associations", "GrpJobs GrpTRES MaxJobs", MODELLED, "`[[limit]]`, where no QOS has such a limit"),
-    Feature("limits on used minutes", "associations", "GrpTRESMins GrpWall", NOTED),
+    Feature("limits on used minutes", "associations", "GrpTRESMins GrpWall", NOTED, "they count use before the log, and end running jobs"),
     Feature("limits on minutes of running jobs", "associations", "GrpTRESRunMins", MODELLED, "`run_minutes` of `[[limit]]`"),
     Feature("limits of a job in an association", "associations", "MaxWall MaxTRES MaxTRESMins", BEFORE),
     Feature(
