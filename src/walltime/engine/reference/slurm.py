@@ -259,10 +259,10 @@ class SlurmReference(NodesInUse):
         return bool(self.now - job.start < rules.exempt[job.preemption])
 
     def _victims(self, job: SlurmJob, length: int, blocks: list[Block], candidates: list[SlurmJob]) -> list[SlurmJob]:
-        """Return the jobs that must be preempted so that a job can start; none if that is not enough.
+        """Return the jobs that must be preempted so that a job can start; none if even all of them are not enough.
 
-        Candidates are removed one after the other until the job fits. Then the last one, and those that have most of the chosen nodes, come
-        first, and all is repeated. Source: Slurm 24.11, _run_now of select/cons_tres.
+        Candidates are removed one after the other until the job fits. Then the last one, followed by those on most of the chosen nodes,
+        come first, and the procedure is repeated. Source: Slurm 24.11, _run_now of select/cons_tres.
         """
         tries = 0
         while candidates:
