@@ -440,7 +440,7 @@ def _flags(record: Record) -> list[str]:
 
 
 def _spans(chosen: list[bool]) -> str:
-    """Return the numbers of the chosen things from 1 on.
+    """Return the numbers, from 1, of the chosen entries.
 
     >>> _spans([True, True, False, True])
     '1-2,4'

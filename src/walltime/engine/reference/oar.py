@@ -127,7 +127,7 @@ class OarReference:
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = job.may & ~self.used()
             if free.bit_count() < job.need:
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start")
+                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start; leave it out")
             self._start(job, job.since, lowest(free, job.need))
 
     def step(self, until: float = math.inf) -> bool:

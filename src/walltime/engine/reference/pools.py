@@ -115,7 +115,7 @@ class ClusterReference(Engine):
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             given = self._share(job, free)
             if given is None:
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start")
+                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start; leave it out")
             free -= given
             job.given, job.start, job.ticket = given, job.since, self._started
             self._started += 1

@@ -48,7 +48,9 @@ class SlurmReference(NodesInUse):
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self.usable(job, self.free, 0, 1, [])
             if not self.is_enough(job, free):
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start", "overfull_machine")
+                raise WorkloadError(
+                    f"there is no room for job number {job.index + 1}, which runs at the start; leave it out", "overfull_machine"
+                )
             self._run(job, free, job.since, job.believed)
 
     def step(self, until: float = math.inf) -> bool:
