@@ -116,7 +116,7 @@ class PlannedNodes(CompiledEngine):
         """Return how many jobs never start, and why; raises WorkloadError if the initially running jobs do not fit on the nodes."""
         if (job := int(self._memory.state["no_room"])) > 0:
             raise WorkloadError(
-                f"the jobs running at the start need more than the machine has: leave out job number {job}, or add nodes",
+                f"the jobs running at the start need more than the machine has; add nodes, or leave out job number {job}",
                 "overfull_machine",
             )
         return why_waiting(self._memory.jobs, len(self.problem) - self.started)

@@ -81,7 +81,7 @@ class PoolsEngine(CompiledEngine):
                 machine.pools[p].free_second -= taken[1]
                 wanted = [wanted[0] - taken[0], wanted[1] - taken[1]]
             if any(wanted):
-                why = f"the jobs running at the start need more than the machine has: leave out job number {job + 1}, or add nodes"
+                why = f"the jobs running at the start need more than the machine has; add nodes, or leave out job number {job + 1}"
                 raise WorkloadError(why, "overfull_machine")
             own.start = since[job]
             for k in machine.limits_of.items[machine.limits_of.first[job] : machine.limits_of.first[job + 1]]:
