@@ -31,7 +31,7 @@ def supported(which: str) -> str:
     """Which policy runs on which machine, or with what."""
     notes: dict[str, int] = {}
     rows = _machines(notes) if which == "machines" else _features(notes)
-    head = ("policy", *MACHINES.values()) if which == "machines" else ("with", *MACHINES.values())
+    head = ("policy" if which == "machines" else "with", *(name.removeprefix("on ") for name in MACHINES.values()))
     lines = [head, ("---",) * len(head), *rows]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return "\n".join([text, "", *(f"{number}. {why}" for why, number in notes.items())])
@@ -68,7 +68,7 @@ def _features(notes: dict[str, int]) -> list[tuple[str, ...]]:
             most = max(by, key=lambda found: len(by[found]))
             others = [f"under {_listed(names)}: {_cell(found, notes)}" for found, names in by.items() if found != most]
             cells.append("; ".join([_cell(most, notes), *others]))
-        rows.append((title, *cells))
+        rows.append((title.removeprefix("with "), *cells))
     return rows
 
 

@@ -176,7 +176,10 @@ def wait_by_hour(schedule: Schedule, *, trim: str = "none", width: str | float =
     check_schedules([schedule])
     grid = of_groups.week_grid(schedule, schedule.measured(trim))
     if grid is None:
-        raise WorkloadError("the log does not record its start time, so the hours of submissions are unknown", "unknown_start_time")
+        raise WorkloadError(
+            "the log does not record its start time, so the hours of submissions are unknown; add UnixStartTime to its header",
+            "unknown_start_time",
+        )
     return of_groups.week_map(grid, schedule.title, of_groups.scale_of([grid]), width_in_inches(width))
 
 

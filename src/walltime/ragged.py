@@ -1,4 +1,4 @@
-"""Lists of numbers, one for each of many things, in two arrays: a Python list for each of a million jobs takes as long as simulating them.
+"""Lists of numbers, one for each of many items, in two arrays: a Python list for each of a million jobs takes as long as simulating them.
 
 >>> lists = Ragged.of_pairs(3, [2, 0, 2], [7, 8, 9])
 >>> list(lists), lists[2], lists.take([2, 1]), any(lists)
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 class Ragged(Sequence[list[int]]):
-    """The list of thing k is `items[first[k] : first[k + 1]]`; both int64, `first` with one entry more than there are things."""
+    """Lists in two arrays: list k is `items[first[k] : first[k + 1]]`; both int64, `first` with one entry more than there are lists."""
 
     __slots__ = ("first", "items")
 
@@ -34,14 +34,14 @@ class Ragged(Sequence[list[int]]):
 
     @classmethod
     def of_pairs(cls, count: int, places: Any, items: Any) -> Ragged:
-        """Return for each of `count` things the items (int64) at whose `places` its number is, in this order."""
+        """Return `count` lists: list k has the items (int64) whose entry of `places` is k, in this order."""
         places = np.asarray(places, np.int64)
         order = np.argsort(places, kind="stable")
         return cls(_firsts(np.bincount(places, minlength=count)), np.asarray(items, np.int64)[order])
 
     @classmethod
     def empty(cls, count: int) -> Ragged:
-        """Return an empty list for each of `count` things."""
+        """Return `count` empty lists."""
         return cls(np.zeros(count + 1, np.int64), np.zeros(0, np.int64))
 
     def __len__(self) -> int:
@@ -68,7 +68,7 @@ class Ragged(Sequence[list[int]]):
         return f"Ragged({list(self)})"
 
     def take(self, chosen: Any) -> Ragged:
-        """Return the lists of some things, by number."""
+        """Return some of the lists, by number."""
         chosen = np.asarray(chosen, np.int64)
         counts = self.counts[chosen]
         first = _firsts(counts)
@@ -76,7 +76,7 @@ class Ragged(Sequence[list[int]]):
 
     @property
     def counts(self) -> Array:
-        """Return how many items each list has, int64."""
+        """Return the number of items of each list, int64."""
         return np.diff(self.first)
 
     @property

@@ -19,7 +19,7 @@ NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET")
 UNLIMITED = -2
 """In JSON: a number without bound."""
 MEGABYTES = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
-"""How many a unit of memory is."""
+"""Megabytes of each unit of memory; without a unit, amounts are in bytes."""
 _PART = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?", re.ASCII)
 
 

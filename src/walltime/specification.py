@@ -243,7 +243,9 @@ def read_options(
             words = valid_options(key, known) if known else "; there are no options"
             raise PolicyError(f"unknown option {shown(key)} of {where}{words}", "unknown_option")
         if not value or name in given:
-            raise PolicyError(f"option {name} of {where} is {'given twice' if name in given else 'empty'}", "repeated_option")
+            raise PolicyError(
+                f"option {name} of {where} is {'given twice; give it once' if name in given else 'empty; give a value'}", "repeated_option"
+            )
         given[name] = value
         inner = name if ":" in value else ""
     lacking = [key for key, one in keys.items() if one.needed and key not in given and one.field not in preset]

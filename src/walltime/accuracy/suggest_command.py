@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 VARIED = 10
-"""Jobs vary too much for one walltime if the suggestion for the lowest risk is this many times as long as for the highest."""
+"""Ratio of the suggestions for the lowest and the highest risk from which on jobs vary too much for one walltime."""
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,8 @@ NO_STATE = (-1, -1, -1, -1)
 class Sample(NamedTuple):
     """Stretches of a schedule, as pairs of times [begin, end), s, at whose events decisions are checked, and their `share` of all events.
 
-    One stretch has all of it, if that takes at most MOST_WORK; else stretches are drawn by SEED. If a policy keeps something from pass to
-    pass, they are the first ones.
+    A single stretch covers the whole schedule if checking it takes at most MOST_WORK; otherwise stretches are drawn at random with SEED. If
+    a policy keeps state from pass to pass, the first stretches are taken.
     """
 
     stretches: list[tuple[int, int]]

@@ -58,7 +58,7 @@ class Violation:
     time: int
 
     def told(self, origin: Origin) -> str:
-        """Return its time and its message as people read them: with dates, if the log has any."""
+        """Return its time and its message as text, with dates if the log has any."""
 
         def dated(found: re.Match[str]) -> str:
             return "then" if found[1] == "at" and int(found[2]) == self.time else f"{found[1]} {origin.when(int(found[2]))}"

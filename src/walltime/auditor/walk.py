@@ -119,7 +119,7 @@ class Walk(ABC):
                 return
 
     def _go_to(self, moment: int) -> None:
-        """Move the clock; the first moment may be before 0, as jobs that run at the beginning may end before."""
+        """Move the clock; the first time may be below 0, because initially running jobs may have ended before the beginning."""
         self.now, self.is_under_way = max(self.now, moment) if self.is_under_way else moment, True
 
     def _is_cut(self, job: int) -> bool:

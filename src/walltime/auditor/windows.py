@@ -113,7 +113,7 @@ class _Clock:
             low = high
 
     def _ahead(self, moment: int) -> int:
-        """Return how far the clock is ahead of UTC, s."""
+        """Return the offset of the clock from UTC, s."""
         unix = moment + self.start
         then = datetime.fromtimestamp(unix - max(unix // CENTURIES, 0) * CENTURIES, UTC)
         return int((then.astimezone(self.zone).replace(tzinfo=UTC) - then).total_seconds())

@@ -29,7 +29,7 @@ CELLS_PER_TASK = 200
 JOBS_PER_TASK = 5_000_000
 """Approximate maximum of jobs simulated in one task: under a second with EASY, and the largest loss when a run is killed."""
 TASKS = 64
-"""Few cells are split into about this many tasks, to keep all workers busy."""
+"""Approximate number of tasks into which few cells are split, to keep all workers busy."""
 SLOW = 10
 """Approximate run time of conservative and hybrid backfilling relative to EASY."""
 SCHEDULING_SETTINGS = ("policy", "order", "backfill_order", *PREDICTION_OPTIONS, "machine", "coincident", "dialect")

@@ -46,7 +46,7 @@ USUAL = (
 )
 """Schedulers to try, the most usual first."""
 NEAREST = 2
-"""For each file, this many schedulers that follow it longest are tried in every dialect."""
+"""Number of schedulers, those that follow a file longest, that are tried in every dialect."""
 MOST_WHOLE = 16
 """Maximum number of fitting schedulers per file to simulate on the whole log."""
 BY_REFERENCE = 50_000

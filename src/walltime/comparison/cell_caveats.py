@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 DRAIN = 0.05
-"""A run is saturated if it continued after the last arrival for more than this share of its total length, ..."""
+"""A run is saturated if more than this share of its total length is after the last arrival, ..."""
 WAIT = 0.1
 """... and the mean wait was more than this share of that: otherwise it is just a long job that ended last."""
 NEAR = 0.9

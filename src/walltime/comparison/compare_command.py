@@ -167,7 +167,9 @@ def others(compared: SchedulerOptions, workload: Workload, on_machine: bool) -> 
 
     files, names = compared.schedule or [], compared.schedule_name or []
     if len(names) > len(files):
-        raise PolicyError(f"--schedule-name names {len(names)} schedules, but {len(files)} are given", "option_without_effect")
+        raise PolicyError(
+            f"--schedule-name names {len(names)} schedules, but only {len(files)} are given; leave out names", "option_without_effect"
+        )
     if files and on_machine:
         raise PolicyError("schedules of other programs are compared on a single pool only; leave out --machine", "unsupported_machine")
     names = [*names, *(file.name for file in files[len(names) :])]

@@ -14,8 +14,8 @@ from numba.core.typed_passes import NopythonRewrites
 class _PlacesFromZero(FunctionPass):
     """A pass after which indices of arrays count from zero; a negative one is an error, and does not count from the end.
 
-    Otherwise each access tests whether its index is negative, which takes a tenth of the time of a simulation or more
-    . With NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, not functions of users.
+    Otherwise each access tests whether its index is negative, which takes a tenth or more of the time of a simulation. With
+    NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, not functions of users.
     """
 
     _name = "walltime_places_from_zero"

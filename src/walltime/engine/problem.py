@@ -16,14 +16,14 @@ from walltime.ragged import Ragged as Ragged
 
 Array = np.ndarray
 NEVER = np.iinfo(np.int64).max
-"""A time that does not come, s; an amount that is not reached."""
+"""A time that never comes, s; an amount that is never reached."""
 
 
 class ShutHours(Protocol):
-    """Hours in which jobs do not start; they have no end, and are found as far as a caller needs them."""
+    """Hours in which jobs do not start; they recur without end, and are computed as far as a caller needs them."""
 
     crossing: bool
-    """whether jobs are not planned to run into them either"""
+    """whether jobs may not be planned to run into them either"""
     settled: int
     """from this time on every week is like the one before, or there are no more such hours, s"""
 
@@ -216,15 +216,15 @@ class NodeDemands(NamedTuple):
 
     int64: `second`: units of the second resource, for limits. `nodes`, `most_nodes`: the fewest and the most nodes, 0 for any. `whole`: 1
     if the job gets whole nodes. `spread`: 1 if it takes nodes in order of weight. `sole`: 1 if only jobs of its user may run on its nodes.
-    `asked`: the processors that its nodes have together. `members`: the set of nodes that it may use. `task`:
-    it gets multiples of this many processors on a node, on nodes with at least `least`, and at most `most` of each. It gets `each` units of
-    the second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at
-    least `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job
-    that runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a
-    number from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill
-    reserves no nodes for it. `association`: its leaf of the tree of shares. `charge`: the past use that each second counts as, in parts of
-    CHARGE. `preemption`: its class in `Preemption`. float64: `merit`: the part of its priority that does not change. `after`: the jobs that
-    must have ended; `limits`: the limits that it counts towards; both by index.
+    `asked`: the processors that it requests on all of its nodes together. `members`: the set of nodes that it may use. `task`: it gets
+    multiples of this many processors on a node, on nodes with at least `least`, and at most `most` of each. It gets `each` units of the
+    second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at least
+    `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job that
+    runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a number
+    from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill reserves no
+    nodes for it. `association`: its leaf of the tree of shares. `charge`: the past use that each second counts as, in parts of CHARGE.
+    `preemption`: its class in `Preemption`. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must
+    have ended; `limits`: the limits that it counts towards; both by index.
     """
 
     second: Array
@@ -420,8 +420,8 @@ def running_at_first(since: Array) -> Array:
 def as_number(problem: Problem) -> Problem | None:
     """Return the problem on one pool of processors, if that gives the same schedule for these jobs; else None.
 
-    It makes no difference if all jobs use the same single pool, in one tier, and there are no outages and no windows. Besides, no job may
-    wait for others; the initially running jobs must be submitted when they started, before all others, so that they start at once. And
+    The schedule is the same if all jobs use the same single pool, in one tier, and there are no outages and no windows. In addition, no job
+    may wait for others; the initially running jobs must be submitted when they started, before all others, so that they start at once. And
     neither the second resource nor a limit may restrain any job. Under EASY, no job may outlive its expected end: pools expect such a job
     to end in a second, EASY on one pool at its expected end, which has passed.
     """
@@ -434,7 +434,7 @@ def as_number(problem: Problem) -> Problem | None:
         return None
     [pool] = pools
     procs, second = machine.capacity[pool].tolist()
-    if machine.outages or machine.windows or demands.after.items.size:  # an outage anywhere brings passes
+    if machine.outages or machine.windows or demands.after.items.size:  # an outage anywhere causes passes
         return None
     if not _starts_at_once(problem, demands.since, procs):
         return None

@@ -258,7 +258,8 @@ def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, 
                 left -= step
     if left:
         raise WorkloadError(
-            f"the modes cannot hold exactly {jobs:,} jobs: {left:,} are {'left over' if sign > 0 else 'too many'}", "impossible_modes"
+            f"the modes cannot hold exactly {jobs:,} jobs: {left:,} are {'left over' if sign > 0 else 'too many'}; change the bins",
+            "impossible_modes",
         )
     return counts
 

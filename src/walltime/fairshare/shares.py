@@ -166,9 +166,11 @@ def fair_share(workload: Workload, machine: Machine) -> FairShare:
     assert settings is not None
     wait = workload.columns.get("wait")
     if wait is None or not (wait >= 0).any():
-        raise WorkloadError(f"{workload.origin.name} does not record when jobs started; fair shares need their use", "no_waits")
+        raise WorkloadError(
+            f"{workload.origin.name} does not record when jobs started, so their use is unknown; use another log", "no_waits"
+        )
     if not (workload.columns.get("user", np.full(len(workload), MISSING)) >= 0).any():
-        raise WorkloadError(f"{workload.origin.name} does not record users; fair shares need them", "no_users")
+        raise WorkloadError(f"{workload.origin.name} does not record users, which fair share needs; use another log", "no_users")
     workload = workload.take(wait >= 0, "jobs whose start is recorded")
     association, tree, _, names = tree_of_shares(workload, machine)
     start = workload.submit + workload.columns["wait"]

@@ -269,7 +269,8 @@ def check_columns(predictor: Predictor, workload: Workload) -> None:
     missing = [name for name in predictor.columns if name not in workload.columns]
     if missing:
         raise WorkloadError(
-            f"{predictor.label} needs the {' and the '.join(missing)} of jobs, which the log does not record", "missing_column"
+            f"{predictor.label} needs the {' and the '.join(missing)} of jobs, which the log does not record",
+            "missing_column",
         )
 
 

@@ -70,7 +70,7 @@ class Gaussier15(Predictor):
     eta: Annotated[float, Field(least=0)] = 5000.0
     """the learning rate"""
     l2: Annotated[float, Field(least=0)] = 4e9
-    """the regularization of the coefficients w"""
+    """the regularisation of the coefficients w"""
     features: Literal["program", "meant"] = "program"
     """`meant` uses the runtimes of the user's last jobs; `program` uses the time since their submission"""
     untaught: Literal["one", "request"] = "one"

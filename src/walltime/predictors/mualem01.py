@@ -68,7 +68,7 @@ class Mualem01History(KeyPredictor):
     def compiled(self, jobs: Jobs) -> CompiledPredictor:
         """Return the compiled form; raises WorkloadError if the sum of the squared runtimes could overflow."""
         if len(jobs.runtime) and float(jobs.runtime.max()) ** 2 * len(jobs.runtime) >= 2.0**62:
-            raise WorkloadError("the sum of the squared runtimes is too large for mualem01-history")
+            raise WorkloadError("the sum of the squared runtimes is too large for mualem01-history; use another predictor")
         options = (self.min_jobs, FORGET.index(self.week), int(self.sample))
         memory = jobs.memory([self.key], options=options, factors=(self.deviations,))
         return CompiledPredictor(predict_by_mualem01, observe_by_mualem01, None, memory)

@@ -201,7 +201,7 @@ def _number_of(where: str, row: int, text: str | None, jobs: Workload) -> int:
     try:
         return jobs.job_number((text or "").rpartition("!")[2].strip())
     except WalltimeError as error:
-        raise LogError(f"{where}:{row + 2}: job_id is {text!r}, which names no job ({error})", "wrong_field") from error
+        raise LogError(f"{where}:{row + 2}: job_id is {text!r}, which is not a job of the log ({error})", "wrong_field") from error
 
 
 def _from_swf(path: Path) -> dict[str, Array]:
@@ -213,7 +213,7 @@ def _from_swf(path: Path) -> dict[str, Array]:
     if unknown.any():
         i = int(np.argmax(unknown))
         raise LogError(
-            f"{path}: job {int(log.column('job_id')[i])} has no wait or run time (fields 3 and 4), so it has no start", "missing_starts"
+            f"{path}: job {int(log.column('job_id')[i])} has no wait or run time (fields 3 and 4); leave it out", "missing_starts"
         )
     allocated = log.column("allocated_procs")
     columns = {

@@ -52,7 +52,7 @@ def held_out(workload: Workload, share: float) -> Array:
     if not 0 < share <= 1:
         raise PolicyError(f"the held-out share of the log must be above 0 and at most 1, not {share!r}", "number_out_of_range")
     if not len(workload):
-        raise WorkloadError(f"{workload.origin.name} has no jobs to predict")
+        raise WorkloadError(f"{workload.origin.name} has no jobs to predict; use another log")
     since = workload.submit[min(int((1 - share) * len(workload)), len(workload) - 1)]
     return np.asarray(workload.submit >= since)
 

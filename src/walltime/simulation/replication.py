@@ -56,7 +56,9 @@ class Replications:
     def difference(self, name: str, baseline: Replications, confidence: float = 0.90) -> metrics.Interval:
         """Return the mean paired difference to other replications with the same seeds, with its confidence interval."""
         if tuple(self.seeds) != tuple(baseline.seeds):
-            raise PolicyError("a paired comparison needs replications with the same seeds", "different_seeds")
+            raise PolicyError(
+                "a paired comparison needs replications with the same seeds; replicate again with equal seeds", "different_seeds"
+            )
         return metrics.paired_difference(self.values(name), baseline.values(name), confidence)
 
     def _repr_html_(self) -> str:

@@ -222,7 +222,7 @@ def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
         slow = f"200 to 700 times slower (about {human_time(-(-len(problem) // MIN_SLOW_JOBS))} for each such simulation)"
-        line = f"{problem.policy.label} runs in the plain Python engine, {slow}: the compiled engine does not support it with {why}"
+        line = f"{problem.policy.label} runs in the plain Python engine, {slow}: the compiled engine cannot simulate it {why}"
         notice(line, "plain Python engine")
     kind: Any
     if name == "reference":

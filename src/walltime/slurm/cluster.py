@@ -98,7 +98,7 @@ class _ClusterBuilder:
         if records.repeated:
             self.note(f"{_count(records.repeated, 'record')} listed twice; the first was used.")
         if records.other_lines:
-            self.note(f"{_count(records.other_lines, 'line')} not understood, and left out.")
+            self.note(f"{_count(records.other_lines, 'line')} not understood and left out.")
 
     def note(self, text: str, feature: str = "", above: Mapping[str, int] = MappingProxyType({})) -> None:
         """Add a note; see `walltime.machine.Note`."""
@@ -192,7 +192,7 @@ class _ClusterBuilder:
             partitions = tuple(sorted(partitions_of.get(name, ())))
             procs = _procs(node)
             if "FUTURE" in states or not partitions or procs < 1:
-                left_out["FUTURE" if states[0] == "FUTURE" else IN_NO_PARTITION if not partitions else "without processors"] += 1
+                left_out["FUTURE" if states[0] == "FUTURE" else IN_NO_PARTITION if not partitions else "no processors"] += 1
                 continue
             memory = max(_whole(node, "RealMemory") - _whole(node, "MemSpecLimit"), 0)
             amounts = (gpus_of(node.get("Gres", "")), memory if self.has_memory else 0) if second == "gpus" else (memory, 0)
@@ -200,7 +200,7 @@ class _ClusterBuilder:
             groups.setdefault((kind, partitions), []).append(name)
         for reason, count in left_out.items():
             hint = f"; {HIDDEN}" if reason == IN_NO_PARTITION else ""
-            self.note(f"{_count(count, 'node', 'is', 'are')} {reason}, and left out{hint}.")
+            self.note(f"{_count(count, 'node')} left out ({reason}){hint}.")
         pools: list[Pool] = []
         members: dict[str, list[str]] = {}
         for (kind, partitions), names in sorted(groups.items(), key=lambda item: item[0][0].weight):
@@ -264,7 +264,9 @@ class _ClusterBuilder:
         gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and not _UNAVAILABLE.isdisjoint(_states(node))}
         if gone:
             down = _count(len(gone), "node", "is", "are")
-            self.note(f"{down} down or drained, with outages from the start of the log; delete the outages of nodes that were up then.")
+            self.note(
+                f"{down} down or drained, so the file has outages from the start of the log; delete those of nodes that were up then."
+            )
         yield from self._missing(gone, 0, None, None)
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self._reserved(True):
@@ -326,22 +328,22 @@ class _ClusterBuilder:
     def _shares(self) -> Iterator[Share]:
         seen: set[tuple[str, str]] = set()
         cluster = self.records.settings.get("ClusterName")
-        noted = Counter[str]()
+        noted = Counter[tuple[str, str]]()
         for row in self.records.associations:
             key = (row.get("Account", ""), row.get("User", ""))
             shares = row.get("Share", "1")
             if cluster and row.get("Cluster", cluster) != cluster:
-                noted["of another cluster, left out"] += 1
+                noted["belongs to another cluster and is left out", "belong to another cluster and are left out"] += 1
             elif key in seen or not key[0]:
-                noted["listed for several partitions"] += 1
+                noted["is listed again for another partition and counts once", "are listed again for other partitions and count once"] += 1
             else:
                 if not shares.isdecimal():
-                    noted["with Fairshare=parent: 1 share is used"] += 1
+                    noted["has Fairshare=parent and gets 1 share", "have Fairshare=parent and get 1 share each"] += 1
                 seen.add(key)
                 priority = _whole(row, "Priority") if row.get("Priority") else None
                 yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1, priority)
-        for reason, count in noted.items():
-            self.note(f"{_count(count, 'association', '', '')} {reason}.")
+        for reasons, count in noted.items():
+            self.note(f"{_count(count, 'association', *reasons)}.")
 
     def _qos(self) -> Iterator[Qos]:
         rows: dict[str, Record] = {}
@@ -438,7 +440,7 @@ def _flags(record: Record) -> list[str]:
 
 
 def _spans(chosen: list[bool]) -> str:
-    """Return the numbers of the chosen things from 1 on.
+    """Return the numbers, from 1, of the chosen entries.
 
     >>> _spans([True, True, False, True])
     '1-2,4'

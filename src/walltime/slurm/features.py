@@ -209,7 +209,7 @@ def find_features(records: ClusterRecords, limits: bool) -> Iterator[tuple[Featu
 
 
 def _of(kind: str, names: list[str]) -> str:
-    """Return the bearers of a setting, such as ` of QOS long`."""
+    """Return the records that have a setting, as words such as ` of QOS long`."""
     if kind == "settings":
         return ""
     names = list(dict.fromkeys(names))

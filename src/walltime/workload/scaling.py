@@ -52,7 +52,9 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
     _check_seed(seed)
     now = workload.offered_load
     if not now > 0:
-        raise WorkloadError(f"{workload.origin.name} has no load to scale: its jobs run 0 s or are all submitted at once", "no_load")
+        raise WorkloadError(
+            f"{workload.origin.name} has no load to scale: its jobs run 0 s or are all submitted at once; use another log", "no_load"
+        )
     try:
         scaled = _scaled(workload, load / now, by, seed)
     except WorkloadError as error:

@@ -117,7 +117,7 @@ def test_table__each_cell_is_as_it_says(golden, machine, feature):
         if not found.engine:
             with pytest.raises(wt.PolicyError) as refused:
                 wt.simulate(workload, own, **options)
-            assert str(refused.value) == f"{own.label} does not support {found.why}"
+            assert str(refused.value) == f"{own.label} cannot be simulated {found.why}"
             continue
         if feature == "steps":
             simulation = wt.Simulation(workload, own, **options)

@@ -17,7 +17,7 @@ NOTES = (
     Note("SelectTypeParameters=CR_CORE_MEMORY", "memory", {"a": 100, "b": 500}),
     Note("intel, amd", "node features", {"a": 0}),
     Note("PreemptType=preempt/qos", "preemption"),
-    Note("1 node is FUTURE, and left out."),
+    Note("1 node was left out (FUTURE)."),
 )
 MACHINE = Machine((Pool("all", 2, 4),), (Partition("a", ("all",)), Partition("b", ("all",))), notes=NOTES)
 

@@ -14,26 +14,26 @@ from walltime.engine.problem import IDLE, NEVER, ShutHours
 Array = np.ndarray
 DAY = 86_400
 AHEAD = 60 * DAY
-"""So much is known at first after the last submission, and after no more than the first year of the log, s."""
+"""Time after the last submission, or after the first year of a longer log, up to which changes are known at first, s."""
 
 
 class Agenda:
-    """All changes up to a time and the next ones of each window, and that time, s: `known`. The changes only grow at their end.
+    """All changes up to a time, the next ones of each window, and that time, s: `known`. New changes are only appended.
 
-    Copies of a simulation share an agenda, so both are one attribute: no copy takes new times with old changes. Windows have no end, so a
-    loop goes until `until`, and on after `extend`. `outages`: records of OUTAGE; `windows`: the limits from the number `first_limit` on.
-    `first`, `last`: the first and the last submission, s.
+    Copies of a simulation share an agenda, so changes and time are one attribute: no copy combines a new time with old changes. Windows
+    recur without end, so a loop runs up to `until`, and continues after `extend`. `outages`: records of OUTAGE; `windows`: the limits from
+    the number `first_limit` on. `first`, `last`: the first and the last submission, s.
     """
 
     def __init__(self, outages: Any, windows: Sequence[ShutHours], first_limit: int, first: int, last: int):
         self._windows, self._first_limit, self._begin = windows, first_limit, first
         self._outages = _changes_of(outages)
         self.quiet_from = max([first, *self._outages[0].tolist(), *(hours.settled for hours in windows)])
-        """From this time on nothing changes but windows, in the same way each week, s."""
+        """Time, s, from which on only windows change, in the same way each week."""
         self._reach(min(last, first + 365 * DAY) + AHEAD)
 
     def extend(self, until: int) -> None:
-        """Find the changes for twice as long as until this time, s, or for long enough to show that jobs never start."""
+        """Extend the known changes to twice this time, s, or as far as needed to show that jobs never start."""
         if self.known[1] <= until:
             self._reach(max(2 * until - self._begin, max(until, self.quiet_from) + IDLE))
 
@@ -55,7 +55,7 @@ class Agenda:
 
 
 def _changes_of(outages: Any) -> tuple[Array, Array, Array]:
-    """Return when (s) which outages enter which phases, int64."""
+    """Return the times (s) at which outages enter their phases, with the outage and the phase, int64."""
     changes = []
     for k, outage in enumerate(outages):
         known = min(int(outage.known), int(outage.begin))

@@ -14,24 +14,24 @@ from walltime.policy.orders import has_history
 ENGINES = ("auto", "kernel", "reference")
 PASS_KINDS = ("head", "fresh", "kept", *PASS_OF_KIND, "oar", "slurm", "python", "unknown")
 """The kinds of passes of the reference engine and of others."""
-MACHINES = {"number": "a single-pool machine", "pools": "a machine of several pools", "nodes": "a machine of nodes"}
-"""The kinds of machines."""
+MACHINES = {"number": "on a single-pool machine", "pools": "on a machine of several pools", "nodes": "on a machine of nodes"}
+"""The kinds of machines, as in messages."""
 FEATURES = {
-    "predictor": "predicted runtimes",
-    "plain": "a predictor in plain Python with step-by-step simulation",
-    "history": "orders by the history of users, groups and queues",
-    "threshold": "a threshold of scores",
-    "feedback": "feedback (jobs submitted after the ends of others)",
-    "events": "simultaneous events processed one by one, or arrivals first,",
-    "dialect": "interpretations other than the papers'",
-    "effects": "recorded effects of backfilling (dynamics)",
-    "steps": "step-by-step simulation",
-    "second": "a second resource",
-    "outages": "outages",
-    "limits": "limits",
-    "tiers": "tiers of partitions",
-    "windows": "hours in which jobs do not start",
-    "overheads": "overheads in a machine file",
+    "predictor": "with predicted runtimes",
+    "plain": "with a predictor in plain Python with step-by-step simulation",
+    "history": "with orders by the history of users, groups and queues",
+    "threshold": "with a threshold of scores",
+    "feedback": "with feedback (jobs submitted after the ends of others)",
+    "events": "with simultaneous events processed one by one, or arrivals first,",
+    "dialect": "with interpretations other than the papers'",
+    "effects": "with recorded effects of backfilling (dynamics)",
+    "steps": "with step-by-step simulation",
+    "second": "with a second resource",
+    "outages": "with outages",
+    "limits": "with limits",
+    "tiers": "with tiers of partitions",
+    "windows": "with hours in which jobs do not start",
+    "overheads": "with overheads in a machine file",
 }
 """Features of simulations, as in messages."""
 OF_NUMBERS = Support("", "leave this out, or use a single-pool machine")
@@ -59,12 +59,12 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     """
     if policy.passes.kind not in PASS_KINDS:
         known = ", ".join(PASS_KINDS)
-        return Support("", f"simulation: its passes are of the unknown kind {policy.passes.kind!r}. Valid kinds: {known}")
+        return Support("", f"because its passes are of the unknown kind {policy.passes.kind!r}. Valid kinds: {known}")
     each = [_add_condition(policy.machines[machine], MACHINES[machine])]
     for feature in features:
         why = policy.without.get(feature, "")
         limited = Support("", why) if why else LIMITED.get((machine, feature), KERNEL)
-        each.append(_add_condition(limited, f"{FEATURES[feature]} on {MACHINES[machine]}"))
+        each.append(_add_condition(limited, f"{FEATURES[feature]} {MACHINES[machine]}"))
     for engine in ("", "reference"):
         for one in each:
             if one.engine == engine:
@@ -82,9 +82,9 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
         raise PolicyError(f"unknown engine {wanted!r}. Valid engines: {', '.join(ENGINES)}", "unknown_engine")
     supported = support(policy, machine, features)
     if not supported.engine:
-        raise PolicyError(f"{policy.label} does not support {supported.why}", "unsupported_policy")
+        raise PolicyError(f"{policy.label} cannot be simulated {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        why = f"the compiled engine does not support {policy.label} with {supported.why}; use the engine auto or reference"
+        why = f"the compiled engine cannot simulate {policy.label} {supported.why}; use the engine auto or reference"
         raise PolicyError(why, "unsupported_policy")
     return "reference" if wanted == "reference" else supported.engine
 
@@ -94,7 +94,7 @@ def check_features(policy: Policy, machine: str, features: Collection[str]) -> N
     for feature in features:
         supported = support(policy, machine, [feature])
         if not supported.engine and supported != support(policy, machine):
-            raise PolicyError(f"{policy.label} does not support {supported.why}", "unsupported_policy")
+            raise PolicyError(f"{policy.label} cannot be simulated {supported.why}", "unsupported_policy")
 
 
 def kind_of(problem: Problem) -> str:

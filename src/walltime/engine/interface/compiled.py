@@ -38,7 +38,7 @@ class CompiledEngine:
     agenda: Agenda | None = None
     """The changing state of a machine of pools."""
     _idle: tuple[int, int] | None = None
-    """How many jobs had arrived and started when the changes were last extended, and nothing but windows was ahead."""
+    """Number of jobs that had arrived and started when the changes were last extended with nothing but windows ahead."""
     _memory: Any
     _kept: tuple[LoweredOrder, ...] = ()
     """The orders of the queue and of backfilling; none for policies that have their own."""
@@ -48,9 +48,9 @@ class CompiledEngine:
         self._prediction: PredictionRules | None = None if problem.prediction is None else problem.prediction.compiled()
         self._loop: Callable[..., int] | None = None
         self.seconds = 0.0
-        """Time spent in the kernel, without compilation."""
+        """Time spent in the kernel, s, without compilation."""
         self.reached = False
-        """Whether the last piece ended because the next event is later than it was to go."""
+        """Whether the last piece ended because the next event is later than the requested time."""
         self.done = False
         """Whether every job has started and ended."""
 
@@ -109,7 +109,10 @@ class CompiledEngine:
             self._memory.state["until"] = wanted
 
     def _waits_for_ever(self, settled: bool, wanted: int) -> bool:
-        """Return whether no job can start before others come, as none has while all windows opened; raise EngineError if none come."""
+        """Return whether no job can start before others arrive, because none has started although all windows were open.
+
+        Raises EngineError if no job will arrive.
+        """
         state, before = self._memory.state, self._idle
         coming = state["next_coming"] < len(self._memory.machine.coming) or state["later"] > 0
         quiet = not coming and state["events"] == 0 and settled

@@ -123,7 +123,7 @@ def loop_name(memory: Memory) -> str:
 
 
 def _loop(one: Loop, run: Any, example: Callable[..., Arguments], *of: Any, **others: Any) -> Entry:
-    """Return an event loop under its own name, to be compiled separately; `others`: globals that differ from its module's."""
+    """Return a copy of an event loop with its own name, to be compiled separately; `others`: its globals that differ from the module's."""
     own = types.FunctionType(run.__code__, run.__globals__ | others, f"run_{one.name.replace('-', '_')}")
     own.__qualname__, own.__module__ = own.__name__, run.__module__
     return Entry(one.name, one.what, compiled_entry(own), functools.partial(example, *of), one.functions, one.seconds)
@@ -145,7 +145,7 @@ _TABLE = (
 
 
 def load_predictor(compiled: CompiledPredictor | None) -> dict[str, int]:
-    """Return the addresses of a predictor's functions, by purpose; none if predictions were made in advance."""
+    """Return the addresses of a predictor's compiled functions, by purpose; empty if predictions were made in advance."""
     if compiled is None:
         return {}
     returns = {name: (getattr(compiled, name), kind) for name, kind in (("predict", float64), ("observe", int64), ("started", int64))}
@@ -199,7 +199,7 @@ class _Counter(event.Listener):
         self._state: Compilation | None = None
 
     def on_start(self, event: Any) -> None:
-        """Report the first compilation, that of the entry itself; the others are inside."""
+        """Report the first compilation, which is the entry's own; all others happen within it."""
         if self._state is None and threading.get_ident() == self._thread:
             self._say(Compilation(self._entry.name, self._entry.what, self._entry.functions, self._entry.seconds))
 

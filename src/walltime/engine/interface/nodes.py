@@ -24,7 +24,7 @@ Array = np.ndarray
 FORM = ("members", "whole", "task", "least", "most", "most_nodes", "each", "per_task", "memory", "task_memory")
 """The form of a request; the rest of it is a number of nodes, of processors, and of the second resource on any nodes."""
 FEWEST_ROWS = 64
-"""Running jobs for which there is room at first."""
+"""Number of running jobs for which there is room at first."""
 
 
 def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:
@@ -45,7 +45,10 @@ def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve
 
 
 def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> int:
-    """Return a power of two that divides all processors, as a unit that keeps the schedule; 1 where jobs may want more nodes."""
+    """Return a power of two that divides all numbers of processors, a unit that leaves the schedule unchanged.
+
+    Returns 1 where jobs may request more nodes.
+    """
     common = int(np.gcd.reduce(np.concatenate([machine.procs, procs, demands.asked]), initial=0))
     unit = max(1, common & -common)
     few = (demands.nodes <= 1) | (demands.whole > 0)
@@ -71,7 +74,7 @@ def _lowered_jobs(problem: Problem, dtype: Any) -> Records:
 
 
 def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
-    """Return which jobs cannot use all free processors of a node; bool."""
+    """Return which jobs cannot use all free processors of a node, bool, shape (jobs,)."""
     largest = np.array([machine.procs[own].max() for own in machine.members])[demands.members]
     partly = (demands.task > 1) | (demands.least > 1) | (demands.most < largest)
     partly |= (demands.per_task > 0) | (demands.task_memory > 0) | (demands.most_nodes > 0)
@@ -113,7 +116,8 @@ class PlannedNodes(CompiledEngine):
         """Return how many jobs never start, and why; raises WorkloadError if the initially running jobs do not fit on the nodes."""
         if (job := int(self._memory.state["no_room"])) > 0:
             raise WorkloadError(
-                f"the jobs running at the start need more than the machine has; there is no room for job number {job}", "overfull_machine"
+                f"the jobs running at the start need more than the machine has; add nodes, or leave out job number {job}",
+                "overfull_machine",
             )
         return why_waiting(self._memory.jobs, len(self.problem) - self.started)
 
@@ -272,7 +276,7 @@ class OarEngine(PlannedNodes):
         fill(self._memory.traffic.events, 1000 * jobs.submit[to_come] + jobs.noticed[to_come], np.zeros(len(to_come), np.int64), to_come)
 
     def hold(self, nodes: Mapping[int, Array]) -> None:
-        """Give initially running jobs, by index, these nodes (int64) instead of the first free ones; before the first event."""
+        """Place initially running jobs, by index, on these nodes (int64) instead of the first free ones; call it before the first event."""
         self.advance(0)
         for job, own in nodes.items():
             self._memory.had[job] = as_set(own, self._memory.had.shape[1])

@@ -1,4 +1,4 @@
-"""Queue orders in the kernels' form: a number for a built-in one, the address of a compiled function and of its data for any other."""
+"""Queue orders in the kernels' form: a number for a built-in order; for any other, the addresses of a compiled function and its data."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class LoweredOrder(NamedTuple):
     `kind`, `parameter`: one of BY_..., and its parameter. `reads_time`, `grows`: whether scores of waiting jobs change, and whether they
     only grow. `starvation`: the wait (s) after which a job starves; `limited`: whether the order has a limit. `lasting`: whether scores of
     waiting jobs change only with the history. `read`: the records that the order reads, of the history, the longest wait, and the state of
-    queue and machine, by their places in the `facts`. `arrays`: those to which the record of the history points. `kept`: others to keep
-    alive. `own`, `fault`: a user's order, and the number of the first job (from 1) with a score that orders nothing, and that score.
+    queue and machine, by their places in the `facts`. `arrays`: those to which the record of the history points. `kept`: other objects that
+    must stay alive. `own`: a user's order; `fault`: the number of the first job (from 1) whose score cannot be ordered, and that score.
     """
 
     kind: int
@@ -60,7 +60,7 @@ class LoweredOrder(NamedTuple):
     fault: Array | None = None
 
     def check(self) -> None:
-        """Raise PolicyError if a user's function has returned a score without an order (nan)."""
+        """Raise PolicyError if a user's function has returned NaN, a score that cannot be ordered."""
         if self.own is not None and self.fault is not None and self.fault[0]:
             job, score = int(self.fault[0]) - 1, float(self.fault[1:].view(np.float64)[0])
             self.fault[0] = 0
@@ -145,9 +145,9 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
 def _watched(
     function: Callable[..., float], arguments: int, parameters: int, may_be_infinite: bool, _captured: Any
 ) -> Callable[..., float]:
-    """Return the function with two more arguments, the job's place and the address of the fault, where it reports a bad score.
+    """Return the function with two more arguments, the job's place and the address of the fault, to which it writes a bad score.
 
-    `arguments`, `parameters`: how many it takes. With other `_captured` constants, it is another function.
+    `arguments`, `parameters`: their numbers. With other `_captured` constants, the result is another function.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     takes, given = [f"a{k}" for k in range(arguments)], [f"p{k}" for k in range(parameters)]
@@ -179,7 +179,7 @@ _compiled_with: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:
-    """Return the record of the history that the order names; a column that the log lacks has one value for all jobs."""
+    """Return the record of the history that the order uses; a column that the log lacks has the same value for all jobs."""
     slots, width = np.zeros((jobs, len(order.history_of)), np.int64), 0
     for place, name in enumerate(order.history_of):
         values, of = np.unique(known.columns.get(name, np.full(jobs, -1, np.int64)), return_inverse=True)
@@ -248,7 +248,10 @@ def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
 
 
 def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, LoweredOrder]:
-    """Return the orders of the queue and of backfilling; all ends within `longest` seconds more than the jobs take one after the other."""
+    """Return the orders of the queue and of backfilling.
+
+    The last end is at most `longest` s later than if the jobs ran one after the other.
+    """
     longest += int(np.maximum(problem.runtime, problem.believed).sum())
     longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())
     known = problem.known or LogView({"requested": problem.believed})
@@ -258,7 +261,7 @@ def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, Lowe
 
 
 def point_to_orders(rules: Any, orders: tuple[LoweredOrder, LoweredOrder]) -> None:
-    """Write the addresses of the orders, which must be kept alive, to the rules."""
+    """Write the addresses of the orders to the rules; the orders must be kept alive."""
     for prefix, order in zip(("order", "backfill"), orders, strict=True):
         rules[f"{'' if prefix == 'order' else 'backfill_'}order"] = order.kind
         rules[f"{prefix}_parameter"], rules[f"{prefix}_starvation"] = order.parameter, order.starvation

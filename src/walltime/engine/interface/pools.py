@@ -81,7 +81,7 @@ class PoolsEngine(CompiledEngine):
                 machine.pools[p].free_second -= taken[1]
                 wanted = [wanted[0] - taken[0], wanted[1] - taken[1]]
             if any(wanted):
-                why = f"the jobs running at the start need more than the machine has; there is no room for job number {job + 1}"
+                why = f"the jobs running at the start need more than the machine has; add nodes, or leave out job number {job + 1}"
                 raise WorkloadError(why, "overfull_machine")
             own.start = since[job]
             for k in machine.limits_of.items[machine.limits_of.first[job] : machine.limits_of.first[job + 1]]:
@@ -116,7 +116,10 @@ def why_waiting(jobs: Any, count: int) -> str:
 
 
 def lowered_limits(limits: Sequence[tuple[int, int, int]], seconds: Sequence[int] = ()) -> Any:
-    """Return the limits in the loops' form, with no job counted yet; `seconds`: until the limits of running jobs, of each."""
+    """Return the limits in the loops' form, with no job counted yet.
+
+    `seconds`: for each limit, the most processor-seconds that its running jobs may have left.
+    """
     lowered = records(of_pools.LIMIT, len(limits))
     lowered.until, lowered.seconds = NEVER, seconds or NEVER
     lowered.jobs, lowered.procs, lowered.second = np.array(limits, np.int64).reshape(-1, 3).T
@@ -124,6 +127,6 @@ def lowered_limits(limits: Sequence[tuple[int, int, int]], seconds: Sequence[int
 
 
 def fill(heap: Any, rank: Array, tie: Array, job: Array) -> None:
-    """Put these items into an empty heap; items in order of rank are a heap."""
+    """Fill an empty heap with these items, sorted by rank: a sorted list is a heap."""
     order = np.lexsort((tie, rank))
     heap.rank[: len(order)], heap.tie[: len(order)], heap.job[: len(order)] = rank[order], tie[order], job[order]

@@ -1,4 +1,4 @@
-"""Arrivals of jobs: of those that wait for no other job, in order of submission, and of those that others have released."""
+"""Arrivals of jobs: jobs that wait for no other job, in order of submission, and jobs released by the ends of others."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ def next_arrival(state, jobs, machine):
 
 @kernel
 def take_arrival(state, jobs, machine, now):
-    """Return the next job, which arrives now, and count it; of jobs that arrive at once, the one with the lower number comes first."""
+    """Return the next job, which arrives now, and count it; among jobs that arrive at the same time, the lowest number comes first."""
     coming, later, index = machine.coming, machine.later, np.int64(-1)
     if state.next_coming < coming.size and jobs[coming[state.next_coming]].submit == now:
         index = coming[state.next_coming]

@@ -1,9 +1,9 @@
-"""Sets of nodes, or of other things that have numbers, and numbers by node, as bits: 64 nodes to a word.
+"""Sets of nodes, or of other numbered items, and small numbers for each node, as bits: 64 nodes per word.
 
 A set is an array of int64 words; node n is bit n % 64 of word n // 64. Small numbers by node, such as its free processors, are *planes*: an
-array of shape (planes, words), whose plane k has bit k of every node's number. So a sum over a set is a count of bits for each plane, and
-adding to the numbers of many nodes is done as on paper, with carries. The nodes of a job are stored as *ranges*: records with the fields
-`node`, `count`, `procs` and `second`, for consecutive nodes with the same amounts.
+array of shape (planes, words), whose plane k has bit k of every node's number. A sum over a set thus counts the bits of each plane, and a
+number is added to many nodes at once as on paper, with carries. The nodes of a job are stored as *ranges*: records with the fields `node`,
+`count`, `procs` and `second`, for consecutive nodes with the same amounts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from walltime.compiled.jit import kernel
 
 WORD = 64
-"""Nodes to a word."""
+"""Number of nodes per word."""
 _config: Any = numba.config
 
 if _config.DISABLE_JIT:
@@ -64,7 +64,7 @@ def words_of(first, end):
 
 @kernel
 def next_member(members, node, end, inside):
-    """Return the first node from `node` on that is in a set, or (`inside` 0) that is not; `end` if there is none before."""
+    """Return the first node from `node` on that is in a set, or with `inside` 0 is not in it; `end` if there is none before."""
     flip = 0 if inside else -1
     while node < end:
         word = node // WORD
@@ -89,7 +89,7 @@ def exclude(members, node):
 
 @kernel
 def number_of(planes, first_plane, last_plane, node):
-    """Return the number of one node, whose bits are the planes from `first_plane` to before `last_plane`."""
+    """Return the number stored for a node in the planes [first_plane, last_plane)."""
     number = 0
     for k in range(first_plane, last_plane):
         number += ((planes[k, node // WORD] >> (node % WORD)) & 1) << (k - first_plane)
@@ -98,7 +98,7 @@ def number_of(planes, first_plane, last_plane, node):
 
 @kernel
 def total_of(planes, first_plane, last_plane, members):
-    """Return the sum of the numbers of the nodes in a set."""
+    """Return the sum of the numbers stored for the nodes of a set."""
     total = 0
     for k in range(first_plane, last_plane):
         count = 0
@@ -110,7 +110,7 @@ def total_of(planes, first_plane, last_plane, members):
 
 @kernel
 def total_between(planes, first_plane, last_plane, first, end):
-    """Return the sum of the numbers of the nodes [first, end)."""
+    """Return the sum of the numbers stored for the nodes [first, end)."""
     total = 0
     for k in range(first_plane, last_plane):
         count = 0
@@ -143,7 +143,7 @@ def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
 
 @kernel
 def take_less(planes, first_plane, end_plane, other, other_plane, word):
-    """Replace the numbers of the nodes of a word by those in other planes, from `other_plane` on, that are less."""
+    """Replace the numbers of the nodes of a word by those in other planes, from `other_plane` on, where these are smaller."""
     less, equal = 0, -1
     for k in range(end_plane - 1, first_plane - 1, -1):
         theirs = other[other_plane + k - first_plane, word]

@@ -41,10 +41,10 @@ def compile_score(
 ) -> Any:
     """Compile a user's order for `call_score`; keep the result alive as long as its `.address` is used.
 
-    `arguments`: the function's parameters; `columns`: those that are in the table, in this order; `keys`: the columns whose history it
-    names, as in `user_waited`; `real`: the columns of float64.
-    After them the function takes `numbers` many float64, which are read when it is called, so that other
-    numbers need no other compilation. Division by zero gives infinity or NaN. Raises Numba's error if the function cannot be compiled.
+    `arguments`: the function's parameters; `columns`: the parameters that are columns of the table, in this order; `keys`: the columns
+    whose history it uses, as in `user_waited`; `real`: the columns of float64. After them the function takes `numbers` float64 values,
+    which are read when it is called, so that other values need no new compilation. Division by zero gives infinity or NaN. Raises Numba's
+    error if the function cannot be compiled.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     own = {"wait": "now - submit", "hour": "local_time(facts, now) // 3600 % 24", "weekday": "local_time(facts, now) // 86400 % 7"}

@@ -1,12 +1,12 @@
-"""The kernel of the learning environment: simulations that stop where an agent is to decide (`walltime.learn`).
+"""The kernel of the learning environment: simulations that stop where an agent must decide (`walltime.learn`).
 
-Many environments are rows of the same arrays. Each runs one episode, whose jobs are `log.jobs[first : first + jobs]`. `decide` applies a
-decision to each of some environments, continues to the next ones, and writes the observations. It allocates nothing and needs no lock, so
-threads take parts of the rows.
+Many environments are rows of the same arrays. Each runs one episode, whose jobs are `log.jobs[first : first + jobs]`. `decide` applies one
+decision to each of several environments, continues to their next decisions, and writes the observations. It allocates nothing and needs no
+lock, so each thread can take some of the rows.
 
 A scheduling pass goes through phases. HEAD: choose the next job. PLACE: start it if it fits, and choose again; else reserve its start.
 FILL: start others that do not delay it. EVENT: handle the next arrivals and terminations, which begin a new pass. The rules are those of
-the reference engine (reference/number.py), which makes the same schedules in other words.
+the reference engine (reference/number.py), which makes the same schedules by independent code.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from walltime.engine.kernel.running import enter_running, find_shadow, leave_run
 from walltime.engine.kernel.search import first_from
 
 JOB = record_dtype("submit runtime believed procs given by_length by_size")
-"""A job; times in s. `given`: the start of one that runs when the episode begins, else -1. `by_length`, `by_size`: its places among all by
+"""A job; times in s. `given`: its start if it runs when the episode begins, else -1. `by_length`, `by_size`: its rank among all jobs by
 planned runtime, and by processors."""
 EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
-"""The first of its jobs; how many there are, run at first, and wait at first; when it begins, s."""
+"""An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting jobs; its begin, s."""
 RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
-"""`kind`: the kind of decision, one of NEXT and the others below. `extra_nodes`: whether there are any. `procs`: of the machine.
-`order`: the formula that finds the head where no agent does. `turns`: whether the shortest and the smallest jobs have the slots
-where there are too few. `cost`: one of WAIT and the others below."""
+"""`kind`: the kind of decision, one of NEXT and the others below. `extra_nodes`: whether jobs may use the extra processors. `procs`:
+processors of the machine. `order`: the formula that chooses the head where the agent does not. `turns`: whether the shortest and the
+smallest jobs get the slots in turn if there are too few. `cost`: one of WAIT and the others below."""
 STATE = record_dtype(
     "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked filler "
     "sorted kept paid owed",
     "paid owed",
 )
 """An environment. `play`: the formula that decides in place of the agent, -1 for none. `filler`: the formula for backfilling, -1 for no
-backfilling. `sorted`, `kept`: how many jobs had arrived when the waiting ones were sorted last, and how many of them were waiting. `paid`:
-the costs of the jobs that have started. `owed`: these costs plus those of the waiting jobs as if they started now."""
+backfilling. `sorted`, `kept`: the numbers of jobs that had arrived and that were waiting when the waiting jobs were last sorted. `paid`:
+the costs of the jobs that have started. `owed`: these costs plus the costs of the waiting jobs as if they started now."""
 
 
 class Log(NamedTuple):
@@ -79,7 +79,7 @@ class Observations(NamedTuple):
 
 
 def new_environments(count: int, jobs: int, size: int, shown: int, sorts: bool) -> Environments:
-    """Return environments in which no episode has begun, for this many jobs on a machine of this size."""
+    """Return environments without a running episode, for this many jobs on a machine of this size."""
     running = min(jobs, size) + 1
     state = records(STATE, count)
     state.play, state.over = -1, 1
@@ -108,7 +108,7 @@ AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 # Features.
 WEEK, MONTH, HALF_DAY, DAY = 604_800.0, 2_592_000.0, 43_200.0, 86_400
 NEARLY_ONE = 1.0 - 1e-5
-"""The most that is observed of a job in zhang20, so that it is not taken for padding."""
+"""Upper bound of the observed features of a job in zhang20, so that a job is not mistaken for padding."""
 
 
 @entry
@@ -227,7 +227,7 @@ def _owed(env, rules, jobs):
 
 @kernel
 def _apply(env, rules, jobs, action):
-    """Apply a decision; the last action, behind the slots of the queue, skips."""
+    """Apply a decision; the last action, after the slots of the queue, skips."""
     own, queue, slots = env.state, env.queue, env.slots
     if rules.kind == FORMULA:
         own.chosen, own.choose_at = action, own.now + rules.period
@@ -242,7 +242,10 @@ def _apply(env, rules, jobs, action):
 
 @kernel
 def _first(env, rules, jobs, terms, formula, first, only_candidates):
-    """Return the place from `first` on of the job with the lowest score, among all or those that may be backfilled now; -1 for none."""
+    """Return the place, from `first` on, of the job with the lowest score among all jobs, or among those that may be backfilled now.
+
+    Returns -1 for none.
+    """
     own, queue = env.state, env.queue
     best, lowest = -1, 0.0
     for i in range(first, own.waiting):
@@ -362,7 +365,7 @@ def _take_events(env, rules, jobs, count):
 
 @kernel
 def _fill_slots(env, rules, jobs):
-    """Fill the slots with the first jobs to arrive, or with the shortest and the smallest in turn."""
+    """Fill the slots with the jobs that arrived first, or with the shortest and the smallest jobs in turn."""
     own, slots = env.state, env.slots
     if rules.turns and own.waiting > slots.size:
         own.kept = sort_waiting(env.orders, own.kept, own.sorted, own.arrived, jobs, env.start)
@@ -490,7 +493,7 @@ def take_turns(orders, jobs, queue, waiting, slots):
     """
     shortest, smallest, shown, i = orders[0], orders[1], 0, 0
     while shown < slots.size:
-        if jobs[shortest[i]].by_size >= jobs[smallest[i]].by_size:  # else it came before, as one of the smallest
+        if jobs[shortest[i]].by_size >= jobs[smallest[i]].by_size:  # otherwise it already has a slot, as one of the smallest
             slots[shown] = first_from(queue, 0, waiting, shortest[i])
             shown += 1
         if shown < slots.size and jobs[smallest[i]].by_length > jobs[shortest[i]].by_length:

@@ -13,16 +13,17 @@ from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.running import enter_running, find_shadow
 
 EFFECT = record_dtype("shortest alone wild suffered initial_shadow started")
-"""The result for a job: whether it was the shortest waiting one, whether it was the only one, and whether its backfilling was wild. For a
-head: the number of wild backfills over it, and its real shadow time before the first job was backfilled over it (-1 for none)."""
+"""The effects for a job: whether it was the shortest waiting job, whether it was the only one, and whether its backfilling was wild. For a
+head: the number of wild backfills over it, and its real shadow time, s, before the first job was backfilled over it (-1 for none)."""
 
 
 @entry
 def replay_starts(in_order, jobs, machine_procs, notes, waiting_jobs, runs, effects):
     """Replay the starts one by one, with the real ends of the running jobs.
 
-    `in_order`: the jobs in order of arrival. `notes`: the started job, how many had arrived, over which head. `waiting_jobs`: room for a
-    heap of the waiting jobs by runtime, `runs`: for the running jobs by end. Fills `effects`, by job.
+    `in_order`: the jobs in order of arrival. `notes`: for each start, the job, the number of jobs that had arrived, and the head over which
+    it was backfilled. `waiting_jobs`: room for a heap of the waiting jobs by runtime; `runs`: room for a heap of the running jobs by end.
+    Fills `effects`, by job.
     """
     effects.initial_shadow[:] = -1
     arrived = waiting = running = 0

@@ -50,7 +50,7 @@ def pop(heap, size):
 
 @kernel
 def push_candidate(state, candidates, rank, tie, job):
-    """Add a candidate to a heap of `state.candidates`: a job, or a place of the queue."""
+    """Add a candidate, a job or a place of the queue, to a heap of `state.candidates` items."""
     push(candidates, state.candidates, rank, tie, job)
     state.candidates += 1
 

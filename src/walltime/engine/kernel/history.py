@@ -3,10 +3,10 @@
 Use, waits and starts are totals over a sliding window, or totals that decay. A score at some time uses only events strictly before it, and
 the state of queue and machine at the beginning of that instant; so scores do not depend on the order of events within an instant. The event
 loop does no extra work: when a score is computed at a later time, this module reads the new entries of the log of starts
-(`MachineState.notes`), and the loop's memory once per instant. Only quantities that the order names are counted, and the slots whose totals
-have changed are noted: in a sliding window only their jobs need another score (number/ranks.py).
+(`MachineState.notes`), and the loop's memory once per instant. Only quantities that the order uses are counted, and the slots whose totals
+have changed are noted: with a sliding window, only their jobs need a new score (number/ranks.py).
 
-Compiled code finds these records by their addresses, like the scores of jobs (callbacks.py).
+Compiled code accesses these records by their addresses, as it does the functions that score jobs (callbacks.py).
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ OWN = ("totals", "times", "ends", "changed", "marks", "values")
 """The fields of HISTORY with the addresses of arrays that change while a simulation runs, in the order of `new_history`."""
 _FIELDS = "jobs notes started slots keys width window half_life seen read dropped ended ended_dropped changes alike"
 HISTORY = np.dtype([(name, np.int64) for name in (*_FIELDS.split(), *(f"reads_{measure}" for measure in MEASURES), *OWN)])
-"""Addresses, sizes, and how far the log has been read.
+"""The history of an order: addresses, sizes, and how far the log of starts has been read.
 
 `jobs`, `notes`: addresses of the loop's records; `started`: address of the number of starts. `slots`: the place of each job's user (group,
 queue) in `totals`, int64, shape (jobs, `keys`); `totals`: float64, shape (3, `width`), and when each was last changed in `times` (int64).
-`ends`: the ends of the `read` jobs that have started (END), sorted; the first `ended` of them have passed. `window`, `half_life`: s, one
-of them 0. `seen`: the time up to which the log is read; `dropped`, `ended_dropped`: how many starts and ends have left the window.
+`ends`: the ends of the `read` jobs that have started (END), sorted; the first `ended` of them have passed. `window`, `half_life`: s, one of
+them is 0. `seen`: the time up to which the log has been read, s; `dropped`, `ended_dropped`: the numbers of starts and ends that have left
+the window.
 
-`reads_waited`, ...: for each of `MEASURES` the bits of the columns for which the order names it. `changed`: the slots that have changed
-(CHANGE), `changes` of them; `marks`, by slot, 1 for these. `alike`: whether all jobs of a slot have the same score; then `values` has their
-ranks by slot (float64), NaN as long as unknown."""
+`reads_waited`, ...: for each of `MEASURES`, a bit for each column for which the order uses it. `changed`: the slots that have changed
+(CHANGE), `changes` of them; `marks`, by slot, 1 for these. `alike`: whether all jobs of a slot have the same score; `values` then holds
+their ranks by slot (float64), NaN while unknown."""
 END = np.dtype([(name, np.int64) for name in ("time", "job")])
 """The end of a job, s."""
 CHANGE = np.dtype([(name, np.int64) for name in ("slot", "job")])
-"""A slot that has changed, and a job of it."""
+"""A slot that has changed, and one of its jobs."""
 LONGEST = np.dtype([(name, np.int64) for name in ("jobs", "notes", "started", "seen", "read", "longest")] + [("limit", np.float64)])
-"""`jobs` to `read`: as in HISTORY; `longest`: the longest wait among the starts read, s; `limit`: the share of it that is a limit."""
+"""The longest wait. `jobs` to `read`: as in HISTORY; `longest`: the longest wait among the starts read so far, s; `limit`: the share of it
+after which a job comes first."""
 
 history_of, change_at, longest_of, _end_at, _job_at, _note_at = (records_at(kind) for kind in (HISTORY, CHANGE, LONGEST, END, JOB, NOTE))
 
@@ -134,7 +136,7 @@ def _insert_end(own, time, job):
 
 @kernel
 def _add(own, columns, job, measure, value, time):
-    """Add to the totals of a job's user, group and queue that the order names, as of a time, and note that they have changed."""
+    """Add to those totals of a job's user, group and queue that the order uses, as of a time, and note that they have changed."""
     if value == 0.0 and own.half_life == 0:
         return
     for key in range(own.keys):
@@ -184,7 +186,7 @@ def new_history(
 ) -> tuple[Records, tuple[np.ndarray, ...]]:
     """Return the record for jobs with these slots (int64, shape (jobs, keys)), and the arrays that it points to, to be kept alive.
 
-    `columns`: for each of `MEASURES` the bits of the columns that the order names; `alike`: whether all jobs of a slot have the same
+    `columns`: for each of `MEASURES`, a bit for each column for which the order uses it; `alike`: whether all jobs of a slot have the same
     score. `bind` sets the addresses of the loop's memory.
     """
     totals, changed = (np.zeros((3, width)), np.zeros((3, width), np.int64)), (np.zeros(width, CHANGE), np.zeros(width, np.int64))

@@ -19,7 +19,7 @@ Array = np.ndarray
 Records = Any
 """A record array, or one record of it."""
 HOLE = np.iinfo(np.int32).max
-"""The processors of a place in the queue whose job has started: more than any machine has."""
+"""Stands for the processors of a place in the queue whose job has started: more than any machine has."""
 
 # How a job started.
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
@@ -33,28 +33,28 @@ HEAD, FRESH, KEEP = 0, 1, 2
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
 OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
-"""By the names of `walltime.policy.PassSpec`."""
+"""The modes by the names of `walltime.policy.PassSpec`."""
 
 BLOCK = 64
-"""Places of the queue in a block of the index."""
+"""Number of places of the queue in a block of the index."""
 GROUP = BLOCK * BLOCK
-"""Places of the queue in a group of blocks."""
+"""Number of places of the queue in a group of blocks."""
 
 NO_PLAN = 2
-"""`State.broken` before the first pass, which makes the plan; its jobs get their places in order of arrival, like newcomers."""
+"""Value of `State.broken` before the first pass, which makes the plan: its jobs get their places in order of arrival, like newcomers."""
 
 RANKED_BLOCK = 16
-"""Places of the queue whose ranks are bounded together, in an order that changes with time."""
+"""Number of places of the queue whose ranks are bounded together, in an order that changes with time."""
 
 # Queue orders.
 BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 
 JOB = record_dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
-"""A job; times in s. `runtime`: its real runtime, `believed`: the estimate used without predictions. Predictions used instead are in
-`order_length` (for its place in the queue), `own_length` (its own length while it waits) and `run_length` (once it runs). `submit`: as
-far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first reservation; -1
-for none."""
+"""A job; times in s. `runtime`: its real runtime, `believed`: the estimate used without predictions. Predictions that replace it are in
+`order_length` (for its place in the queue), `own_length` (its planned length while it waits) and `run_length` (once it runs). `submit`: as
+far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first reservation; -1 for
+none."""
 
 RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
@@ -72,17 +72,18 @@ callbacks.py. `order_reads_time`: whether the scores of waiting jobs change. `or
 `backfill_starvation`: seconds after which a job comes first, unless a limit is later. `order_limit`, `backfill_limit`: the address of the
 record of the longest wait (history.py), 0 for none. `own_backfill_order`: whether backfilling has its own order (two copies of one
 order have different addresses). `order_history`: the address of the history (history.py) if scores change only with it, else 0.
-`long_queue`, `short_queue`: lengths from which the queue is indexed, and below which no longer. `predicts`: whether runtimes are predicted.
-`predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; then how predictions are used and corrected; `tick`:
-expected ends are at its multiples, s. `quiet_expiry`: whether no pass follows where only predictions expire. `quiet_arrivals`: whether none
-follows where, with predictions, only jobs arrive that do not fit.
+`long_queue`, `short_queue`: the length from which on the queue is indexed, and the length below which the index is dropped. `predicts`:
+whether runtimes are predicted. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; then how predictions are
+used and corrected; `tick`: expected ends are multiples of it, s. `quiet_expiry`: whether no pass follows an instant at which only
+predictions expire. `quiet_arrivals`: whether, with predictions, no pass follows an instant at which only jobs that do not fit arrive.
 
-Later policies: `omega` of relaxed backfilling, 0 for none. `ahead`, `objective`: how many jobs are considered together, 0 for one after the
-other, and one of OBJECTIVES. `factor`: the expansion factor from which on a job has a reservation (the mean slowdown of the ended jobs if
-it `adapts`), or the factor of slack. `head_runtime_factor`: the factor by which a job that starts at the head is expected to run longer
-than planned. `overtakes`: the number of jobs that may start before an earlier one, NEVER for any number.
+Later policies: `omega` of relaxed backfilling, 0 for none. `ahead`, `objective`: the number of jobs that are considered together, 0 for one
+after the other; and one of OBJECTIVES. `factor`: the expansion factor from which on a job has a reservation (the mean slowdown of the ended
+jobs if it `adapts`), or the factor of slack. `head_runtime_factor`: the factor by which a job that starts at the head is expected to run
+longer than planned. `overtakes`: the number of jobs that may start before an earlier one, NEVER for any number.
 
-Search for a plan: `iterations`, the `power` of the waits that it minimises, and the first state of the `random` number generator."""
+Search for a plan: the `iterations`, the `power` of the waits that the search minimises, and the initial state of the `random` number
+generator."""
 
 STATE = record_dtype(
     "now next_coming next_arrival later arrivals started free running events "
@@ -93,29 +94,29 @@ STATE = record_dtype(
 )
 """Values that change at every event.
 
-`now`: time of the current event. `next_coming`: the next of `MachineState.coming`; `next_arrival`: time of the next arrival; `later`: jobs
-in the heap of arrivals that waited for another job's end. `arrivals`, `started`: jobs so far. `free`: processors. `running`, `events`: jobs
-in the running set, and in the heap of ends.
+`now`: time of the current event, s. `next_coming`: the next index into `MachineState.coming`; `next_arrival`: time of the next arrival, s;
+`later`: number of jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: numbers of jobs so far. `free`:
+free processors. `running`, `events`: numbers of jobs in the running set, and in the heap of ends.
 
 The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
-considered in an earlier pass. `freed`: 1 if processors were freed since. `blocked`: the job that came first in that pass and did not
-fit, -1 for none. `indexed`: 1 while there is an index over the queue, with a number of size `classes`.
+considered in an earlier pass. `freed`: 1 if processors have been freed since then. `blocked`: the first job in that pass that did not fit,
+-1 for none. `indexed`: 1 while there is an index over the queue, with this number of size `classes`.
 
-Orders (`ScoredQueue`): `heads`, `candidates`: items in the heaps of these names; `ranked`, the place below which the data for ranks are
-known; `horizon`, the time before which their bounds hold; `sorted`, jobs in `ScoredQueue.sorted`, of the first `sorted_arrivals` that
-arrived.
+Orders (`ScoredQueue`): `heads`, `candidates`: numbers of items in the heaps of these names; `ranked`: the place below which the data for
+ranks are known. `horizon`: the time, s, before which their bounds hold; `sorted`: number of jobs in `ScoredQueue.sorted`, among the first
+`sorted_arrivals` that arrived.
 
-EASY: `shadow`, the shadow time of the job `head`, and `extra`, the extra processors; `before_shadow`: running jobs that are expected to
-end by the shadow time. Relaxed backfilling: `earliest`, the earliest shadow time of the head, `earliest_of`; `shadow` is how late it may
-start.
+EASY: `shadow`: the shadow time, s, of the job `head`; `extra`: the extra processors; `before_shadow`: number of running jobs that are
+expected to end by the shadow time. Relaxed backfilling: `earliest`: the earliest shadow time, s, of the head `earliest_of`; `shadow` is
+then its latest allowed start.
 
-Conservative: `early`, jobs that ended before their expected end since the last pass; `broken`: 1 if the reservations are invalid,
-NO_PLAN before the first pass; `next_due`: the earliest one.
+Conservative: `early`: number of jobs that have ended before their expected end since the last pass; `broken`: 1 if the reservations are
+invalid, NO_PLAN before the first pass; `next_due`: the earliest reserved start, s.
 
-Selective reservations: `ended`, jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`, the sum of the last
-`waits` that are stored; the planned jobs are `Slack.line[:sorted]`, of the first `sorted_arrivals` that arrived. `until`: the loop
-returns before the first event that is later, NEVER for none. `awaited`: the number of a job, from 1, after whose start it returns, 0 for
-none."""
+Selective reservations: `ended`: number of ended jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`: the sum of
+the last `waits` stored waits, s; the planned jobs are `Slack.line[:sorted]`, among the first `sorted_arrivals` that arrived. `until`: the
+loop returns before the first event later than this time, NEVER for no limit. `awaited`: the number, from 1, of the job after whose start
+the loop returns, 0 for none."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
@@ -127,13 +128,13 @@ ITEM = record_dtype("rank tie job")
 """An item of a heap: the lowest `rank` comes first, ties by the lowest `tie`."""
 
 RANKED = record_dtype("rank tie job", "rank")
-"""An item of a heap by queue order, or by backfill order; `rank` is the negative score, `tie` the place in the order of arrival."""
+"""An item of a heap in queue order or backfill order; `rank` is the negative score, `tie` the place in the order of arrival."""
 
 WAIT = record_dtype("after think first_follower next_follower")
 """Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
 
 NOTE = record_dtype("job arrived head")
-"""Record of a start, for dynamics.py: the job, how many had arrived, and the head over which it was backfilled (-1 for none)."""
+"""A start, for dynamics.py: the job, the number of jobs that had arrived, and the head over which it was backfilled (-1 for none)."""
 
 
 class Index(NamedTuple):
@@ -144,13 +145,13 @@ class Index(NamedTuple):
 
 
 class ScoredQueue(NamedTuple):
-    """For orders other than first come, first served.
+    """The queue in orders other than first come, first served.
 
-    `heads`: a heap of the waiting jobs by queue order, if scores do not change; items of jobs that have started are skipped. `rank`: by
-    place in the queue, during a pass, if scores change, and if the queue is kept sorted. `since`, `length` and `size` (submit times,
-    lengths and processors; NaN for a hole): the data for ranks. `bound`: by block of places, the lowest rank before the `horizon`. All are
-    float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`: a
-    heap of the jobs that may be backfilled, or of their places, during a pass. `sorted` (int64): the waiting jobs in queue order, for
+    `heads`: a heap of the waiting jobs in queue order, if scores do not change; items of jobs that have started are skipped. `rank`: the
+    rank of each place in the queue, valid during a pass, if scores change or the queue is kept sorted. `since`, `length` and `size` (submit
+    times, lengths and processors; NaN for a hole): the data for ranks. `bound`: by block of places, the lowest rank before the `horizon`.
+    All are float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`:
+    a heap of the jobs that may be backfilled, or of their places, during a pass. `sorted` (int64): the waiting jobs in queue order, for
     passes that go through all of them while the queue stays in order of arrival.
     """
 
@@ -184,7 +185,7 @@ class MachineState(NamedTuple):
 
 
 class Loop(NamedTuple):
-    """An event loop with one kind of pass, as `Entry` of interface/load.py; values of RULES of an example."""
+    """An event loop with one kind of pass: the arguments of an `Entry` of interface/load.py, and the values of RULES in its example."""
 
     name: str
     what: str
@@ -194,11 +195,11 @@ class Loop(NamedTuple):
 
 
 class Pass(NamedTuple):
-    """How passes of some kinds are made: each module of `number/` that makes passes declares this as `PASS`, and load.py finds it.
+    """A declaration of some kinds of passes: each module of `number/` with a pass has one, named `PASS`, which load.py finds.
 
-    `kinds`: of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py. `reservations`:
-    the class of the pass's data; `new` makes it from the rules, the `PassSpec`, and the number of jobs. `loop_of`: which of the `loops`
-    is for a memory.
+    `kinds`: kinds of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py.
+    `reservations`: the class of the pass's data; `new` makes the data from the rules, the `PassSpec`, and the number of jobs. `loop_of`:
+    returns which of the `loops` a memory needs.
     """
 
     kinds: tuple[str, ...]
@@ -223,7 +224,7 @@ class Memory(NamedTuple):
 
 
 def records(dtype: np.dtype[np.void], rows: int | Sequence[tuple[Any, ...]]) -> Records:
-    """Return records of these rows, or this many records that are all 0."""
+    """Return a record array with these rows, or with this many records whose fields are all 0."""
     return (np.zeros(rows, dtype) if isinstance(rows, int | np.integer) else np.array(rows, dtype)).view(np.recarray)
 
 
@@ -263,7 +264,7 @@ def new_memory(
         jobs=jobs,
         machine=MachineState(
             running=records(RUN, min(count, procs) + 1),
-            # With one pass per event, jobs that count as gone still have their termination ahead while others run in their place.
+            # With one pass per event, the termination of a job that counts as gone may still be ahead while another job runs in its place.
             events=records(ITEM, min(count, 2 * procs) + 1),
             coming=np.flatnonzero(after < 0) if len(after) else np.arange(count),
             later=records(ITEM, len(after)),

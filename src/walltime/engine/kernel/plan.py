@@ -1,8 +1,8 @@
 """The plan of conservative backfilling: free processors over future time, and the places of the waiting jobs in it.
 
 The free processors are a step function. A step holds from its time until the next one's; the first one begins now, the last has no end,
-with all processors free. The steps are linked in order of time, so that a place, once found, stays where it is: a step goes only when no
-place begins or ends with it any more (`edges` counts these), and neighbours need not differ.
+with all processors free. The steps are linked in order of time, so that a place, once found, stays valid. A step is removed only when no
+place begins or ends with it any more (`edges` counts these places), and neighbouring steps may be equal.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.profile import NEVER
 
 BORDER = np.uint32(0)
-"""The slot before the first and behind the last step: at no time, and with no processor free."""
+"""The slot before the first and after the last step, which has no time and no free processors."""
 GONE = -1
 """The time of a slot that is not in use."""
 
 SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift", "looks")] + [(name, np.uint32) for name in ("first", "spare", "used")])
-"""The first step; the first unused slot that was used before; how many have been used. `since`, `shift`: begin and unit of coarse times;
-`looks`: how often the waiting jobs have been looked through since the bounds of the shelves were lowered (candidates.py)."""
+"""The first step; the first unused slot that was used before; the number of slots used so far. `since`, `shift`: begin and unit of coarse
+times; `looks`: number of searches through the waiting jobs since the bounds of the shelves were lowered (candidates.py)."""
 STEP = np.dtype(
     [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "second", "previous", "wall")]
 )
-"""`second`: the next but one; with it a search need not wait for one step to learn of the next. `wall`: while processors are
-given back, the nearest step before this one with fewer free ones. Two steps take a line of the processor's cache."""
+"""A step. `second`: the next step but one, so that a search can load two steps at a time. `wall`: while processors are released, the
+nearest earlier step with fewer free processors. Two steps fill a line of the processor's cache."""
 
 
 WAITING = np.dtype(
@@ -41,13 +41,13 @@ begins and ends. `low`: the earliest time (s) at which a hole for it may have op
 NONE = np.iinfo(np.uint16).max
 """Later than any coarse time."""
 CHUNK, FEW = 128, 8
-"""Places in the queue that are compared together, and if any of them may fit, those compared next."""
+"""Numbers of places in the queue that are compared together, first and, if any of them may fit, next."""
 ROWS, COLUMNS = 32, 64
 """Classes of processors, and of lengths."""
 SHORTEST = 16
 """Lengths under 16 s belong to one class."""
 LOOKS = 8192
-"""Looks through the queue after which the bounds of the shelves are lowered."""
+"""Number of searches through the queue after which the bounds of the shelves are lowered."""
 LINE = 64
 """Bytes in a line of the processor's cache."""
 
@@ -55,10 +55,9 @@ LINE = 64
 class Traits(NamedTuple):
     """Traits that show which jobs a freed gap may help, by place in the queue: coarse uint16, so that many are compared at once.
 
-    `latest`: how late a hole may begin that ends before the job's own place begins, or else, if a hole is known for it (`low` in
-    WAITING), that begins earlier; 0 if no job waits there. `chunk_latest`: by chunk of places, none of them is later. `shelves`:
-    by class of processors and class of length, no job of this class or of lower ones has its reservation so late that a hole for it
-    may begin later.
+    `latest`: the latest begin of a useful hole, one that ends before the job's own place begins or, if a hole is known for the job (`low`
+    in WAITING), begins earlier than that hole; 0 if no job waits there. `chunk_latest`: an upper bound of `latest` for each chunk of
+    places. `shelves`: the same for each class of processors and class of length, over all jobs of these classes and lower ones.
     """
 
     procs: Any
@@ -125,8 +124,8 @@ def plan_of_running(slots, steps, running, count, now, free):
 def first_hole(steps, step, procs, length, reserved):
     """Return the earliest step from this one on at which enough processors are free for long enough; BORDER if none before `reserved`.
 
-    From `reserved` on, the job's own reservation, its own processors are enough. Too few free processors move the begin without a branch,
-    as the processor could not guess which way it goes.
+    From `reserved` on, the begin of the job's own reservation, its own processors suffice. Too few free processors move the begin without a
+    branch, because the processor could not predict it.
     """
     begin, end = step, steps[step].time + length
     while True:
@@ -144,7 +143,7 @@ def first_hole(steps, step, procs, length, reserved):
 
 @called_kernel
 def take_until(slots, steps, step, end, procs):
-    """Take processors, or none, from this step on until a time; return the step that begins then, creating it if necessary."""
+    """Take processors (possibly 0) from this step on until a time; return the step that begins then, creating it if necessary."""
     while steps[step].time < end:
         steps[step].free -= procs
         step = steps[step].next
@@ -174,7 +173,7 @@ def leave(slots, steps, step):
 
 @kernel
 def forget_past(slots, steps, now):
-    """Remove the steps that ended by now; the first one begins now."""
+    """Remove the steps that have ended; the first step then begins now."""
     first = slots.first
     after = steps[first].next
     while steps[after].time <= now:

@@ -71,7 +71,7 @@ def _until_tick(rules, job, length):
 
 @kernel
 def predict_arrivals(state, rules, jobs, queue, predicting, first):
-    """Predict the jobs in the queue from this place on, or all of them if predictions are renewed in every pass.
+    """Predict the queued jobs from this place on, or all of them if predictions are renewed in every pass.
 
     If the planned length of a waiting job changes, the index is dropped and reservations are recomputed.
     """

@@ -3,8 +3,8 @@
 A step holds from its time until the next one's; the last has no end, and all processors are free then. Neighbouring
 steps differ, and the first one covers the present.
 
-The steps lie in blocks of at most 64, in order of time. Mostly one block is enough. Where there are more, each knows the least and
-the most processors that are free in it, so that a search passes over a block that is too full, or free all along, with one look.
+The steps lie in blocks of at most 64, in order of time. One block is usually enough. If there are more, each stores the least and the most
+processors that are free in it, so that a search skips a block that is too full, or free throughout, with one comparison.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.search import first_from
 
 NEVER = np.iinfo(np.int64).max
-"""The time of an event that does not come."""
+"""Time of an event that never comes."""
 STEPS_IN_BLOCK = 64
-"""The most steps that a block holds."""
+"""Largest number of steps in a block."""
 
 
 COUNTS = record_dtype("blocks spare")
@@ -29,7 +29,7 @@ COUNTS = record_dtype("blocks spare")
 STEP = record_dtype("time free")
 
 BLOCK = record_dtype("filled least most")
-"""How many steps a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of their free processors."""
+"""Number of steps that a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of their free processors."""
 
 
 class Profile(NamedTuple):
@@ -44,7 +44,7 @@ class Profile(NamedTuple):
 
 def new_profile(jobs: int) -> Profile:
     """Return memory for the places of this many jobs; `profile_of_running` fills it."""
-    blocks = 8 * (jobs + 2) // STEPS_IN_BLOCK + 4  # blocks are at least a quarter full, but for the first and the last
+    blocks = 8 * (jobs + 2) // STEPS_IN_BLOCK + 4  # blocks are at least a quarter full, except for the first and the last
     profile = Profile(
         counts=np.zeros(1, COUNTS).view(np.recarray)[0],
         steps=np.zeros(blocks * STEPS_IN_BLOCK, STEP).view(np.recarray),
@@ -281,7 +281,7 @@ def _merge(profile, when):
 
 @called_kernel
 def _join(profile, place):
-    """Join this block with the next one if both are rather empty, so that at most four blocks hold 64 steps."""
+    """Join this block with the next one if both are sparsely filled, so that at most four blocks hold 64 steps."""
     if place + 1 >= profile.counts.blocks:
         return
     steps, blocks = profile.steps, profile.blocks

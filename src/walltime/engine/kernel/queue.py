@@ -13,7 +13,7 @@ from walltime.engine.kernel.memory import BY_ARRIVAL, BY_LENGTH, BY_WFP, HOLE, N
 
 LARGEST = sys.float_info.max
 RANK_ERROR = 1e-6
-"""By which share, or by how much, a rank may be lower than it was bounded: more than the rounding of logarithms."""
+"""Relative and absolute tolerance by which a rank may be lower than its bound: more than the rounding of logarithms."""
 
 
 @kernel
@@ -29,7 +29,7 @@ def rank(order, parameter, starvation, limit, now, jobs, index):
 
 @kernel
 def unbounded_rank(order, parameter, bounded, now, jobs, index):
-    """Return the rank of a job as if it did not starve; finite if the order is `bounded`, so that it comes behind all that do."""
+    """Return the rank of a job as if it did not starve; finite if the order is `bounded`, so that starving jobs come first."""
     job = jobs[index]
     if order == BY_ARRIVAL:
         return float(job.arrival)
@@ -94,7 +94,7 @@ def first_by_rank(state, rules, jobs, queue, ordered):
 
 @kernel
 def _enter_places(state, rules, jobs, queue, ordered, first, last):
-    """Record the data for the newcomers' ranks, and bound the ranks of their blocks, or of all blocks if the horizon is reached."""
+    """Record the data for the newcomers' ranks, and bound the ranks in their blocks, or in all blocks if the horizon is reached."""
     for place in range(max(state.ranked, state.queue_first), state.queue_last):
         job = jobs[queue[place].job]
         ordered.since[place], ordered.length[place] = job.submit, job.order_length
@@ -161,7 +161,7 @@ def first_in_window(state, rules, jobs, queue):
 
 @kernel
 def place_of_starving(state, rules, jobs, queue):
-    """Return the place of the oldest waiting job if it starves, else -1: it comes first, and if it does not starve no job does."""
+    """Return the place of the oldest waiting job if it starves, else -1; if it does not starve, no job does."""
     if rules.order_starvation == NEVER and rules.order_limit == 0:
         return -1
     place = state.queue_first

@@ -1,7 +1,7 @@
 """The running jobs, sorted by expected end, then by start; EASY's reservation; and jobs that are submitted after the ends of others.
 
-Two loops find the shadow time in another way. number/easy.py moves the shadow time of the same head instead of searching again. In pools/
-the head's place is by pool, so it is found in the plan.
+Two loops find the shadow time differently: number/easy.py moves the shadow time of the same head instead of searching again, and pools/
+finds it in the plan, because the head's place consists of shares of pools.
 """
 
 from walltime.compiled.jit import kernel
@@ -68,7 +68,7 @@ def find_shadow(running, count, now, free, wanted):
 
 @kernel
 def release(follower, index, end):
-    """Note that a job that another waits for has ended (s); return whether the other one waits for no further job.
+    """Note that a job for which another waits has ended (s); return whether the other job waits for no further job.
 
     The other one is submitted after its think time if it follows this job, else at once.
     """

@@ -37,7 +37,7 @@ def fits_from(slots, free, found, among, slot, needed, length):
 
 @kernel
 def take_from(counts, slots, free, slot, last, members):
-    """Take a set out of a slot and those behind it, until a time."""
+    """Take a set out of a slot and the following slots, until a time."""
     while slot >= 0 and slots[slot].begin <= last:
         take(counts, slots, free, slot, last, members)
         slot = slots[slot].next

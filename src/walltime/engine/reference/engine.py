@@ -15,7 +15,8 @@ from walltime.policy.orders import HISTORY
 from walltime.policy.plain import PlainRun, deadlock_message
 
 PATIENCE = 100_000
-"""How often in a row a policy in plain Python may be woken, nothing else happening and nothing ahead, before it is taken to loop."""
+"""Number of consecutive wake-ups, with nothing else happening or ahead, after which a policy in plain Python is considered to be
+looping."""
 
 
 class Predictions(NamedTuple):
@@ -32,7 +33,7 @@ class Predictions(NamedTuple):
 
 
 class GroupHistory:
-    """The history of users, groups and queues, for orders that name it: summed again from all starts and ends so far.
+    """The history of users, groups and queues, for orders that use it: summed again from all starts and ends so far.
 
     `columns`: of the log, by name, a number for each job.
     """
@@ -102,13 +103,13 @@ class Engine:
         self._wake_ups: set[int] = set()
         """Times of the next calls of a policy in plain Python."""
         self._woken = 0
-        """Times in a row that nothing but a wake-up happened, and nothing else was ahead."""
+        """Number of consecutive events that were only wake-ups, with nothing else ahead."""
         self.predictions: Predictions | None = None if problem.prediction is None else problem.prediction.plain()
         self.ended_early = False
         self.overdue = False
-        """A running job was overdue at the last pass."""
+        """Whether a running job was overdue at the last pass."""
         self.reservations_void = False
-        """The reservations must be recomputed."""
+        """Whether the reservations must be recomputed."""
         self._arrived = self._started = 0
         self._slowdowns: list[int] = []  # of jobs that have ended: bounded, in thousandths
         self.history = GroupHistory(self.known.columns)
@@ -165,7 +166,7 @@ class Engine:
         return {"waiting": len(waiting), "queued": sum(job.procs * job.estimate for job in waiting), "free": free, "machine": procs}
 
     def _wake_up(self, times: Sequence[int]) -> tuple[list[int], int]:
-        """Return the time of the next call of a policy in plain Python, and how often in a row nothing else would have happened.
+        """Return the time of the next call of a policy in plain Python, and the number of consecutive calls without any other event.
 
         `times`: when anything else happens.
         """

@@ -73,7 +73,7 @@ def _value(job: Job, now: int, objective: str) -> tuple[int, int]:
 def _best_combination(
     jobs: Sequence[Job], free: int, extra: int, ends_in_time: Callable[[Job], bool], value: Callable[[Job], tuple[int, int]]
 ) -> list[Job]:
-    """Return the jobs with the highest total value; of equal combinations the one with the job closest to the head, and so on."""
+    """Return the jobs with the highest total value; among equal combinations, the one with the job closest to the head, and so on."""
 
     @functools.cache
     def worth(first: int, free: int, extra: int) -> tuple[int, int]:

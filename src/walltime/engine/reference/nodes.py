@@ -101,7 +101,7 @@ class Block:
 
 
 class NodesInUse:
-    """The nodes of a machine, the jobs that run on them, and the nodes that a job gets under Slurm's rules; `now`: the time, s."""
+    """The nodes of a machine, the jobs that run on them, and the choice of nodes for a job by Slurm's rules; `now`: the time, s."""
 
     def __init__(self, problem: Problem):
         machine, demands = problem.machine, problem.demands

@@ -174,7 +174,7 @@ class Reference(Engine):
         return job.expected_end if job.expected_end > self.now else overdue
 
     def reserved(self) -> tuple[dict[int, int], int | None]:
-        """Return the reservations after a pass, by job, s, and under EASY the extra processors of the head."""
+        """Return the reserved starts after a pass, by job, s, and under EASY the extra processors of the head."""
         if self.policy.reservations.kept:
             return {job.index: job.reservation for job in self.waiting if job.reservation >= 0}, None
         head, shadow, extra = self._kept

@@ -115,7 +115,7 @@ class OarReference:
         self._started = 0
         self.begun = self.done = False
         self.again = False
-        """Something happened after the states of nodes were brought up to date."""
+        """Whether something has happened since the states of nodes were updated."""
 
     def used(self) -> int:
         """Return the nodes in use."""
@@ -127,7 +127,7 @@ class OarReference:
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = job.may & ~self.used()
             if free.bit_count() < job.need:
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start")
+                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start; leave it out")
             self._start(job, job.since, lowest(free, job.need))
 
     def step(self, until: float = math.inf) -> bool:
@@ -161,11 +161,11 @@ class OarReference:
         return bool(self.waiting)
 
     def _second_read(self, begin: int) -> int:
-        """Return the second that the pass of a step reads that begins then (ms): in it jobs start."""
+        """Return the second that the pass of a step beginning at a time (ms) reads; jobs start in this second."""
         return int(max((begin + self.takes.step + self.takes.clock) // 1000, self.last_pass) + self.takes.tick)
 
     def _bring_up_to_date(self, begin: int) -> None:
-        """Process the events up to the pass of a step that begins then (ms)."""
+        """Process the events up to the pass of a step that begins at a time (ms)."""
         self.time = begin
         self._process_events(0)
         self.time += self.takes.step

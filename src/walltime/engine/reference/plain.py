@@ -29,23 +29,23 @@ class Job:
     reserved_start: int = -1
     reservation: int = -1
     arrival: int = -1
-    """How many jobs had arrived before this one."""
+    """Number of jobs that had arrived before this one."""
     ticket: int = -1
-    """How many jobs had started before this one."""
+    """Number of jobs that had started before this one."""
     overtaken: int = 0
-    """How many jobs that arrived later have started while this one waited."""
+    """Number of jobs that arrived later and have started while this one waited."""
     wild: bool = field(default=False, init=False)
-    """It was backfilled, and that moved the real shadow of the job at the head back (tsafrir06, section V)."""
+    """Whether it was backfilled and thereby moved the real shadow of the head to a later time (tsafrir06, section V)."""
     suffered: int = 0
-    """Wild backfills while this job was the head that had the reservation."""
+    """Number of wild backfills while this job was the head with the reservation."""
     initial_shadow: int = -1
-    """Its real shadow just before the first backfill while it was the head; -1 if there was none."""
+    """Its real shadow, s, just before the first backfill while it was the head; -1 if there was none."""
     shadow_at_head: int = -1
-    """Its real shadow in the first pass that found it blocked at the head; -1 if there was none."""
+    """Its real shadow, s, in the first pass that found it blocked at the head; -1 if there was none."""
     shortest: bool = field(default=False, init=False)
-    """No job that waited when it was chosen had a shorter real runtime (tsafrir06, section VI)."""
+    """Whether no job that waited when it was chosen had a shorter real runtime (tsafrir06, section VI)."""
     alone: bool = field(default=False, init=False)
-    """No other job waited when it was chosen."""
+    """Whether no other job waited when it was chosen."""
 
     predicted: int = -1
     basis: int = 0
@@ -78,7 +78,7 @@ class Job:
 
     @property
     def delay(self) -> int:
-        """Return how long after its initial real shadow it started; 0 if it suffered from no wild backfill."""
+        """Return the delay of its start after its initial real shadow, s; 0 if it suffered from no wild backfill."""
         return self.start - self.initial_shadow if self.suffered else 0
 
 

@@ -96,7 +96,7 @@ class ClusterReference(Engine):
             self.shortages.append(Shortage(begin, end, known, np.zeros_like(self.capacity)))
             self.shortages[-1].missing[pool] = amounts
         self.limits, self.windows = machine.limits, machine.windows
-        self._quiet_from: int | None = None  # since then nothing has been ahead but windows that are the same each week
+        self._quiet_from: int | None = None  # from this time on, only windows that are the same each week have been ahead
         self.windows_of = demands.windows
         self.waiting: list[ClusterJob] = []
         self._planned_now: list[ClusterJob] = []  # started in this pass
@@ -115,7 +115,7 @@ class ClusterReference(Engine):
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             given = self._share(job, free)
             if given is None:
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start")
+                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start; leave it out")
             free -= given
             job.given, job.start, job.ticket = given, job.since, self._started
             self._started += 1
@@ -168,7 +168,7 @@ class ClusterReference(Engine):
     _placed = _seen = False
 
     def _event_times(self) -> tuple[list[int], int]:
-        """Return when something happens, and how often in a row only a policy in plain Python was called."""
+        """Return the times of the next events, and the number of consecutive events that only called a policy in plain Python."""
         times = [job.end for job in self.running]
         while self.arrivals and self.arrivals[0][1] not in self.coming:
             heappop(self.arrivals)  # a schedule that is audited has started it
@@ -222,7 +222,7 @@ class ClusterReference(Engine):
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
         """Return the amounts that are expected to be free of each pool from each moment on; the first moment is now.
 
-        It is below 0 where capacity has gone that is in use.
+        It is below 0 where capacity that is in use has been lost.
         """
         taken = [(self.now, self._planned_end(job), job.given) for job in self.running]
         taken += [(begin, begin + job.believed, given) for job, begin, given in planned]

@@ -48,7 +48,9 @@ class SlurmReference(NodesInUse):
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self.usable(job, self.free, 0, 1, [])
             if not self.is_enough(job, free):
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start", "overfull_machine")
+                raise WorkloadError(
+                    f"there is no room for job number {job.index + 1}, which runs at the start; leave it out", "overfull_machine"
+                )
             self._run(job, free, job.since, job.believed)
 
     def step(self, until: float = math.inf) -> bool:
@@ -259,10 +261,10 @@ class SlurmReference(NodesInUse):
         return bool(self.now - job.start < rules.exempt[job.preemption])
 
     def _victims(self, job: SlurmJob, length: int, blocks: list[Block], candidates: list[SlurmJob]) -> list[SlurmJob]:
-        """Return the jobs that must be preempted so that a job can start; none if that is not enough.
+        """Return the jobs that must be preempted so that a job can start; none if even all of them are not enough.
 
-        Candidates are removed one after the other until the job fits. Then the last one, and those that have most of the chosen nodes, come
-        first, and all is repeated. Source: Slurm 24.11, _run_now of select/cons_tres.
+        Candidates are removed one after the other until the job fits. Then the last one, followed by those on most of the chosen nodes,
+        come first, and the procedure is repeated. Source: Slurm 24.11, _run_now of select/cons_tres.
         """
         tries = 0
         while candidates:

@@ -28,11 +28,11 @@ PASS = 120.0
 LOOK_AGAIN = 30.0
 """Seconds of raising after which the jobs are looked at again, because other jobs may have less time left by then."""
 MOST_FAILURES = 3
-"""After this many consecutive failures, Slurm does not answer: the next round tries again."""
+"""Number of consecutive failures after which Slurm counts as not answering; the next round tries again."""
 MOST_RAISES = 3
-"""A user's jobs are left alone after a limit was raised successfully this often and was lower again at the next look."""
+"""Number of times that a raised limit may be lower again at the next look; then the user's jobs are left alone."""
 MOST_MISSING = 3
-"""If this many watched jobs, or more, vanish at once and none of them was seen to end, Slurm does not show all jobs."""
+"""Number of watched jobs from which on, if they vanish at once and none was seen to end, Slurm does not show all jobs."""
 
 
 class GiveBack:

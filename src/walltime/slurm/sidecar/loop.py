@@ -9,7 +9,7 @@ from walltime.slurm.sidecar.round import Sidecar
 from walltime.wording import counted
 
 LAST_ROUNDS = 3
-"""After this many rounds in which nothing more could be given or taken back, a side-car that is to end does so."""
+"""Number of rounds in which nothing could be given or taken back, after which a side-car that must end does so."""
 PATIENCE = 120
 """Seconds that systemd must wait for each of the last rounds."""
 

@@ -26,7 +26,7 @@ from walltime.wording import printable
 YEAR = 525_600
 """Minutes; the prolog's limit for a job without a limit, as in Slurm's accounting. The side-car removes it afterwards."""
 LARGEST_VALUE = 999_999
-"""Minutes; the script reads no more digits."""
+"""Largest number of minutes in a file, because the script reads no more digits."""
 KEEP_ORPHANS = 30 * 86_400
 """Seconds for which the file of a job without an entry in the ledger is kept."""
 
@@ -61,7 +61,8 @@ class Spool:
             self._known = {one.name: (-1, -1) for one in os.scandir(folder) if KEY.fullmatch(one.name)}
         except OSError as error:
             raise OutputError(
-                f"{printable(folder)}: cannot be used as a spool folder ({(error.strerror or str(error)).lower()})", "unusable_folder"
+                f"{printable(folder)}: not usable as a spool folder ({(error.strerror or str(error)).lower()}); use another",
+                "unusable_folder",
             ) from error
 
     def put(self, key: str, known: int, longest: Minutes) -> None:

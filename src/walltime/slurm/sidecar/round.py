@@ -32,7 +32,7 @@ KEEP_LIMITS = 600.0
 LATEST = 300.0
 """Seconds after which a change without an answer from Slurm has been made or will never be made."""
 MOST_FAILURES = 3
-"""After this many consecutive failures, a round stops taking back, or adjusting."""
+"""Number of consecutive failures after which a round stops taking back, or adjusting."""
 TO_ADOPT = 3
 """The most further rounds of a single-round side-car for jobs that a lost ledger contained."""
 JUMP = 60.0

@@ -27,7 +27,7 @@ LIMIT, SHORT, WHOLE = 10, 12, 15
 PATIENCE = 1800.0
 """Seconds after which a job that has not started is cancelled."""
 LOOKS = 3
-"""After this many looks at the running job, the prolog counts as missing."""
+"""Number of looks at the running job after which the prolog counts as missing."""
 WORKS = "works"
 
 

@@ -16,7 +16,7 @@ SIZES = (4, 16, 64)
 LEAST = 59
 """The fewest waits whose largest one is above the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
 MISSES = 3
-"""This many consecutive waits beyond their bound are a change point: by chance, under 5 % of independent series have such a run."""
+"""Number of consecutive waits beyond their bound that mark a change point: by chance, under 5 % of independent series have such a run."""
 CONFIDENT = 1.645
 """The 95 % quantile of the normal distribution."""
 LATEST = 1000

@@ -23,34 +23,35 @@ from walltime.slurm.starts.start_times import StartTimes, start_quantiles, start
 from walltime.workload import Array
 
 SAMPLES = 10
-"""The number of simulations of a moment whose quantiles are features."""
+"""Number of simulations at each moment whose quantiles are features."""
 GROWTH = 1.12
-"""A new forest grows when the number of moments has grown by this factor since the last one."""
+"""A new forest is trained when the number of moments has grown by this factor since the last forest."""
 FIRST = 10
 """The number of moments before the first forest."""
 FEWEST = 30
-"""The fewest known starts for a forest."""
+"""Smallest number of known starts from which a forest is trained."""
 MOST_JOBS = 100
-"""The most jobs of a moment that are learned from."""
+"""Largest number of jobs of a moment that are used for training."""
 SHORT = 60.0
-"""Outcomes are compared by the logarithm of the outcome plus this, s."""
+"""Offset, s: outcomes are compared by the logarithm of the outcome plus this."""
 NOW = np.log(SHORT) + 1e-9
-"""The logarithm of the outcome 0."""
+"""Logarithm of an outcome of 0 s."""
 STEP = 0.02
-"""A start outside an end moves the logarithmic ends of its class outwards by 0.95 of this over the root of the number of predictions at
-its moment, which are alike; other starts move them inwards by 0.05 of it."""
+"""Step by which the logarithmic ends of a class of intervals move after each outcome: outwards by 0.95 of it if the job started beyond that
+end, else inwards by 0.05 of it. Predictions made at the same moment are alike, so the step is divided by the square root of their
+number."""
 DECAY = 0.99
-"""The factor by which earlier comparisons of likely times lose weight with each start that becomes known."""
+"""Factor by which the weight of earlier comparisons of likely times falls with each start that becomes known."""
 OUTSIDE = 0.05
 """The share of jobs that may start before their intervals, and the share that may start after them."""
 FALLBACK_NOTE = "the intervals reach from the earliest possible start to the latest start by the simulations or the limits."
 MOST_SHIFT = 2.0
-"""The logarithm of the largest factor by which an interval's end is moved."""
+"""Logarithm of the largest factor by which an end of an interval is moved."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Predictions at moments of a record, in order of time, one entry per waiting job and moment.
+    """Predictions at moments of a record, in order of time, with one entry for each waiting job at each moment.
 
     `made`: when, s from the start of the record; `job`: its place there; `real`: when it started, s after `made`; `features`: those of
     `QueueFeatures`; `simulated`: quantiles over all simulations, shape (3, predictions), `by_limits` and `earliest`, s after `made`.
@@ -67,7 +68,7 @@ class Replay:
 
     @classmethod
     def join(cls, parts: Sequence[Replay]) -> Replay:
-        """Return predictions that were made one after the other as one replay."""
+        """Join consecutive replays into one."""
         arrays = {one.name: [getattr(part, one.name) for part in parts] for one in fields(cls) if one.name != "policy"}
         joined = {name: np.concatenate(values, axis=int(name == "simulated")) for name, values in arrays.items()}
         return cls(**joined, policy=parts[-1].policy)
@@ -118,14 +119,14 @@ def replay(
 
 
 def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
-    """Return the quantiles over the first simulations, and the starts by limits, s after the snapshot."""
+    """Return the quantiles over the first simulations, and the starts if jobs run to their limits, s after the snapshot."""
     now = result.snapshot.time
     by_limits = np.array([np.inf if one.by_limits is None else one.by_limits - now for one in result.jobs], float)
     return start_quantiles(result.starts[:SAMPLES]), by_limits
 
 
 def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None) -> Array:
-    """Return the intervals of all predictions, each learned only from earlier information: s after it, shape (3, predictions).
+    """Return the interval of each prediction, learned only from earlier information: s after the prediction, shape (3, predictions).
 
     An interval reaches from the 5 % to the 95 % quantile of a forest's distribution, with its median. In classes of distance where the
     simulations' median was usually nearer of late, it replaces the forest's. The starts that have become known since move each end, by
@@ -147,7 +148,7 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
 
 
 def fallback_intervals(simulated: Array, by_limits: Array, earliest: Array) -> Array:
-    """Return intervals from the earliest start to the latest one by the simulations and the limits; s, shape (3, jobs)."""
+    """Return intervals from the earliest possible start to the latest start in the simulations or by the limits; s, shape (3, jobs)."""
     return np.maximum(np.stack([earliest, simulated[1], np.maximum(simulated[2], by_limits)]), earliest)
 
 
@@ -164,7 +165,10 @@ def _turns(count: int) -> list[tuple[int, int]]:
 
 
 def _forest(past: Replay, now: int) -> Forest | None:
-    """Return a forest of the predictions before this moment, None if too few starts were known; an unknown start is a later one."""
+    """Return a forest trained on the predictions before this moment; None if too few starts were known.
+
+    An unknown start is later than now.
+    """
     mine = np.flatnonzero(past.made < now)
     _, begins, place, counts = np.unique(past.made[mine], return_index=True, return_inverse=True, return_counts=True)
     step = np.maximum(-(-counts // MOST_JOBS), 1)[place]
@@ -186,7 +190,7 @@ def _central(quantiles: Array) -> Array:
 
 
 def pick_point_estimate(past: Replay, logs: Array) -> Array:
-    """Return logarithmic intervals in which the simulations' median replaces the likely time where it was usually nearer of late.
+    """Return logarithmic intervals in which the median of the simulations replaces the likely time where it was recently more accurate.
 
     Only medians inside the interval and in the same class of distance as the forest's median are counted and used, so that nothing else
     changes. Only starts that had become known count, by class.
@@ -212,7 +216,7 @@ def pick_point_estimate(past: Replay, logs: Array) -> Array:
 
 
 def _class_places(logs: Array) -> Array:
-    """Return the place of the class of each logarithmic distance; the last one where it is unknown."""
+    """Return the index of the class of each logarithmic distance; the last class if the distance is unknown."""
     bounds = np.array(list(CLASSES.values()), float)
     return np.searchsorted(bounds, np.exp(logs) - SHORT, side="right").clip(max=len(bounds) - 1)
 

@@ -21,18 +21,18 @@ from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
 HEAVIER = np.int64(1) << 40
-"""More than the processors of any run: the step between ranks of weight in the heap of runs."""
+"""Step between the ranks of weights in the heap of runs: more than the processors of any run."""
 
 
 @kernel
 def released_by(state, running, time):
-    """Return the number of running jobs whose nodes the plan has back by a time."""
+    """Return the number of running jobs whose nodes are free again in the plan by a time."""
     return first_from(running.release, 0, state.running, time + 1)
 
 
 @kernel
 def row_at(state, running, time):
-    """Return the row of `Use.free` for a time, by the releases until then; for now, the row of the nodes that are really free."""
+    """Return the row of `Use.free` for a time, after the releases until then; for the present, the row of the nodes that are free now."""
     released = released_by(state, running, time) if time > state.now else 0
     return 0 if released == 0 else running[released - 1].row
 
@@ -41,7 +41,7 @@ def row_at(state, running, time):
 def shortfall(state, job, site, use, plan, time, length):
     """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
 
-    Returns 0 if they suffice, else a number of processors: at least as many more must become free.
+    Returns 0 if they suffice, else a lower bound of the number of processors that must still become free.
     """
     if job.owner != 0:
         _mark_others(state, job, use, site.sets[OTHERS], time)
@@ -50,7 +50,7 @@ def shortfall(state, job, site, use, plan, time, length):
 
 @called_kernel
 def shortfall_of(state, job, site, free, plan, time, length):
-    """Find the usable nodes as `shortfall` does, by the free amounts of each node (planes), without the nodes in OTHERS if users matter."""
+    """Find the usable nodes as `shortfall` does, from each node's free amounts (planes), without the nodes in OTHERS if users matter."""
     members, sets, outages, blocks = site.members[job.members], site.sets, site.outages, plan.blocks
     reservation = site.partitions[job.partition].reservation
     words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
@@ -101,7 +101,7 @@ def shortfall_of(state, job, site, free, plan, time, length):
 
 @kernel
 def _only_reserved(sets, outages, reservation, time):
-    """Leave only the nodes that a reservation has at a time; all, when it is over."""
+    """Keep only the nodes that a reservation holds at a time; keep all nodes once it is over."""
     reserved, is_over = sets[FITTING], True
     reserved[:] = 0
     for k in range(len(outages)):
@@ -117,7 +117,7 @@ def _only_reserved(sets, outages, reservation, time):
 
 @kernel
 def _mark_others(state, job, use, others, time):
-    """Find the nodes on which jobs of other users run at a time, where one of the two requests nodes for its user alone."""
+    """Find the nodes on which jobs of other users run at a time, if either job requests nodes for its user alone."""
     others[:] = 0
     for k in range(released_by(state, use.running, time) if time > state.now else 0, state.running):
         other = use.running[k]
@@ -130,7 +130,10 @@ def _mark_others(state, job, use, others, time):
 
 @kernel
 def _fits_in_most(state, job, site, free, choice):
-    """Return whether a job has enough with its maximum number of nodes; else leave out those that give it the least, and try again."""
+    """Return whether the usable nodes suffice for a job within its maximum number of nodes.
+
+    Otherwise leave out the nodes that give it the least, and try again.
+    """
     if choose_of(state, job, site, free, choice):
         return True
     usable = site.sets[USABLE]
@@ -147,7 +150,7 @@ def _fits_in_most(state, job, site, free, choice):
 
 @called_kernel
 def _shape(state, job, free, shaped, usable):
-    """Find the processors that a job can use of each usable node, `shaped`, and leave only nodes with enough of them."""
+    """Find the number of processors of each usable node that a job can use, `shaped`, and keep only nodes with enough of them."""
     procs_planes, second_end, planes = state.procs_planes, state.second_end, state.planes
     quotient, rest = planes, planes + procs_planes
     for w in range(len(usable)):
@@ -179,7 +182,10 @@ def _shape(state, job, free, shaped, usable):
 
 @kernel
 def _divide(free, first_plane, end_plane, shaped, quotient, rest, planes, word, nodes, divisor):
-    """Divide the numbers of some nodes of a word in these planes: the quotient has `planes`, and is the largest number if it has more."""
+    """Divide the numbers of some nodes of a word in these planes.
+
+    The quotient has `planes` planes, and larger quotients are cut to the largest number.
+    """
     end = rest + end_plane - first_plane
     for k in range(first_plane, end_plane):
         shaped[rest + k - first_plane, word] = free[k, word]
@@ -194,7 +200,7 @@ def _at_least(planes, first_plane, end_plane, word, nodes, least):
     """Return the nodes of a word whose number in these planes is at least this."""
     if least >> (end_plane - first_plane) > 0:
         return 0
-    more, equal = 0, -1  # the nodes that have more, or as much, by the bits looked at so far
+    more, equal = 0, -1  # the nodes with a larger or an equal number by the bits compared so far
     for k in range(end_plane - 1, first_plane - 1, -1):
         if (least >> (k - first_plane)) & 1:
             equal &= planes[k, word]
@@ -220,7 +226,7 @@ def _only_with(planes, first_plane, end_plane, nodes, first, end, least):
 
 @kernel
 def choose(state, job, site, use, choice, time):
-    """Choose nodes for a job among the nodes usable at a time: `state.chosen` ranges; return whether these are enough."""
+    """Choose nodes for a job among the nodes usable at a time, `state.chosen` ranges; return whether they are enough."""
     return choose_of(state, job, site, use.free[row_at(state, use.running, time)], choice)
 
 
@@ -241,8 +247,8 @@ def choose_of(state, job, site, free, choice):
         return _choose_one_by_one(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
     size, per_node = members.node_procs, job.shaped > 0 or job.each > 0 or (job.memory > 0 and not job.whole)
-    alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # each node gives the same
-    # whether the biggest run suffices if any does
+    alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # the job gets the same amount of each node
+    # whether the biggest run is sufficient if any run is
     by_size = job.most_nodes == 0 and job.total == 0 and (job.nodes <= 1 or size == 1 or (job.whole > 0 and size > 0))
     may_be_alone = state.procs_planes > 1 or job.total > 0
     while state.left_most > 0 and not _has_enough(state):
@@ -301,7 +307,7 @@ def _choose_first(state, job, site, planes, choice):
 
 @called_kernel
 def _choose_one_by_one(state, job, site, planes, choice):
-    """Choose usable nodes of the lowest weight, in order or with the most free processors, by share; return whether these are enough."""
+    """Choose usable nodes of the lowest weight, in order or by the largest share of free processors; return whether they are enough."""
     part, left = site.members[job.members], site.sets[FITTING]
     for w in range(len(left)):
         left[w] = site.sets[USABLE, w]
@@ -325,13 +331,13 @@ def _choose_one_by_one(state, job, site, planes, choice):
 
 @kernel
 def _has_enough(state):
-    """Return whether nothing is left that a job needs."""
+    """Return whether the chosen nodes cover all needs of a job."""
     return state.left_nodes <= 0 and state.left_procs <= 0 and state.left_second <= 0
 
 
 @kernel
 def _take_part(state, job, choice, planes, node):
-    """Choose the part of a node that a job still needs, unless that is nothing, or too little on the last node that it may have."""
+    """Choose the part of a node that a job still needs, unless that is nothing, or too little on the last node that the job may have."""
     procs = number_of(planes, 0, state.procs_planes, node)
     if state.left_most == 1 and procs < state.left_procs:
         return
@@ -359,7 +365,7 @@ def _second_of(state, job, planes, node, procs):
 
 @kernel
 def _best_run(state, runs, count):
-    """Return the run that Slurm takes next: of the lowest weight the first that suffices, or a tighter one, else the biggest.
+    """Return the run that Slurm takes next: among runs of the lowest weight the first sufficient one, or a tighter one, else the biggest.
 
     Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
     """
@@ -380,7 +386,7 @@ def _best_run(state, runs, count):
 
 @called_kernel
 def _tightest_node(state, site, planes, members, run):
-    """Return the node of a run that has the fewest free processors of those that are enough by themselves; -1 if there is none."""
+    """Return the node with the fewest free processors among the nodes of a run that are enough by themselves; -1 if there is none."""
     part, fitting, first, end = site.members[members], site.sets[FITTING], len(site.sets[FITTING]), 0
     fitting[:] = 0
     for k in range(part.first_stretch, part.last_stretch):
@@ -408,7 +414,7 @@ def _tightest_node(state, site, planes, members, run):
 
 @kernel
 def _overlap(stretch, run):
-    """Return the nodes [first, end) of a stretch that are in a run, empty if there are none."""
+    """Return the range [first, end) of a stretch's nodes that are in a run; empty if there are none."""
     first = stretch.node + max(run.place, stretch.place) - stretch.place
     return first, max(first, min(stretch.end, stretch.node + run.end - stretch.place))
 

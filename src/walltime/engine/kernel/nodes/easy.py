@@ -2,16 +2,17 @@
 
 The rules, which reference/first_fit.py and reference/pools.py state in plain Python:
 
-* A job gets the first nodes of its partition's list that it can use, and of each as much as it still needs, less the least that the further
-  nodes of its request must give. It keeps them until it ends.
+* A job gets the first nodes of its partition's list that it can use. From each it takes as much as it still needs, minus the minimum that
+  the remaining nodes of its request must provide. It keeps them until it ends.
 * Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is passed
   over. One that fits now starts; an outage that is known and begins before its planned end takes nodes away.
 * A job that cannot start is blocked. Without backfilling, it closes the nodes of its partition to the jobs behind it.
-* With backfilling, it is a head if no other head's partition shares nodes with its own: it gets a reservation. The shadow time is the first
-  planned end at which it fits. A job behind heads starts if each of them that it outlasts still fits at its shadow time next to it.
+* With backfilling, it is a head, and gets a reservation, if no other head's partition shares nodes with its own. The shadow time is the
+  first planned end at which it fits. A job behind heads starts if each head that it outlasts still fits next to it at that head's shadow
+  time.
 * A running job that is overdue is expected to end in a second.
 
-A request that is not met in a pass is noted by its form (`FAILED`), as no request of the same form for more can be met later in the pass.
+A request that fails in a pass is noted by its form (`FAILED`), because no larger request of the same form can succeed later in the pass.
 """
 
 from __future__ import annotations
@@ -42,9 +43,8 @@ Records = Any
 
 # Its own fields come first: Numba treats a record that begins like another as a subtype, with a warning.
 EASY_JOB = record_dtype(" ".join(["held held_count order_length form", *(SLURM_JOB.names or ())]), "merit")
-"""A job; the fields of memory.SLURM_JOB, without a use for Slurm's own; `form`: the number of its request's form.
-
-`place`: under planned.py, when its kept place begins, -1 without one; `held`, `held_count`: the ranges of its nodes there."""
+"""A job, with the fields of memory.SLURM_JOB; those for Slurm alone are not used. `form`: the number of its request's form. `place`:
+under planned.py, the time at which its kept place begins, s, -1 without one; `held`, `held_count`: the ranges of its nodes there."""
 
 EASY_RULES = record_dtype(
     "keeps order order_parameter order_starvation order_limit order_reads_time own_backfill_order backfill_order backfill_parameter "
@@ -55,8 +55,9 @@ EASY_RULES = record_dtype(
 
 _PLANNED = "early late void level_count levels_needed half held held_needed"
 EASY_STATE = record_dtype(" ".join([_PLANNED, "arranged heads candidates passes versions kept_out", *(SLURM_STATE.names or ())]))
-"""The state of a simulation, as in memory.SLURM_STATE. `arranged`: jobs that are in their places in the queue; `heads`, `candidates`:
-entries in use. `passes`: passes so far; `versions`: passes and starts so far. `kept_out`: whether a job could start but for a head.
+"""The state of a simulation, as in memory.SLURM_STATE. `arranged`: number of jobs that are in their places in the queue; `heads`,
+`candidates`: numbers of entries in use. `passes`: number of passes so far; `versions`: number of passes and starts so far. `kept_out`:
+whether only a head keeps a job from starting.
 
 Under planned.py, `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all places must be made again.
 `level_count`, `held`: entries in use, in this `half` of `Plan.held`; `levels_needed`, `held_needed`: entries that a pass may need."""
@@ -65,14 +66,15 @@ HEAD = record_dtype("job begin")
 """A job with a reservation, and its shadow time."""
 
 FAILED = record_dtype("stamp nodes asked total length begin")
-"""A request for these amounts that was not met in the pass of this number, or next to heads after this many `versions`; or
-that has no place before `begin`."""
+"""A request for these amounts that failed in the pass of this number, or next to heads after this many `versions`; or that has no place
+before `begin`."""
 
 
 class Line(NamedTuple):
     """The queue's ranks, by place; the heads, and the candidates for backfilling, a heap.
 
-    `failed`: two for each form of requests, in general and next to heads. `saved`, `beside`: scratch, chosen nodes and their free amounts.
+    `failed`: two records for each form of requests, in general and next to heads. `saved`, `beside`: scratch memory for chosen nodes and
+    their free amounts.
     """
 
     ranks: Array
@@ -206,9 +208,9 @@ def length_of(job):
 def _pass(state, rules, jobs, site, use, plan, traffic, line):
     """Consider the waiting jobs in order, then those that may be backfilled in another order.
 
-    Where nothing but arrivals has happened since the last pass, which has started no job that counts to a limit, and these are last in the
-    queue, only they are considered. A job that is kept out by a head is considered again after each start, which may take the first nodes
-    that it would have got.
+    If only arrivals have happened since the last pass, they are last in the queue, and that pass started no job that counts towards a
+    limit, only they are considered. A job that only a head keeps from starting is considered again after each start, because the start may
+    take the first nodes that the job would have got.
     """
     queue, parts, at_once, first = traffic.queue, site.partitions, rules.own_backfill_order == 0, state.arranged
     if arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or (state.kept_out and not at_once):
@@ -254,7 +256,7 @@ def _begin_pass(state, site):
 
 @called_kernel
 def arrange(state, rules, jobs, queue, ranks):
-    """Sort the queue by tier, rank and arrival, by insertion: newcomers only, where ranks do not change with time.
+    """Sort the queue by tier, rank and arrival, with insertion sort: only the newcomers if ranks do not change with time.
 
     Returns the first place that has changed.
     """
@@ -293,7 +295,10 @@ def note_failed(failed, stamp, job):
 
 @kernel
 def _gets_the_same(failed, job, has_outages):
-    """Return whether a job gets the nodes of a failed request of its form; a longer one may not get those that an outage takes."""
+    """Return whether a job would be given the same nodes as a failed request of its form.
+
+    A longer job cannot use nodes that an outage takes.
+    """
     if has_outages and failed.length != length_of(job):
         return False
     return failed.nodes == job.nodes and failed.asked == job.asked and failed.total == job.total
@@ -322,7 +327,7 @@ def _fits(state, jobs, site, use, plan, line, index):
 
 @called_kernel
 def _leaves_room(state, jobs, site, use, plan, line, head):
-    """Return whether a head still fits at its shadow time if a job runs then on the nodes that have been chosen for it."""
+    """Return whether a head still fits at its shadow time if a job then runs on the nodes that have been chosen for the job."""
     job, row, chosen, count, beside = jobs[head.job], row_at(state, use.running, head.begin), plan.choice.chosen, state.chosen, line.beside
     for k in range(beside.shape[0]):
         for w in range(beside.shape[1]):
@@ -388,5 +393,5 @@ def start(state, jobs, site, use, plan, traffic, index, is_behind):
     job.kind = BACKFILLED if is_behind else IMMEDIATE if job.submit == state.now else RESERVED
     _run(state, jobs, site, use, plan, traffic, index)
     state.versions += 1
-    if state.kept_out or len(list_of(traffic.limits_of, index)) > 0:  # jobs ahead of it may get other nodes, or be over this limit, now
+    if state.kept_out or len(list_of(traffic.limits_of, index)) > 0:  # jobs ahead of it may now get other nodes, or exceed this limit
         state.gone = 1

@@ -9,7 +9,7 @@ from walltime.engine.kernel.running import release
 
 @kernel
 def next_event(state, traffic):
-    """Return the time of the next arrival, termination, or change of an outage if jobs are left."""
+    """Return the time, s, of the next arrival, termination or, if jobs are left, change of an outage."""
     now = NEVER
     if state.arriving > 0:
         now = traffic.arrivals[0].rank
@@ -22,7 +22,7 @@ def next_event(state, traffic):
 
 @kernel
 def change_outages(state, site, traffic):
-    """Update the outages that become known, begin or end now; return their number and how many were not known before."""
+    """Update the outages that become known, begin or end now; return the number of these, and the number that were not known before."""
     changes, news = 0, 0
     while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
         change = traffic.changes[state.next_change]

@@ -2,8 +2,8 @@
 
 The rules, which reference/slurm.py and reference/nodes.py state in plain Python:
 
-* The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over.
-* The main scheduler runs when a job has come or ended, over the first `depth` jobs, and at every multiple of `interval` over all, if
+* The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over. * The main
+  scheduler runs when a job has arrived or ended, over the first `depth` jobs, and at every multiple of `interval` over all jobs, if
   something has happened. It starts jobs in order; one that does not fit closes its partition and its nodes to all jobs behind it.
 * Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived its
   planned runtime, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time, at
@@ -98,7 +98,7 @@ def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
                 budget -= _cycle(state, rules, jobs, site, use, plan, traffic)
             for i in range(state.waiting if rules.least_age > 0 else 0):
                 if state.now - jobs[traffic.queue[i]].submit < rules.least_age:
-                    state.news = 1  # while jobs wait for the age at which they may have reservations, time itself is news
+                    state.news = 1  # while jobs wait to reach the age for reservations, the passing of time counts as news
             if rules.timed_limits and state.running > 0:
                 state.news = state.news_for_all = 1
             if state.waiting > 0 and rules.preempts > 0 and is_any_exempt(state, jobs, site, use.running):
@@ -193,7 +193,7 @@ def _arrive(state, rules, jobs, site, plan, traffic):
 
 @kernel
 def _put_in_order(jobs, queue, needs, place):
-    """Move the job at a place of the queue before all that come after it, where those before it are sorted; return its place."""
+    """Insert the job at a place of the queue among the sorted jobs before it; return its new place."""
     if place == 0 or not _comes_before(jobs[queue[place]], jobs[queue[place - 1]]):
         return place
     index, need, first, end = queue[place], needs[place], 0, place - 1
@@ -221,7 +221,7 @@ def _comes_before(job, other):
 
 @called_kernel
 def _compute_priorities(state, rules, jobs, use, plan, traffic):
-    """Sum up the use of the last period and sort the queue by its new priorities; another order is news."""
+    """Add up the use of the last period and sort the queue by the new priorities; a changed order counts as news."""
     when, queue = state.next_sum, traffic.queue
     sum_up_use(state, rules, jobs, use.running, traffic.tree)
     for i in range(state.waiting):
@@ -289,7 +289,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
 
 @kernel
 def _is_over_limit(state, rules, jobs, use, traffic, index):
-    """Return whether a job would exceed one of its limits if it started now."""
+    """Return whether a job would exceed one of its limits by starting now."""
     if rules.timed_limits:
         for number in list_of(traffic.limits_of, index):
             left = jobs[index].procs * jobs[index].believed
@@ -329,10 +329,13 @@ def _leave_queue(state, traffic, place):
 
 @kernel
 def _cycle(state, rules, jobs, site, use, plan, traffic):
-    """Make a cycle of backfill up to the last job that could start or lacks its first reservation; return about how many steps it took."""
+    """Make a cycle of backfill up to the last job that could start or lacks its first reservation.
+
+    Return the approximate number of steps.
+    """
     _begin_cycle(state, rules, jobs, site, use, plan)
     before, place, searches = state.started, state.ahead, 1
-    counts_all = len(traffic.limits) == 0  # else some jobs are passed over, and do not count
+    counts_all = len(traffic.limits) == 0  # otherwise some jobs are passed over and do not count
     last = min(state.waiting, rules.most_tested) if counts_all else state.waiting
     last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
     while place < last:
@@ -406,7 +409,10 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
 
 @kernel
 def _is_considered(state, rules, plan, traffic, job, place, within):
-    """Return whether a cycle considers the job at a place, `within` its limits or not; if that has changed, drop the plan behind it."""
+    """Return whether a cycle considers the job at a place, `within` its limits or not.
+
+    If this has changed, drop the plan of the jobs behind it.
+    """
     considered = within
     if within:
         state.tested += 1

@@ -1,6 +1,6 @@
 """The data of the loop for Slurm's scheduling (loop.py): free amounts of nodes over time, the plan, and the use of accounts.
 
-Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are bits, as bits.py says.
+Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are stored as bits (bits.py).
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ SLURM_JOB = record_dtype(
     "arrival pending after think limit first count preemption whole_runtime due returns failed awaits priority merit",
     "merit",
 )
-"""A job; the fields of memory.JOB and of `NodeDemands`, and `pending`, how many jobs must end before it can wait, the one that it
-follows included; `limit`, under which it runs; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from which it
-waits, `runtime` the time for which it runs. `shaped`: whether it may be unable to use all free processors of a node, by `task`, `least`,
-`most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the node.
-`owner`: the number of its user from 1 on, negative if it requests nodes for its user alone; 0 for all jobs if none does.
-`whole_runtime`: `runtime` if nothing cuts it; `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is requeued
-then; `failed`: whether it loses a node; `awaits`: the last end of jobs that it preempts."""
+"""A job: the fields of memory.JOB and of `NodeDemands`, and more. `pending`: number of jobs that must end before it can wait, including the
+one that it follows; `limit`: the limit under which it runs, s; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from
+which it waits, `runtime` the time for which it runs, s. `shaped`: whether it may be unable to use all free processors of a node, by `task`,
+`least`, `most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the
+node. `owner`: the number of its user from 1 on, negative if it requests nodes for its user alone; 0 for all jobs if no job does.
+`whole_runtime`: its `runtime` if nothing cuts it short. `due`: the time of its preemption or of the loss of a node, else NEVER; `returns`:
+whether it is requeued then; `failed`: whether it loses a node; `awaits`: the last end of jobs that it preempts."""
 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
@@ -39,10 +39,10 @@ SLURM_RULES = record_dtype(
     "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
-"""The parameters of policy/slurm.py, in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs too are planned by it.
-`starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first `most_tested`
-jobs from a reservation. `timed_limits`: whether limits count what running jobs have until their limits. `decay`: the weight of use after a
-`period`. `preempts`: whether jobs may preempt others."""
+"""The parameters of policy/slurm.py; times in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs are also planned by
+it. `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first
+`most_tested` jobs from a reservation. `timed_limits`: whether limits count the processor-seconds that running jobs have left until their
+limits. `decay`: the factor on past use after each `period`. `preempts`: whether jobs may preempt others."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
@@ -50,27 +50,30 @@ SLURM_STATE = record_dtype(
     "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
     "left_procs left_second left_most preemptable lost again until awaited"
 )
-"""`arrivals`, `started`: jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
-`spare_sets`, `bounds`, `steps`, `chosen`: entries in use. `overdue`: running jobs that are planned to end later than at first.
+"""`arrivals`, `started`: numbers of jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
+`spare_sets`, `bounds`, `steps`, `chosen`: numbers of entries in use. `overdue`: number of running jobs that are now planned to end later
+than at first.
 
-`news`, `news_for_all`: whether something has happened since the last backfill cycle, or the last full pass. `next_sum`: when use is next
-added up. `came`, `gone`: whether a job came, or ended, at this event. `between`: whether the passes of this event are still to be made.
-`at_first`, `begun`, `no_room`: jobs that run at the beginning, whether they have been placed, and the number of one without room.
+`news`, `news_for_all`: whether something has happened since the last backfill cycle, or the last full pass. `next_sum`: the time at which
+use is next added up, s. `came`, `gone`: whether a job arrived, or ended, at this event. `between`: whether the passes of this event are
+still to be made. `at_first`, `begun`, `no_room`: the number of jobs that run at the beginning, whether they have been placed, and the
+number of a job without room.
 
 `planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, those to `second_end` the second resource,
-and the others memory. `kinds`: of partitions. `most_ranges`: of the jobs that run at the same time. `closed`: whether the main scheduler
-has closed nodes. `users_counted`: the number of the cycle. `tested`: jobs that it has tried. `left_nodes`, `left_procs`, `left_second`:
-the remaining needs of a job while nodes are chosen for it, and `left_most`, how many more nodes it may have. `preemptable`: running jobs of
-classes that may be preempted; `lost`: runs, and `again`: those of them whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
+and the others memory. `kinds`: of partitions. `most_ranges`: the most ranges of jobs that run at the same time. `closed`: whether the main
+scheduler has closed nodes. `users_counted`: the number of the cycle. `tested`: number of jobs that the cycle has tried. `left_nodes`,
+`left_procs`, `left_second`: the remaining needs of a job while nodes are chosen for it, and `left_most`, how many more nodes it may have.
+`preemptable`: number of running jobs of classes that may be preempted; `lost`: number of lost runs, and `again`: those whose jobs were
+requeued. `until`, `awaited`: as in memory.STATE.
 
-The plan (plan.py): `ahead`: blocks of the jobs before the one that is considered. `slack`, `slack_far`, `far`: results of the last search,
-as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the
-machine since the last cycle."""
+The plan (plan.py): `ahead`: number of blocks of the jobs ahead of the job being considered. `slack`, `slack_far`, `far`: results of the
+last search, as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes
+of the machine since the last cycle."""
 
 PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
 """A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT. The
-`reservation` of its jobs, as in `problem.Nodes`. Whether it is closed, and the jobs tried, in this pass of the main scheduler. Last, the
-reservations made in this cycle of backfill."""
+`reservation` of its jobs, as in `problem.Nodes`. Then whether it is closed, and the number of jobs tried, in this pass of the main
+scheduler. Last, the number of reservations made in this cycle of backfill."""
 FIRST_FIT = 2
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
@@ -85,8 +88,8 @@ RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "secon
 """Consecutive nodes, and the amounts that a job has of each."""
 
 RUNNING = record_dtype("release expected job row owner first count")
-"""A running job: its `release` in the plan, later than it was `expected` to end if that has passed; `row`: of `Use.free`; `owner`, `first`,
-`count` as in SLURM_JOB."""
+"""A running job: its `release` in the plan, s, which is later than its `expected` end once that has passed; `row`: its row of `Use.free`;
+`owner`, `first`, `count` as in SLURM_JOB."""
 
 OUT = record_dtype("begin end phase row reservation loss")
 """An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes; `reservation`: whose jobs may use them, 0 for none;
@@ -105,9 +108,9 @@ BLOCK = record_dtype("begin valid_from end first_word last_word row")
 """Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
 
 BOUND = record_dtype("kind every asked nodes length job time blocks slack slack_far far gained gained_far whole")
-"""A request of a job, and a time before which it cannot be met, after this many blocks of jobs before it; the last six as in
-EARLIEST_START. A larger request of a job behind cannot be met sooner, since blocks only take. `kind` and `every` are those of the job's
-partition and of its members."""
+"""A request of a job, and a time before which it cannot be met after this many blocks of jobs ahead; the last six fields are as in
+EARLIEST_START. A larger request of a job behind it cannot be met sooner, since blocks only take nodes. `kind` and `every`: as of the job's
+partition and of its set of nodes."""
 BOUNDS = 64
 
 PREEMPTION_CLASS = record_dtype("preempts preempted requeue rank grace exempt")
@@ -120,10 +123,11 @@ RUN = record_dtype("place end weight nodes procs second")
 """Consecutive usable nodes of a partition with the same weight, by their places in it, and their total amounts."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
-"""How many jobs the cycle of this number has tested."""
+"""Number of jobs that the cycle of this number has tested."""
 
 LEAF = record_dtype("parent leaf shares used rank new", "used rank")
-"""An account or user: `used`, in `problem.CHARGE` of processor-seconds, decayed, and `new` since the last sum; `rank`: its factor."""
+"""An account or user: its decayed use, `used`, in parts of a processor-second (`problem.CHARGE`), and its `new` use since the last sum;
+`rank`: its factor."""
 
 
 USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
@@ -160,10 +164,10 @@ class Victims(NamedTuple):
 class Use(NamedTuple):
     """The nodes of running jobs, and the amounts that are free over time if no job starts.
 
-    `running`: in order of release. `free`: planes of what is free of each node, shape (rows, planes, words): row 0 now, the row of a
-    running job from its release on. `totals`: what is free then, shape (rows, columns): processors by kind of partition, then units of the
-    second resource by kind, if there are any. `gives`: what the job of a row releases, by the same columns; `spare`: rows not in use.
-    `ranges`: the amounts of each job. `lost`: preempted runs.
+    `running`: in order of release. `free`: planes of the free amounts of each node, shape (rows, planes, words): row 0 holds the present,
+    the row of a running job holds from its release on. `totals`: the free amounts then, shape (rows, columns): processors by kind of
+    partition, then units of the second resource by kind, if there are any. `gives`: the amounts that the job of a row releases, in the same
+    columns; `spare`: rows not in use. `ranges`: the amounts of each job. `lost`: preempted runs.
     """
 
     running: Records
@@ -195,8 +199,8 @@ class BackfillPlan(NamedTuple):
     """The plan of backfill (plan.py).
 
     `earliest_starts`: of the first jobs of the queue, in its order. `blocks`: in the same order. `spare_sets`: rows of `NodeMachine.sets`
-    that are not in use. `amounts`: the free amounts of the block of such a row when it begins, by the columns of `Use.totals`. `bounds`:
-    left by these jobs.
+    that are not in use. `amounts`: the free amounts of the nodes of the block in such a row when it begins, in the columns of `Use.totals`.
+    `bounds`: the bounds that these jobs have left.
     """
 
     earliest_starts: Records
@@ -209,7 +213,7 @@ class BackfillPlan(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The tree of shares; `children`: of each, `order`: the same, the best served last; `stack`: scratch."""
+    """The tree of shares; `children`: the children of each node; `order`: the same, the best served last; `stack`: scratch memory."""
 
     leaves: Records
     children: Lists
@@ -398,7 +402,7 @@ def as_set(nodes: Array, words: int) -> Array:
 
 
 def _bits(numbers: Array) -> int:
-    """Return how many bits the largest of these numbers has."""
+    """Return the number of bits of the largest of these numbers."""
     return int(max(numbers, default=0)).bit_length()
 
 

@@ -129,7 +129,7 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
 
 @kernel
 def _reads_later(state, rules, begin):
-    """Return whether the pass after a step that begins then (ms) reads a second that is later than the loop is to go."""
+    """Return whether the pass after a step that begins at a time (ms) reads a second beyond the end of this run."""
     return max((begin + rules.step + rules.clock) // 1000, state.now) + rules.tick > state.until
 
 
@@ -179,7 +179,7 @@ def _process_events(state, jobs, traffic, until):
 
 @kernel
 def _is_later(time, job, other_time, other):
-    """Return whether a job comes behind another, by a time and then by number."""
+    """Return whether a job comes after another, by a time and then by number."""
     return time > other_time or (time == other_time and job > other)
 
 
@@ -213,7 +213,10 @@ def _run(state, rules, jobs, traffic, index, launched):
 
 @called_kernel
 def _pass(state, rules, jobs, sets, had, plan, traffic):
-    """Plan all jobs again, up to the last that could start or has not been planned before; move those placed at once to `plan.starting`."""
+    """Plan all jobs again, up to the last one that could start or has not been planned before.
+
+    Move jobs placed at the present to `plan.starting`.
+    """
     queue, slots = traffic.queue, plan.slots
     slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
     copy_set(plan.free[0], sets[ALL])

@@ -21,9 +21,9 @@ from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
 FIRST = np.int64(0)
-"""The first place of the queue."""
+"""First place of the queue."""
 NOT_MADE = np.int64(-1)
-"""In place of the number of blocks in the timeline: it must be made again."""
+"""Stands for the number of blocks in the timeline when it must be made again."""
 PARTS = 24
 """The shortfall of a job in the first of this many parts of the window, by default an hour, is kept apart from its later one."""
 
@@ -33,7 +33,7 @@ def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
     """Find the earliest start of the job at a place of the queue, and choose nodes for it if that is by `latest`: `plan.choice.chosen`.
 
     Returns that time. The plan of the jobs behind is dropped if it is another than before. A job that can start now gets no earliest start.
-    With `anew`, neither bounds nor the last search count, as jobs that may be preempted count as ended.
+    With `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended.
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
@@ -61,7 +61,7 @@ def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
     if has_one:
         if promised == earliest.promised and begin > state.now and (not promised or begin == earliest.begin):
             if not promised or _are_kept(state, site, plan):
-                if promised and state.planes > 1:  # of whole nodes as much is free as before
+                if promised and state.planes > 1:  # as many whole nodes are free as before
                     _measure_if_other(state, site, use, plan)
                 _set_earliest_start(state, job, earliest, begin, promised)
                 return begin
@@ -161,7 +161,10 @@ def leave_plan(state, site, plan, place):
 
 @kernel
 def _earliest(state, site, use, plan, job, least, latest):
-    """Return the earliest time from `least` on at which a job has nodes, at most a bound if after `latest`; note its lack of processors."""
+    """Return the earliest time from `least` on at which a job has nodes, or only a lower bound of it if that is after `latest`.
+
+    Note how many processors the job lacks before.
+    """
     time, length = least, length_of(job)
     while time <= latest:
         lack = shortfall(state, job, site, use, plan, time, length)
@@ -199,7 +202,7 @@ def least_needed(job, members):
 
 @kernel
 def _first_enough(state, site, timeline, job, begin, latest):
-    """Return a time from `begin` on before which a job cannot start: its partition must have enough free for its length."""
+    """Return a time from `begin` on before which a job cannot start, because its partition must have enough free for its length."""
     part, i, length = site.partitions[job.partition], _step_at(state, timeline, begin), length_of(job)
     need, procs = least_needed(job, site.members[job.members]), timeline.sums[part.kind]
     need_second = max(job.total, job.nodes * job.each) if not job.whole else 0
@@ -221,10 +224,10 @@ def _first_enough(state, site, timeline, job, begin, latest):
 
 @kernel
 def _least_by_bounds(state, site, plan, jobs, job, length, latest):
-    """Return a time before which a job cannot start, as smaller jobs ahead cannot; take over the processors that it lacks until then."""
+    """Return a time before which a job cannot start because smaller jobs ahead cannot; adopt the number of processors that they lack."""
     kind, least = site.partitions[job.partition].kind, state.now
     state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
-    for k in range(state.bounds - 1, -1, -1):  # the latest is mostly of a job just before
+    for k in range(state.bounds - 1, -1, -1):  # the latest bound is usually from a job just ahead
         bound = plan.bounds[k]
         if bound.time > least and bound.length <= length and bound.asked <= job.asked and bound.nodes <= job.nodes:
             if bound.kind == kind and bound.blocks <= state.ahead and _includes(jobs[bound.job], bound.every, job):
@@ -283,7 +286,7 @@ def _keep(state, rules, site, use, plan, begin, length):
 
 @kernel
 def _measure(state, site, use, plan, block):
-    """Record the words in which a block has nodes, and the amounts of them that are free when it begins."""
+    """Record the words in which a block has nodes, and the amounts of these nodes that are free when it begins."""
     kinds, first, last, row = CAPACITY + state.planes, site.sets.shape[1], -1, row_at(state, use.running, block.begin)
     for w in range(site.sets.shape[1]):
         if site.sets[block.row, w] != 0:
@@ -304,7 +307,10 @@ def _measure(state, site, use, plan, block):
 
 @called_kernel
 def _measure_if_other(state, site, use, plan):
-    """Measure the next block, which keeps its nodes; if other amounts of them are free, it and those behind it leave the timeline."""
+    """Measure the next block, which keeps its nodes.
+
+    If their free amounts have changed, remove it and the blocks behind it from the timeline.
+    """
     block, own = plan.blocks[state.ahead], plan.blocks[state.ahead].row
     block.row = plan.spare_sets[state.spare_sets - 1]  # where `_are_kept` has marked the same nodes
     _measure(state, site, use, plan, block)
@@ -412,7 +418,7 @@ def _make_step(state, timeline, time):
 
 @kernel
 def note_lack(state, time, lack):
-    """Note that a job cannot start at a time before or at this one, as it lacks this many processors then."""
+    """Note that a job cannot start by this time, because it lacks this many processors until then."""
     if time < state.far:
         state.slack = min(state.slack, lack)
     else:

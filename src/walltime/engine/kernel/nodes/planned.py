@@ -33,7 +33,7 @@ from walltime.engine.kernel.pools.passes import share_a_pool
 from walltime.engine.kernel.search import first_from
 
 TAKE, RELEASE = np.int64(1), np.int64(-1)
-"""Signs of amounts that a place takes out of the plan, or releases."""
+"""Signs of the amounts that a place takes out of the plan, or releases to it."""
 
 
 def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budget):
@@ -78,7 +78,10 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
 
 @kernel
 def _next_time(state, rules, jobs, traffic):
-    """Return the time of the next event, or of the next place that is kept; where all are made again at each event, they are none."""
+    """Return the time, s, of the next event, or of the begin of the next kept place.
+
+    Policies that place all jobs again at each event keep none.
+    """
     now = next_event(state, traffic)
     for i in range(state.waiting if rules.keeps and not state.late else 0):
         if jobs[traffic.queue[i]].place >= 0:
@@ -109,7 +112,7 @@ def _process_events(state, jobs, site, use, plan, traffic):
 
 @called_kernel
 def _has_room(state, rules, jobs, site, plan, traffic, levels):
-    """Return whether there is room for a pass; else forget the plan, and note what it may need."""
+    """Return whether the plan has room for a pass; otherwise drop the plan, and note how much room it may need."""
     state.levels_needed = 4 + state.running + 4 * state.waiting + 2 * len(site.outages)
     if state.level_count + 4 * state.waiting + 4 > len(levels.times):
         state.level_count = 0
@@ -118,8 +121,8 @@ def _has_room(state, rules, jobs, site, plan, traffic, levels):
         job = jobs[traffic.queue[i]]
         state.held_needed += 2 * min(len(plan.choice.chosen), job.asked + job.nodes + job.second)
     if state.held + state.held_needed > levels.held.shape[1]:
-        state.level_count = 0  # so that the places are entered again, without the gaps that jobs have left
-    state.held_needed *= 2  # else there would be gaps to close in every pass
+        state.level_count = 0  # so that the places are entered again without the gaps that jobs have left
+    state.held_needed *= 2  # otherwise every pass would have gaps to close
     return state.levels_needed <= len(levels.times) and state.held_needed <= levels.held.shape[1]
 
 
@@ -128,7 +131,7 @@ def _has_room(state, rules, jobs, site, plan, traffic, levels):
 
 @called_kernel
 def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
-    """Consider the waiting jobs in order; where nothing but arrivals has happened, and these are last, only they are considered."""
+    """Consider the waiting jobs in order; only the arrivals if nothing else has happened and they are last in the queue."""
     queue, first, pools = traffic.queue, state.arranged, levels.pools
     if arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or state.level_count == 0:
         first, state.gone = FIRST, FIRST
@@ -174,7 +177,7 @@ def _leave_queue(state, jobs, queue, ranks, first):
 
 @called_kernel
 def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
-    """Make a pass that keeps places; return whether it must be made again, as a job whose place is due is over a limit."""
+    """Make a pass that keeps places; return whether it must be repeated because a job whose place is due exceeds a limit."""
     queue, afresh = traffic.queue, state.late or state.void
     arrange(state, rules, jobs, queue, line.ranks)
     for i in range(state.waiting):
@@ -187,7 +190,7 @@ def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
     for i in range(state.waiting if state.early and not afresh else 0):
         if jobs[queue[i]].place >= 0:
             _move(state, jobs[queue[i]], site, use, plan, line, levels)
-    state.passes += 1  # what was found before may not hold after moves
+    state.passes += 1  # earlier search results may not hold after moves
     last = -1
     while last < NEVER:
         index = -1
@@ -230,7 +233,7 @@ def _hold(state, job, site, use, chosen, levels, begin):
 
 @called_kernel
 def _move(state, job, site, use, plan, line, levels):
-    """Move the place of a job to an earlier time, or to the first nodes at the same time, next to the places of all others."""
+    """Move the place of a job to an earlier time, or to lower-numbered nodes at the same time, where the places of other jobs allow it."""
     old, held = job.place, levels.held[state.half]
     _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, RELEASE)
     begin = _find_place(state, job, site, use, plan, line, levels, old, False)
@@ -309,7 +312,7 @@ def _make_levels(state, site, use, levels):
 
 @kernel
 def _refer(levels, k, use, row):
-    """Make a row of the plan refer to the amounts of a row of `Use.free`."""
+    """Let a row of the plan refer to the amounts in a row of `Use.free`."""
     levels.rows[k], levels.sources[k], levels.drops[k] = k, row, 0
     for c in range(levels.totals.shape[1]):
         levels.totals[k, c] = use.totals[row, c]
@@ -403,7 +406,7 @@ def _find_place(state, job, site, use, plan, line, levels, latest, by_form):
 
 @kernel
 def _first_short(state, levels, kind, need, k, end):
-    """Return the level behind the last one from `k` on, before `end`, that has too few processors in all; -1 if there is none."""
+    """Return the level after the last level from `k` on, before `end`, that has too few processors in total; -1 if there is none."""
     short = -1
     while k < state.level_count and levels.times[k] < end:
         if levels.totals[levels.rows[k], kind] < need:
@@ -416,7 +419,7 @@ def _first_short(state, levels, kind, need, k, end):
 def _least_between(state, use, levels, members, need, k, end):
     """Find the amounts of each node that stay free from level `k` until `end`, `levels.least`.
 
-    Returns -1, or, if that is too little for a job on any nodes, the first level from which on enough may stay free.
+    Returns -1 if that may be enough for a job; otherwise the first level from which on enough may stay free.
     """
     least, i = levels.least, k
     _copy_free(levels, use, k, least)

@@ -17,8 +17,8 @@ Records = Any
 class Plan(NamedTuple):
     """The levels: their `times`, int64 s, and the `rows` of their amounts, `free` and `totals`, as in memory.Use; `least`: scratch.
 
-    `sources`: the row of `Use.free` that has the free amounts of a row instead, -1 for none: they are copied when a place takes of them.
-    `drops`: whether less may be free from a row's level on than before, as a place begins there.
+    `sources`: the row of `Use.free` that holds the free amounts of a row instead, -1 for none; they are copied once a place takes some of
+    them. `drops`: whether less may be free from a row's level on than before, because a place begins there.
 
     `held`: ranges of nodes of the places that are kept, in one half or the other, shape (2, entries). `pools_of`: the pools of each
     partition, `pools`: for each, whether a job waits for it, and how many places on it there are in this pass, shape (pools, 2).

@@ -13,12 +13,12 @@ from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, short
 from walltime.engine.problem import REQUEUE_DELAY, REQUEUED
 
 LAST = np.int64(1) << 40
-"""More than the nodes of any job: the last job that must be preempted comes first when the others are put in order of their nodes."""
+"""More than the nodes of any job, so that the last job that must be preempted comes first when the others are sorted by their nodes."""
 
 
 @kernel
 def may_preempt(state, job, site):
-    """Return whether a job may preempt others now: it does not while jobs end that it has preempted."""
+    """Return whether a job may preempt others now; it may not while jobs that it has preempted are still ending."""
     return state.preemptable > 0 and site.classes[job.preemption].preempts > 0 and job.awaits <= state.now
 
 
@@ -34,10 +34,10 @@ def is_any_exempt(state, jobs, site, running):
 
 @called_kernel
 def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_chosen):
-    """End running jobs, as few as possible, so that a job can start: on nodes that are not closed, or only on chosen ones.
+    """End as few running jobs as possible so that a job can start, on nodes that are not closed or only on chosen ones.
 
-    First, candidates end one after the other until the job fits. Then the last one comes first, and the others by their numbers of chosen
-    nodes, and all is repeated. The jobs that have nodes which the job would get are preempted.
+    First, candidates end one after the other until the job fits. Then the last of them comes first, the others are sorted by their numbers
+    of chosen nodes, and the procedure is repeated. The jobs on nodes that the job would get are preempted.
     """
     job, victims, tries, fits, sets = jobs[index], use.victims, 0, False, site.sets
     if only_chosen:
@@ -91,7 +91,7 @@ def _end_victims(state, jobs, index, site, use, plan, traffic, count):
 
 @called_kernel
 def free_candidates(state, rules, jobs, index, site, use):
-    """Count the running jobs that a job may preempt as ended at all times; return how many, the first ones of `victims.order`."""
+    """Count the running jobs that a job may preempt as ended at all times; return their number; they come first in `victims.order`."""
     count = _find_candidates(state, rules, jobs, index, site, use)
     for k in range(count):
         _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], MORE)
@@ -109,7 +109,7 @@ def restore_candidates(state, jobs, use, count):
 
 @called_kernel
 def _nodes_in(members, ranges, job):
-    """Return how many nodes of a job are in a set."""
+    """Return the number of a job's nodes that are in a set."""
     nodes = 0
     for r in range(job.first, job.first + job.count):
         nodes += count_between(members, ranges[r].node, ranges[r].node + ranges[r].count)
@@ -118,7 +118,7 @@ def _nodes_in(members, ranges, job):
 
 @called_kernel
 def _find_candidates(state, rules, jobs, index, site, use):
-    """Find the running jobs that a job may preempt, the first to be preempted first, `victims.order`; return their number."""
+    """List the running jobs that a job may preempt in `victims.order`, the first to be preempted first; return their number."""
     job, victims, count = jobs[index], use.victims, 0
     members = site.sets[site.members[job.members].row]
     for i in range(state.running):
@@ -149,7 +149,7 @@ def _take_in_order(victims, count):
 def _free_candidate(state, jobs, use, place, end, sign):
     """Count a running job, by its place, as ended (1) now and at the releases of the jobs before `end`, or as running again (-1).
 
-    Where it has ended, no node is its user's alone.
+    A job that counts as ended keeps no node for its user alone.
     """
     one = use.running[place]
     one.count = jobs[one.job].count if sign < 0 else 0

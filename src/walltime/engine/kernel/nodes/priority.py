@@ -59,7 +59,10 @@ def count_end(state, rules, jobs, tree, index):
 
 @called_kernel
 def _rank_by_tree(tree):
-    """Rank by Fair Tree: of siblings the one with the most shares for its use comes first, with all below it; the last user has 1 of n."""
+    """Rank by Fair Tree: the sibling with the highest ratio of shares to use comes first, with all users below it.
+
+    The last user gets 1 / n.
+    """
     leaves, children, order, stack = tree.leaves, tree.children, tree.order, tree.stack
     users = 0
     for k in range(len(leaves)):
@@ -93,7 +96,7 @@ def _rank_by_tree(tree):
 
 @kernel
 def _level(leaves, k):
-    """Return shares divided by use; of siblings the highest is served first."""
+    """Return the level, shares divided by use; the sibling with the highest level is served first."""
     if leaves[k].shares == 0:
         return 0.0
     return leaves[k].shares / leaves[k].used if leaves[k].used > 0 else math.inf
@@ -114,7 +117,7 @@ def _comes_before(leaves, k, other):
 def _rank_by_share(rules, tree):
     """Compute the classic factor, 2 ** -(effective use / share / dampening); effective use adds a share of the account's to the user's."""
     leaves, children, sums = tree.leaves, tree.children, tree.sums
-    sums[0] = 1.0  # the norm of the shares of each; `rank` has the effective use meanwhile
+    sums[0] = 1.0  # the normalised share of each; `rank` temporarily holds the effective use
     leaves[0].rank = 1.0 if leaves[0].used > 0 else 0.0
     for k in range(len(leaves)):
         total = 0

@@ -8,11 +8,11 @@ from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_timeline
 
 MORE, LESS = np.int64(1), np.int64(-1)
-"""Added amounts become free, or stop being free. All numbers have this type, so no function is compiled again for literals."""
+"""Signs of amounts that become free, or stop being free. All numbers have this type, so that literals cause no further compilation."""
 WHOLE_GAIN = np.int64(1) << 40
-"""More processors than any machine has: an upper bound of those of whole nodes that become free."""
+"""More processors than any machine has: an upper bound of the processors of whole nodes that become free."""
 NOW = np.int64(-1)
-"""In place of a running job: the amounts free now, before the first release."""
+"""Stands in place of a running job for the amounts free now, before the first release."""
 
 
 @called_kernel
@@ -42,7 +42,7 @@ def start_use(state, job, index, site, use, plan, expected):
 
 @called_kernel
 def end_use(state, job, index, site, use, plan):
-    """Release the nodes of a job, maybe earlier than planned."""
+    """Release the nodes of a job, possibly earlier than planned."""
     running, place = use.running, 0
     while running[place].job != index:
         place += 1
@@ -136,7 +136,10 @@ def _copy_row(use, source, target):
 
 @called_kernel
 def change_rows(state, use, job, row, first, end, sign):
-    """Count the job of a row as ended (1) or as running (-1) at the releases of `running[first:end]`, where number NOW is now."""
+    """Count the job of a row as ended (1) or as running (-1) at the releases of `running[first:end]`.
+
+    The number NOW stands for the present.
+    """
     for k in range(first, end):
         other = 0 if k < 0 else use.running[k].row
         for c in range(use.totals.shape[1]):

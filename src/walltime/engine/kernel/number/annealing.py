@@ -16,9 +16,9 @@ from walltime.engine.kernel.queue import drop_started
 MULTIPLIER, MODULUS = 48_271, 2**31 - 1
 """The random number generator is that of Park and Miller, CACM 1988 and 1993; its products are below 2**47."""
 SWAPS, COOLING = 6, 0.9
-"""Swaps at a temperature, and the factor from one to the next."""
+"""Number of swaps at each temperature, and the factor from one temperature to the next."""
 ORDERS = 5
-"""Orders that are compared before the search."""
+"""Number of orders that are compared before the search."""
 
 
 class Annealing(NamedTuple):
@@ -36,7 +36,7 @@ class Annealing(NamedTuple):
 
 @kernel
 def pass_by_annealing(state, rules, jobs, machine, queue, _ordered, search):
-    """Search for the order whose plan has the lowest waits, and start the jobs that it starts now; return an upper bound of the steps.
+    """Search for the order whose plan has the lowest waits, and start its jobs that are due; return an upper bound of the steps taken.
 
     Source: Kopanski and Rzadca 2021; see `walltime.policy.PlanBased`.
     """
@@ -108,7 +108,7 @@ def _uniform(random):
 
 @called_kernel
 def _sort(jobs, line, count, number):
-    """Sort jobs, which are in order of arrival: by number 1 and 2 by processors, 3 and 4 by length, the largest first for even ones."""
+    """Sort jobs that are in order of arrival: orders 1 and 2 are by processors, 3 and 4 by length, the largest first for even numbers."""
     if number == 0:
         return
     for i in range(1, count):
@@ -127,7 +127,7 @@ def _key(job, number):
 
 @called_kernel
 def _cost(state, rules, jobs, machine, search, count):
-    """Plan the jobs on trial one after the other, and return the sum of their waits, s, or of its squares."""
+    """Plan the jobs on trial one after the other, and return the sum of a power of their waits, s."""
     profile_of_running(search.profile, machine.running, state.running, state.now, state.free)
     total = 0.0
     for i in range(count):

@@ -1,12 +1,12 @@
 """Jobs that may move in a compression, so that conservative backfilling need not try every job at every early termination.
 
-A job that has found no earlier hole can find one only after processors have been released: everything else (starts, arrivals, the passing
-of time) only narrows the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it reveals, or
-lies entirely before it, and then it is new. So wherever processors are released, we measure how many are free there now and for how long,
-and mark the jobs that fit in and have their reservation later. A job that fitted in before has already been tried.
+After a failed search, a job can find an earlier hole only once processors have been released: starts, arrivals and the passing of time only
+narrow the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it reveals, or lies entirely
+before it, and then it is new. So wherever processors are released, we measure how many are free there now and for how long, and mark the
+jobs that fit in and have their reservation later. A job that fitted in before has already been tried.
 
-In a deep queue, a single compression looks dozens of times for jobs that can use a freed gap, and usually there are none. Shelves show
-first whether any waiting job of about this size and length, or below, has its reservation late enough. Then three coarse numbers per job
+In a deep queue, a single compression looks dozens of times for jobs that can use a freed gap, and usually finds none. First, shelves show
+whether any waiting job of about this size and length, or below, has a sufficiently late reservation. Then three coarse numbers per job
 (Traits in plan.py), which the processor compares sixteen at a time, narrow the choice, and only the jobs that pass are checked exactly.
 Coarse numbers preserve the order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass, but never too
 few.
@@ -29,7 +29,7 @@ def _coarse(number):
 
 @kernel
 def _coarse_time(slots, time):
-    """Return a coarse time, from 1 on; 0 is for no job, and NONE is never used."""
+    """Return a coarse time, at least 1; 0 stands for no job, and NONE is never used."""
     return np.uint16(min((max(time - slots.since, 0) >> slots.shift) + 1, NONE - 1))
 
 
@@ -85,7 +85,7 @@ def _shelve(shelves, first_row, first_column, latest):
 def survey(plan, count, now):
     """Bound the times of each chunk, and now and then lower the bounds of the shelves as far as possible.
 
-    If a time is too late to be distinguished from later ones, choose a new scale for all of them.
+    If a time is too late to be distinguished from later times, a new scale is chosen for all times.
     """
     slots, _, waiting, traits = plan
     last = np.uint16(0)
@@ -95,7 +95,7 @@ def survey(plan, count, now):
             latest = max(latest, traits.latest[i])
         traits.chunk_latest[first // np.uint64(CHUNK)] = latest
         last = max(last, latest)
-    if last == NONE - 1:  # half of the coarse times are to last until the last reservation
+    if last == NONE - 1:  # half of the coarse times cover the span up to the last reservation
         end = now
         for i in range(count):
             end = max(end, waiting[i].start)
@@ -118,8 +118,8 @@ def survey(plan, count, now):
 def give_back_until(plan, count, step, last, procs):
     """Release processors from one step up to another, and mark the jobs among the `count` waiting ones for which this opens a hole.
 
-    Releasing a step lets the hole grow that contains it: for as many processors as are free there now, and for fewer the wider, until there
-    were enough before. A hole that grows on in the next step is handled there.
+    Releasing a step enlarges the holes that contain it: the hole for as many processors as are free there now, and wider holes for fewer
+    processors, down to the number that was free before. A hole that continues to grow in the next step is handled there.
     """
     _, steps, _, _ = plan
     since = steps[step].time
@@ -151,7 +151,7 @@ def _wall(steps, since, step, height):
 
 @kernel
 def _mark(plan, count, height, low, end):
-    """Mark the jobs that fit into a hole from the step `low` until `end` and start later; `low` of a job may be set too early."""
+    """Mark the jobs that fit into a hole from the step `low` until `end` and start later than it; a job's `low` may be set too early."""
     slots, steps, waiting, traits = plan
     begin = steps[low].time
     most, longest, earliest = _coarse(height), _coarse(end - begin), _coarse_time(slots, begin)

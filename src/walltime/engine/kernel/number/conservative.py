@@ -38,7 +38,7 @@ class KeptPlan(NamedTuple):
 
 @kernel
 def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kept):
-    """Compress if a job ended early, give the newcomers their reservations, and start the jobs that are due; return a bound of the steps.
+    """Compress if a job ended early, reserve for the newcomers, and start the jobs that are due; return an upper bound of the steps taken.
 
     While a running job is overdue, the release of its processors cannot be planned, and no reservation can be kept: all are then recomputed
     at every arrival and termination, as in the variant from scratch. They are recomputed once if a prediction was wrong: when a running
@@ -96,7 +96,7 @@ def _give_back(state, jobs, plan, early):
 
 @kernel
 def _compress(count, plan, i):
-    """Move the reservation of a job to the earliest place that it can have now; it does not move back (mualem01, section 2.1)."""
+    """Move the reservation of a job to the earliest place that it can have now; it never becomes later (mualem01, section 2.1)."""
     slots, steps, waiting, _ = plan
     old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
     if waiting[i].low == NEVER:
@@ -173,7 +173,7 @@ def _start_due(state, rules, jobs, machine, queue, plan, only_newcomers):
     left, next_due = np.uint64(0), NEVER
     if only_newcomers:
         left, next_due = np.uint64(state.looked_at), state.next_due
-    while left < last and waiting[left].start != state.now:  # mostly no job is due
+    while left < last and waiting[left].start != state.now:  # usually no job is due
         next_due = min(next_due, waiting[left].start)
         left += np.uint64(1)
     state.blocked = queue[0].job if left > 0 else -1

@@ -30,7 +30,7 @@ from walltime.engine.kernel.running import find_shadow
 
 
 class Head(NamedTuple):
-    """For a reservation of the head of the queue at most: the index of the queue, and the `window` if jobs are considered together."""
+    """Data of passes with at most a reservation for the head: the index of the queue, and the `window` if jobs are considered together."""
 
     queue_index: Index
     window: Window | None
@@ -38,7 +38,7 @@ class Head(NamedTuple):
 
 @kernel
 def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head):
-    """Start the jobs at the head that fit; then backfill others that do not delay the new head. Return an upper bound of the steps.
+    """Start the jobs at the head that fit, then backfill others that do not delay the new head; return an upper bound of the steps taken.
 
     A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra processors below zero
     indicate that; then the shadow time is recomputed, and all candidates are considered again.
@@ -50,8 +50,8 @@ def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head
         if rules.order != BY_ARRIVAL and not rules.order_reads_time and rules.window == 0:
             enter_newcomers(state, rules, jobs, queue, ordered.heads)
     if state.freed == 0 and _same_head(state, rules, jobs, queue, ordered):
-        # Nothing was freed, so the head is still blocked, and so are the jobs that were blocked behind it: only the
-        # newcomers are considered. An overdue running job would move the shadow time; then all jobs are considered.
+        # Nothing was freed, so the head and the jobs behind it that were blocked still are: only the newcomers are considered. An overdue
+        # running job would move the shadow time; then all jobs are considered.
         first = state.looked_at
         if not rules.backfill:
             state.looked_at = state.queue_last
@@ -166,11 +166,11 @@ def _reserve_for_head(state, rules, jobs, running, ordered):
 
 @kernel
 def _reserve_later(state, rules, running, own):
-    """Delay the shadow time, in relaxed backfilling, by how late the head may start, which depends on its expected wait."""
+    """Delay the shadow time, in relaxed backfilling, by the slack of the head, which depends on its expected wait."""
     state.shadow, state.extra, state.before_shadow = find_shadow(running, state.running, state.now, state.free, own.procs)
     if own.reserved_start < 0:
         own.reserved_start = state.shadow
-    # not `head`, which a corrected prediction takes back
+    # not `head`, which a corrected prediction resets
     state.earliest = min(state.earliest, state.shadow) if state.earliest_of == state.blocked else state.shadow
     state.head = state.earliest_of = state.blocked
     state.shadow = max(state.shadow, state.earliest + np.int64(math.floor(rules.omega * (own.reserved_start - own.submit))))
@@ -183,7 +183,7 @@ def _reserve_later(state, rules, running, own):
 
 @kernel
 def _draw_shadow_nearer(state, running):
-    """Update the shadow time of the same head by walking back while the head fits without the jobs that end there, mostly no step."""
+    """Update the shadow time of the same head: walk back while the head fits without the jobs that end there, usually not a single step."""
     while state.shadow > state.now:
         earlier = state.before_shadow
         at_shadow = 0
@@ -219,7 +219,7 @@ def _backfill(state, rules, jobs, machine, line, ordered, window, first):
 
 @kernel
 def _may_overtake(state, rules, jobs):
-    """Return whether one more job may start before the blocked head, which no waiting job has been overtaken by more jobs than.
+    """Return whether one more job may start before the blocked head, which has been overtaken most often among the waiting jobs.
 
     A bound requires the order of arrival. All earlier jobs than the head have then started, so the others that have started overtook it.
     """
@@ -228,7 +228,7 @@ def _may_overtake(state, rules, jobs):
 
 @kernel
 def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
-    """Backfill by rank: start each of the candidates in turn that still may start."""
+    """Backfill by rank: start each candidate in turn if it still may start."""
     collect_candidates(state, rules, jobs, line, ordered.candidates, first)
     while state.candidates > 0 and _may_overtake(state, rules, jobs):
         place = pop_candidate(state, ordered.candidates)

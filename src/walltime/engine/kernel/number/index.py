@@ -1,8 +1,8 @@
 """An index over a long waiting queue, to find the next job that may be backfilled.
 
-The queue is divided into blocks of 64 places, and these into groups of 64 blocks. Each block and each group has the shortest length among
-its waiting jobs up to each size class, so that one comparison decides whether a search may skip it. A queue of 100,000 jobs then costs only
-a few times as much as a queue of 10. A started job leaves a hole in the queue.
+The queue is divided into blocks of 64 places, and these into groups of 64 blocks. Each block and each group stores, for each size class,
+the shortest length among its waiting jobs up to that class, so that one comparison decides whether a search may skip it. A queue of 100,000
+jobs then costs only a few times as much as a queue of 10. A started job leaves a hole in the queue.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.queue import backfill_rank, order_rank
 
 LONG = 1024
-"""A queue of more places than this is indexed; a shorter one is faster to search place by place."""
+"""Number of places above which a queue is indexed; a shorter queue is faster to search place by place."""
 SHORT = 256
-"""The index is dropped if the queue has fewer places than this."""
+"""Number of places below which the index is dropped."""
 
 
 class IndexedQueue(NamedTuple):
@@ -134,7 +134,8 @@ def _look_through_block(state, queue, shortest, block):
 def may_backfill(state, entry):
     """Return whether a waiting job fits now and does not delay the head: it ends by the shadow time, or needs only extra processors.
 
-    No job may once the shadow time has moved, as indicated by extra processors below zero. Source: mualem01, section 2.2, step 2b.
+    No job may be backfilled once the shadow time has moved, as indicated by extra processors below zero. Source: mualem01, section 2.2,
+    step 2b.
     """
     if entry.procs > state.free or state.extra < 0:
         return False

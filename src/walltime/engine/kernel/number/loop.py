@@ -25,7 +25,7 @@ from walltime.engine.kernel.predictions import correct_expired, next_expiry, pre
 
 
 def make_pass(state, rules, jobs, machine, queue, ordered, reservations):
-    """Stand for the policy's pass, which takes this place where the loop is compiled; returns about how many steps were taken."""
+    """Stand for the policy's pass, which replaces this function when the loop is compiled; returns about how many steps were taken."""
     raise NotImplementedError
 
 
@@ -75,7 +75,7 @@ def _next_event(state, rules, jobs, machine):
 
 @kernel
 def _expires_quietly(state, rules, machine):
-    """Return whether predictions of running jobs expire now, nothing else happens, and the rules make no pass for that."""
+    """Return whether only predictions of running jobs expire now, and the rules make no pass for that."""
     if rules.quiet_expiry == 0 or state.next_due == state.now or state.next_arrival == state.now:
         return False
     return state.events == 0 or machine.events[0].rank > state.now
@@ -103,7 +103,7 @@ def _take_all_events(state, rules, jobs, machine, queue, predicting):
 
 @kernel
 def _take_one_event(state, rules, jobs, machine, queue, predicting):
-    """Handle one of several simultaneous events, arrivals first; expired predictions are corrected before, or are the event themselves."""
+    """Handle one of several simultaneous events, arrivals first; expired predictions are corrected first, or are the event themselves."""
     end_expected_now(state, rules, jobs, machine)
     correct_expired(state, rules, jobs, machine.running, predicting)
     if state.next_arrival == state.now:

@@ -13,7 +13,7 @@ SHORTEST = 10
 
 @kernel
 def start_job(state, rules, jobs, machine, job):
-    """Start a job now: it takes its processors, and its end becomes an event. It is backfilled if a job ahead of it is blocked."""
+    """Start a job now: it takes its processors, and its end becomes an event. It counts as backfilled if a job ahead of it is blocked."""
     own, now = jobs[job], state.now
     own.start = now
     own.kind = BACKFILLED if state.blocked >= 0 else IMMEDIATE if own.submit == now else RESERVED
@@ -31,7 +31,7 @@ def start_job(state, rules, jobs, machine, job):
 
 @kernel
 def start_behind(state, rules, jobs, machine, queue, job):
-    """Start a job now; it is backfilled if an earlier one in the queue, which begins at `state.queue_first`, waits."""
+    """Start a job now; it counts as backfilled if an earlier job in the queue, which begins at `state.queue_first`, waits."""
     first = state.queue_first
     while jobs[queue[first].job].start >= 0:
         first += 1
@@ -59,7 +59,7 @@ def end_job(state, rules, jobs, machine, job):
 
 @kernel
 def end_expected_now(state, rules, jobs, machine):
-    """End the jobs whose expected and real end is this instant; in `sequential`, they end even before their termination is handled."""
+    """End the jobs whose expected and real ends are this instant; with `sequential`, they end even before their termination is handled."""
     i, running = 0, machine.running
     while i < state.running and running[i].expected <= state.now:
         job = running[i].job

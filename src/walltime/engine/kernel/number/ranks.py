@@ -17,13 +17,13 @@ from walltime.engine.kernel.words import number_at, set_number, set_word, word_a
 
 @kernel
 def ranks_are_old(state, rules):
-    """Return whether something may have happened since the ranks were renewed."""
+    """Return whether events may have happened since the ranks were renewed."""
     return state.ranked != state.queue_last or history_of(rules.order_history, 0).seen != state.now
 
 
 @called_kernel
 def renew_ranks(state, rules, jobs, queue, ranks, bounds):
-    """Rank the newcomers and the jobs whose history has changed; all jobs if the queue was moved (`state.ranked` is 0)."""
+    """Rank the newcomers and the jobs whose history has changed, or all jobs if the queue was moved (`state.ranked` is 0)."""
     read_history(rules.order_history, state.now)
     own = history_of(rules.order_history, 0)
     if own.changes > 0:
@@ -46,7 +46,7 @@ def renew_ranks(state, rules, jobs, queue, ranks, bounds):
 
 @kernel
 def _differ(state, rules, jobs, own):
-    """Return whether some jobs may have other ranks now; where all jobs of a slot are alike, only changed slots stay marked."""
+    """Return whether the ranks of some jobs may have changed; where all jobs of a slot are alike, only changed slots stay marked."""
     if own.alike == 0:
         return True
     differ = False

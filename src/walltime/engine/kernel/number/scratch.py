@@ -21,7 +21,7 @@ class Fresh(NamedTuple):
 
 @kernel
 def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fresh):
-    """Give the first `depth` blocked jobs, or only selected ones, reservations, and start every job that does not delay them.
+    """Reserve for the first `depth` blocked jobs, or only for selected ones, and start every job that does not delay them.
 
     Returns an upper bound of the steps. Sources: feitelson98, Fig. 1 (unlimited depth; a limited one is that of production schedulers),
     Srinivasan et al. 2002 (selected by the expansion factor), Lawson and Smirni 2002 (the first of each queue).

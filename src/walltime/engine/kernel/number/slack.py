@@ -67,7 +67,10 @@ def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
 
 @kernel
 def _plan(state, jobs, slack, i):
-    """Plan the i-th job of the line behind those that are planned; return whether that is within its slack, or no later than before."""
+    """Plan the i-th job of the line after the jobs that are planned.
+
+    Return whether its start is within its slack, or no later than before.
+    """
     job = slack.line[i]
     own = jobs[job]
     slack.trial[i] = first_hole(slack.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
@@ -77,7 +80,7 @@ def _plan(state, jobs, slack, i):
 
 @called_kernel
 def _enter(state, rules, jobs, machine, slack, job):
-    """Insert a newcomer at the first place where slacks allow it; return how many jobs were planned for that."""
+    """Insert a newcomer at the first place that the slacks allow; return the number of jobs that were planned for this."""
     own, tries, profile = jobs[job], np.int64(0), slack.profile
     profile_of_running(profile, machine.running, state.running, state.now, state.free)
     place = 0
@@ -91,7 +94,7 @@ def _enter(state, rules, jobs, machine, slack, job):
         tries += i - place + 1
         if allowed:
             break
-        for k in range(place, i):  # it did not work: take these places back
+        for k in range(place, i):  # the trial failed: release these places
             other = jobs[slack.line[k]]
             occupy(profile, slack.trial[k], slack.trial[k] + other.own_length, -other.procs)
         occupy(profile, begin, begin + own.own_length, -own.procs)

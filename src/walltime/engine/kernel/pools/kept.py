@@ -5,8 +5,8 @@ As number/conservative.py on one number of processors (mualem01, section 2.1), a
 * A job over one of its limits has no reservation; losing a reservation counts as an early end of a job.
 * An unplanned change of capacity breaks all reservations, as an overdue job does: they are made again in queue order.
 
-The plan is kept from event to event. A compression tries only jobs whose place may change: an earlier hole, or the same one with other
-amounts of the pools, needs something that was given back since the job was tried last.
+The plan is kept from event to event. A compression tries only jobs whose place may change: an earlier hole, or the same hole with other
+amounts of the pools, requires that something has been released since the job was last tried.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _is_any_of(pools_of, amounts, part):
 
 @called_kernel
 def _measure_stretches(state, plan, kept, part, lowest, middle, end):
-    """Note, for each class of sizes, the stretches with room for its smallest job that reach into [the time of step `middle`, end).
+    """Note, for each class of sizes, the stretches with room for its smallest job that overlap [the time of step `middle`, end).
 
     The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: back from the step, then on from it.
     No job looks further than its length. No job of a class below the `lowest` waits.
@@ -122,7 +122,7 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
 
 @kernel
 def _open_stretches(state, plan, part, lowest, middle, since):
-    """Walk back from a step, note in `since` when the stretch of each class with room there begins, and return the number of classes."""
+    """Walk back from a step, store in `since` when the stretch of each class with room there begins, and return the number of classes."""
     time, room, longest = plan.time, plan.room, plan.time[middle] - state.longest
     step, sizes = middle, classes_with_room(room[part, middle])
     classes = sizes = max(sizes, lowest)
@@ -175,7 +175,7 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     for i in range(state.waiting):
         index = queue[i].job
         if kept.start[index] >= 0 and not may_start(state, jobs, machine, index):
-            state.early, state.next_due = 1, state.now  # the first job that is due is looked for again
+            state.early, state.next_due = 1, state.now  # the next job that will be due must be found again
             if kept.start[index] == NEVER:
                 kept.start[index] = -1
                 continue
@@ -221,7 +221,7 @@ def _reserve_all(state, jobs, machine, queue, plan, kept):
 
 @kernel
 def _begin_trying(state, freed_gaps):
-    """Try all jobs with the gaps freed so far; gaps freed meanwhile are for the jobs behind, and for the next time."""
+    """Begin to try all jobs with the gaps freed so far; gaps freed meanwhile serve the jobs behind, and the next compression."""
     until, state.freed_until = state.freed_until, state.now
     for part in range(freed_gaps.shape[0]):
         for size in range(freed_gaps.shape[1]):
@@ -234,7 +234,7 @@ def _begin_trying(state, freed_gaps):
 def _earlier_hole(state, plan, job, earliest, begin):
     """Return when a hole for a job begins before its place, by the sum of its pools; the begin of its place if there is none.
 
-    Where a hole reaches into the job's own place, there is enough.
+    A hole that reaches into the job's own place is always sufficient.
     """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
     first = max(step_before(state, plan, earliest + 1), 0)
@@ -305,7 +305,7 @@ def _move(state, machine, plan, kept, job, index, chance):
 
 @kernel
 def _may_shift(state, machine, plan, job, index, begin):
-    """Return whether a job that got the same place again would have more of a pool, and less of a later one."""
+    """Return whether a job that was given the same place again would get more of one pool and less of a later one."""
     procs, second = job.procs, job.second
     first = step_before(state, plan, begin + 1)
     for p in list_of(machine.pools_of, job.partition):
@@ -368,7 +368,7 @@ def _only_limit(state, limits, limits_of, index):
 
 @called_kernel
 def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
-    """Return the last arrival among candidates that may keep the place that they get, get none, or have no recorded reservation yet."""
+    """Return the last to arrive among the candidates that may keep their new place, get none, or have no recorded reservation yet."""
     last = np.int64(-1)
     for k in range(state.candidates):
         index = candidates[k].job
@@ -444,9 +444,10 @@ def _needs_no_less(job, other):
 
 @kernel
 def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
-    """Start the jobs whose reservation is now, in order of arrival; a job that a limit stops meanwhile loses it in another pass.
+    """Start the jobs whose reservation is now, in order of arrival.
 
-    The end of a place is given back where the job is expected to run for less than it was planned.
+    A job that meanwhile exceeds a limit loses its reservation in another pass. The end of a place is given back where the job is expected
+    to run for less than it was planned.
     """
     queue, candidates = queue_index.queue, queue_index.candidates
     if state.next_due > state.now:

@@ -1,8 +1,8 @@
-"""Limits on simultaneously running jobs of a group; and throttled jobs, which wait for a limit alone.
+"""Limits on simultaneously running jobs of a group, and throttled jobs, which wait only for a limit.
 
 A pass ignores a job over a limit, so the job leaves the queue until the limit has room again. Then the first job that waits for the limit
-returns to its place. If the limit still has room after this job was considered, the next one returns. So a limit with room for one job
-costs the consideration of one job, however many wait.
+returns to its place. If the limit still has room after this job has been considered, the next one returns. Thus only one job is considered
+if a limit has room for one, however many wait.
 
 In a constant queue order, each limit has one list of its throttled jobs in queue order, and they keep their places. If the order changes
 with time, jobs of the same size and length still keep their order of arrival. They form a group, and the limit considers the first job of
@@ -58,7 +58,7 @@ def full_limit(jobs, limits, limits_of, index):
 
 @kernel
 def is_tight(limits, limits_of, index):
-    """Return 1 if another job may be over a limit of this one, which has just started."""
+    """Return 1 if another job may now exceed a limit of this job, which has just started."""
     for number in list_of(limits_of, index):
         limit = limits[number]
         if limit.used_jobs >= limit.jobs or limit.procs < NEVER or limit.second < NEVER:
@@ -78,7 +78,7 @@ def use_limits(jobs, limits, limits_of, index, sign):
 
 @kernel
 def throttles(rules):
-    """Return whether jobs that wait for a limit alone are throttled: where the order within their groups never changes."""
+    """Return whether jobs that wait only for a limit are throttled, which requires that the order within their groups never changes."""
     return is_steady(rules) or (rules.order in (BY_ARRIVAL, BY_LENGTH, BY_WFP) and not rules.predict_again)
 
 
@@ -93,7 +93,7 @@ def _are_in_one_group(rules, jobs, one, other):
 
 @called_kernel
 def throttle(state, rules, jobs, limits, queue_index, place, number):
-    """Make a job wait for a limit alone."""
+    """Take a job out of the queue to wait only for a limit."""
     index, limit, throttled = queue_index.queue[place].job, limits[number], queue_index.throttled
     queue_index.queue[place].procs = HOLE
     queue_index.blocks[place // PLACES_IN_BLOCK].old = 1
@@ -191,7 +191,7 @@ def wake_next(state, rules, jobs, limits, queue_index, number, last):
 
 @kernel
 def _last_ahead(state, rules, jobs, throttled, first, last):
-    """Return the last job of a group, by its first job, that does not come behind a job (-1 for none); -1 if all do."""
+    """Return the last job of a group, given by its first job, that does not come after a job (-1 for none); -1 if all do."""
     if last < 0 or comes_before(state, rules, jobs, last, first):
         return np.int64(-1)
     at = first

@@ -51,7 +51,7 @@ def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
             state.broken = state.freed = 1
         while state.next_change < len(machine.changes) and machine.changes[state.next_change].time == now:
             if machine.changes[state.next_change].phase < SHUTS:
-                _change_capacity(state, machine)  # a later round of the instant keeps the reservations that are made in this one
+                _change_capacity(state, machine)  # a later round of this instant keeps the reservations made in this one
             else:
                 _change_window(state, machine.limits, machine.changes)
             state.freed = 1
@@ -151,7 +151,7 @@ def _arrive(state, rules, jobs, machine, queue_index):
 
 @kernel
 def _predict_again(state, rules, jobs, queue, predicting):
-    """Predict all waiting jobs again, if the rules require it; a job of another length breaks the reservations."""
+    """Predict all waiting jobs again, if the rules require it; a changed length breaks the reservations."""
     if rules.predict_again:
         for i in range(state.waiting):
             if jobs[queue[i].job].start >= 0:

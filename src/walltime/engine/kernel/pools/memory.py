@@ -35,7 +35,7 @@ CLUSTER_RULES = record_dtype(
     "backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
     "predicts predict started observe predict_again correction believe_order believe_own believe_running tick"
 )
-"""A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked one may use its pools."""
+"""A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked job may use its pools."""
 
 CLUSTER_STATE = record_dtype(
     "now arrivals next_coming later started running events waiting holes looked_at freed most_free settled outages next_change "
@@ -44,18 +44,20 @@ CLUSTER_STATE = record_dtype(
 )
 """`arrivals`: jobs that have arrived so far. `next_coming`: the next of `coming`. `later`: jobs in the heap of arrivals that waited for
 another's end. `started`, `running`, `events`: numbers of jobs. `waiting`: places of the queue; `holes` of them belong to jobs that have
-started or are away. `next_change`: the next change of capacity. `outages`: those that are known or have begun, and are not over. `steps`:
-of the plan, which had `joined` when equal ones were last joined. `resources`: 2 if the machine has a second one. `candidates`: jobs to be
-tried for backfilling, or that get a reservation or start. `again`: 1 if the pass must be made again. `begun`: 1 after the first event.
-`windowed`: 1 if there are windows. `away`: throttled jobs without a place in the queue. `until`, `awaited`: as in memory.STATE.
+started or are away. `next_change`: the next change of capacity. `outages`: number of outages that are known or have begun, and are not
+over. `steps`: number of steps of the plan, which was `joined` when equal steps were last joined. `resources`: 2 if the machine has a second
+one. `candidates`: jobs to be tried for backfilling, or that get a reservation or start. `again`: 1 if the pass must be made again. `begun`:
+1 after the first event. `windowed`: 1 if there are windows. `away`: throttled jobs without a place in the queue. `until`, `awaited`: as in
+memory.STATE.
 
-Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then but arrivals at
-the end of the queue. Fresh reservations: `most_free`: free processors of the partition with the most; `settled`: a bit for each settled
-partition; `planned`: 1 once their reservations have been made, `deferred`: jobs whose reservations are made together.
+Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything other than arrivals at the end of the queue
+has happened since then. Fresh reservations: `most_free`: the largest number of free processors of a partition; `settled`: a bit for each
+settled partition; `planned`: 1 once the reservations have been made; `deferred`: number of jobs whose reservations are made together.
 
 Kept reservations: `early`: 1 if a job ended before its expected end since the last pass. `broken`: 1 if the reservations are invalid.
-`next_due`: the earliest one. `freed_until`: the end of the releases. `longest`: the length of the longest job that ever had a
-reservation. `unreserved`: jobs that wait without one. `tightened`: 1 if jobs with reservations may be over a limit since then."""
+`next_due`: the earliest one. `freed_until`: the end of the releases, s. `longest`: the length of the longest job that ever had a
+reservation, s. `unreserved`: number of jobs that wait without one. `tightened`: 1 if jobs with reservations may exceed a limit since the
+last pass."""
 
 PLACE = record_dtype("rank tie job partition procs second length woken", "rank")
 """A place in the queue: an item of a heap, and the data that decide whether the job may fit. `procs` is HOLE once it has started, and while
@@ -82,10 +84,11 @@ job ahead waits for it, and whether it is closed to the jobs behind a waiting on
 for none, and what this leaves free then (plan.py)."""
 
 OUTAGE = record_dtype("pool procs second begin end known phase")
-"""Capacity that is missing from `begin` to `end`, and known from `known` on; `phase`: 0 unknown, 1 known, 2 begun, 3 ended."""
+"""Capacity that is missing from `begin` to `end`, which the scheduler knows from `known` on, s; `phase`: 0 unknown, 1 known, 2 begun, 3
+ended."""
 
 CHANGE = record_dtype("time outage phase")
-"""An outage enters a phase; or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
+"""A change: an outage enters a phase, or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
 LIMIT = record_dtype("jobs procs second seconds used_jobs used_procs used_second shut until crossing throttled first_group waking due")
@@ -101,7 +104,7 @@ first job: the `last` one, the one `entered` last, and the first job of the limi
 
 
 class Lists(NamedTuple):
-    """A list of others for each of some things: the list of thing k is `items[first[k] : first[k + 1]]`; int64."""
+    """Lists of numbers, one for each item: the list of item k is `items[first[k] : first[k + 1]]`; int64."""
 
     first: Array
     items: Array
@@ -109,7 +112,7 @@ class Lists(NamedTuple):
 
 @inlined_kernel
 def list_of(lists, k):
-    """Return the list of thing k."""
+    """Return the list of item k."""
     return lists.items[lists.first[k] : lists.first[k + 1]]
 
 
@@ -210,7 +213,7 @@ class ClusterMemory(NamedTuple):
 
 
 def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
-    """Return lists of numbers in two arrays."""
+    """Return lists of numbers stored in two arrays."""
     lists = Ragged.of(groups)
     return Lists(lists.first, lists.items)
 

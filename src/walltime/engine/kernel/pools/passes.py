@@ -39,7 +39,7 @@ from walltime.engine.kernel.running import overdue, run_job
 
 @kernel
 def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept):
-    """Consider the waiting jobs in order; again after a start that leaves other than planned, if at most the head has a reservation."""
+    """Consider the waiting jobs in order; repeat after a start that changes the plan, if at most the head has a reservation."""
     if kept is not None:
         return
     _begin_pass(state, rules, jobs, machine, queue_index, plan)
@@ -154,7 +154,7 @@ def _begin_pass(state, rules, jobs, machine, queue_index, plan):
         sort_waiting_jobs(state, rules, jobs, queue_index)
         state.freed = 1
     state.candidates = 0
-    state.freed |= state.windowed  # as time goes by, jobs are shut out without an event
+    state.freed |= state.windowed  # the passing of time alone may shut jobs out
     if state.freed == 0 and not overdue(state, machine.running):
         plan.time[0] = state.now
         return
@@ -170,7 +170,7 @@ def _begin_pass(state, rules, jobs, machine, queue_index, plan):
 
 @kernel
 def _count_free(state, pools, pools_of, partitions):
-    """Count the processors that are free now for each partition, without regard to reservations."""
+    """Count the processors that are free now for each partition, ignoring reservations."""
     state.most_free = 0
     for part in range(len(partitions)):
         own, procs, second = partitions[part], np.int64(0), np.int64(0)
@@ -355,7 +355,7 @@ def _claims_on(pools, pools_of, partition):
 
 @kernel
 def _is_behind(state, jobs, machine, queue_index, place):
-    """Return whether a job ahead of a candidate waits for a pool of its partition; without reservations others may block it."""
+    """Return whether a job ahead of a candidate waits for a pool of its partition; without reservations, other jobs may block it."""
     partition = queue_index.queue[place].partition
     for i in range(place):
         ahead = queue_index.queue[i]

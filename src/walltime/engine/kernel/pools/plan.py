@@ -11,12 +11,12 @@ from walltime.engine.kernel.pools.memory import list_of
 from walltime.engine.kernel.search import first_from
 
 SLACK = 8
-"""Steps equal to the ones before that are never worth joining."""
+"""Number of steps equal to their predecessors that are not worth joining."""
 
 
 @kernel
 def plan_of_running(state, machine, plan):
-    """Make the plan again: the amounts that are free now, the expected ends of the running jobs, and the known outages."""
+    """Make the plan again from the amounts that are free now, the expected ends of the running jobs, and the known outages."""
     time, free, running, given = plan.time, plan.free, machine.running, machine.given
     count = len(machine.pools)
     time[0] = state.now
@@ -274,7 +274,7 @@ def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
 
 @kernel
 def is_short(rules):
-    """Return whether the plan goes no further than the reservations, which share no pool; a further one makes the plan again."""
+    """Return whether the plan extends no further than the reservations, which share no pool; a further reservation makes the plan again."""
     return rules.depth == 1 and rules.believe_own == rules.believe_running
 
 

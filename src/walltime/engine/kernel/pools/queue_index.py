@@ -51,7 +51,7 @@ def take_place(state, jobs, queue_index, k, index, own):
 
 @called_kernel
 def sort_waiting_jobs(state, rules, jobs, queue_index):
-    """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted since the last time, and most stay in their block."""
+    """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted from the last pass, and most stay in their block."""
     queue, last_tier, last_rank, last_tie = queue_index.queue, NEVER, 0.0, np.int64(0)  # of the place before
     changed = state.waiting
     for i in range(state.waiting):
