@@ -14,7 +14,7 @@ from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
 from walltime.slurm.starts.forest import LEVELS, Forest, _quantiles
-from walltime.slurm.starts.learned import Replay, _central, learn_intervals
+from walltime.slurm.starts.learned import Replay, _central, fallback_intervals, learn_intervals
 from walltime.slurm.starts.page import answer
 from walltime.slurm.starts.replay import Record
 
@@ -113,6 +113,13 @@ def test_learned__says_nothing_where_little_is_known():
 
 def at_moment(log, moment):
     return start_times(snapshot_at(Record.of(log), moment), log, draws=Draws(10))
+
+
+def test_fallback__reaches_as_far_ahead_as_the_job_has_waited():
+    """Job 1 starts later in the simulations, job 2 by the limits, and job 3 could have started long ago; no job starts before 20."""
+    simulated, by_limits = np.array([[0, 10, 0], [5, 20, 0], [9, 30, 0]]), np.array([8, 40, 0])
+    found = fallback_intervals(simulated, by_limits, np.array([0, 20, 0]), np.array([1, 2, 700]))
+    assert found.tolist() == [[0, 20, 0], [5, 20, 0], [9, 40, 700]]
 
 
 @pytest.mark.slow

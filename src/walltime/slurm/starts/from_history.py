@@ -68,7 +68,10 @@ def learn_from_history(
             f"The history has the outcomes of only {counted(known, 'prediction')}. Likely times are from the simulation alone, and "
             f"{learned.FALLBACK_NOTE}"
         )
-        intervals = np.where(np.isnan(intervals), learned.fallback_intervals(predicted.simulated, by_limits, predicted.earliest), intervals)
+        submitted = [one.job.eligible or one.job.submit or snapshot.time for one in predicted.jobs]
+        waited = np.maximum(snapshot.time - np.array(submitted), 0)
+        fallback = learned.fallback_intervals(predicted.simulated, by_limits, predicted.earliest, waited)
+        intervals = np.where(np.isnan(intervals), fallback, intervals)
     guessed = int(((intervals[2] > GUESS * intervals[1]) & (intervals[2] - intervals[1] > 3600)).sum())
     if guessed:
         caveats.append(

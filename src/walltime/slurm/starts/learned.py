@@ -44,7 +44,10 @@ DECAY = 0.99
 """Factor by which the weight of earlier comparisons of likely times falls with each start that becomes known."""
 OUTSIDE = 0.05
 """The share of jobs that may start before their intervals, and the share that may start after them."""
-FALLBACK_NOTE = "the intervals reach from the earliest possible start to the latest start by the simulations or the limits."
+FALLBACK_NOTE = (
+    "the intervals reach from the earliest possible start to the latest start by the simulations or the limits, and as far ahead as the job "
+    "has waited."
+)
 MOST_SHIFT = 2.0
 """Logarithm of the largest factor by which an end of an interval is moved."""
 
@@ -147,9 +150,12 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
     return _adapted(past, pick_point_estimate(past, logs))
 
 
-def fallback_intervals(simulated: Array, by_limits: Array, earliest: Array) -> Array:
-    """Return intervals from the earliest possible start to the latest start in the simulations or by the limits; s, shape (3, jobs)."""
-    return np.maximum(np.stack([earliest, simulated[1], np.maximum(simulated[2], by_limits)]), earliest)
+def fallback_intervals(simulated: Array, by_limits: Array, earliest: Array, waited: Array) -> Array:
+    """Return intervals from the earliest possible start to the latest start in the simulations or by the limits; s, shape (3, jobs).
+
+    They reach at least as far ahead as the job has `waited`, s: a job that could have started long ago waits for an unknown reason.
+    """
+    return np.maximum(np.stack([earliest, simulated[1], np.max([simulated[2], by_limits, waited], axis=0)]), earliest)
 
 
 def _turns(count: int) -> list[tuple[int, int]]:

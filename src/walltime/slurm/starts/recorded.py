@@ -153,7 +153,8 @@ def calibrate_starts(
     when, which, real, by_limits = past.made[tested], past.job[tested], past.real[tested], past.by_limits[tested]
     simulated, adjusted = past.simulated[:, tested], learn_intervals(past, learning)[:, tested]
     unknown = np.isnan(adjusted[1])
-    adjusted = np.where(unknown, fallback_intervals(simulated, by_limits, past.earliest[tested]), adjusted)
+    waited = when - record.submit[which]
+    adjusted = np.where(unknown, fallback_intervals(simulated, by_limits, past.earliest[tested], waited), adjusted)
     caveats = (
         [f"For {counted(int(unknown.sum()), 'prediction')} too few starts were known to learn from: {FALLBACK_NOTE}"]
         if unknown.any()
