@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
@@ -18,6 +18,18 @@ from walltime.machine.tables import PREEMPT_MODES, Limit, Note, Outage, Partitio
 from walltime.slurm.cluster_limits import LIMIT_FIELDS, LimitReader
 from walltime.slurm.features import NOTHING, Treatment, find_features
 from walltime.slurm.json_records import Record
+from walltime.slurm.node_records import (
+    down_since,
+    features_of,
+    gpus_by_type,
+    gres_of,
+    integer,
+    is_down,
+    names_of,
+    partitions_of_nodes,
+    procs_of,
+    states_of,
+)
 from walltime.slurm.records import ClusterRecords, expand, file_text, read_records
 from walltime.slurm_values import gpus_of
 from walltime.wording import sanitize
@@ -27,7 +39,6 @@ KEPT_SETTINGS = re.compile(
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
 )
 """The settings that may affect the schedule; they are kept as Slurm prints them."""
-_UNAVAILABLE = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"}
 _SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 
@@ -68,11 +79,15 @@ def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
     return parse_cluster([(os.fspath(path), file_text(path)) for path in paths])
 
 
-def parse_cluster(texts: Sequence[tuple[str, str]]) -> Cluster:
-    """Return the cluster that these texts, each with its name, describe; raises LogError."""
+def parse_cluster(texts: Sequence[tuple[str, str]], *, at_present: bool = False) -> Cluster:
+    """Return the cluster that these texts, each with its name, describe; raises LogError.
+
+    `at_present`: the cluster as it is now: nodes that are down are missing at all times. Otherwise they are missing from the time at which
+    the reason was set, as Slurm prints it, until Slurm printed its settings; those without such a time are treated as up, and noted.
+    """
     records = read_records(texts)
     try:
-        return _ClusterBuilder(records).cluster()
+        return _ClusterBuilder(records, at_present).cluster()
     except (WorkloadError, LogError) as error:
         raise LogError(f"{', '.join(where for where, _ in texts)}: {error}") from error
 
@@ -80,17 +95,17 @@ def parse_cluster(texts: Sequence[tuple[str, str]]) -> Cluster:
 class _ClusterBuilder:
     """Builds a machine from records, and collects notes."""
 
-    def __init__(self, records: ClusterRecords) -> None:
-        self.records = records
+    def __init__(self, records: ClusterRecords, at_present: bool) -> None:
+        self.records, self.at_present = records, at_present
         self.notes: list[Note] = []
         self.pool_of: dict[str, str] = {}
         """The pool of each node."""
-        self.gpus = _gpus_by_type(records.nodes.values())
+        self.gpus = gpus_by_type(records.nodes.values())
         self.has_memory = "MEMORY" in records.settings.get("SelectTypeParameters", "").upper()
-        self.all_types = {name: tuple(_gpus_by_type([node])) for name, node in records.nodes.items()}
+        self.all_types = {name: tuple(gpus_by_type([node])) for name, node in records.nodes.items()}
         self.types = {name: own[0] for name, own in self.all_types.items() if len(own) == 1 and own != ("gpu",)}
         """The type of the GPUs of each node that has one."""
-        self.features = {name: tuple(_features(node)) for name, node in records.nodes.items()}
+        self.features = {name: tuple(features_of(node)) for name, node in records.nodes.items()}
         """The features of each node; none of any, if almost all nodes differ in them."""
         self.too_many = len(set(self.features.values())) > max(MOST_KINDS, len(records.nodes) // 4)
         if self.too_many:
@@ -142,8 +157,8 @@ class _ClusterBuilder:
             notes=tuple(dict.fromkeys(self.notes)),
         )
         largest: dict[str, int] = {}
-        for name, of_node in _partitions_of_nodes(records).items():
-            largest |= {one: max(largest.get(one, 0), _whole(records.nodes[name], "RealMemory")) for one in of_node}
+        for name, of_node in partitions_of_nodes(records).items():
+            largest |= {one: max(largest.get(one, 0), integer(records.nodes[name], "RealMemory")) for one in of_node}
         nodes = {pool.name: tuple(name for name, own in self.pool_of.items() if own == pool.name) for pool in pools}
         return Cluster(machine, {name: most for name, most in largest.items() if most}, nodes)
 
@@ -154,7 +169,7 @@ class _ClusterBuilder:
         if scheduler not in ("sched/backfill", "sched/builtin"):
             self.note(f"SchedulerType={sanitize(scheduler)}; sched/backfill is assumed", "other schedulers")
         gpus = [f"{sanitize(name)} ({count:,})" for name, count in self.gpus.items()]
-        words = {name: frozenset(_features(one)) for name, one in nodes.items()} if self.too_many else {}
+        words = {name: frozenset(features_of(one)) for name, one in nodes.items()} if self.too_many else {}
         resources = dict.fromkeys(name for one in nodes.values() for name in gres_of(one.get("Gres", "")))
         bound = any("(S:" in one.get("Gres", "") for one in nodes.values())
         for feature, shown, mixed in (
@@ -177,7 +192,7 @@ class _ClusterBuilder:
     def _mixed(self, of_node: Mapping[str, frozenset[str]], most: int | None = None) -> dict[str, int]:
         """Return 0 for each partition whose nodes differ in these values, or have more than `most` of them."""
         values: dict[str, set[frozenset[str]]] = {}
-        for name, partitions in _partitions_of_nodes(self.records).items():
+        for name, partitions in partitions_of_nodes(self.records).items():
             for partition in sorted(partitions) if name in of_node and name in self.pool_of else ():
                 values.setdefault(partition, set()).add(of_node[name])
         return {one: 0 for one, found in values.items() if len(found) > 1 or (most is not None and max(map(len, found)) > most)}
@@ -185,18 +200,18 @@ class _ClusterBuilder:
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
         """Return pools of equal nodes with the same partitions, and the names of each partition's pools, the least weight first."""
         groups: dict[tuple[Pool, tuple[str, ...]], list[str]] = {}  # by kind of node and partitions
-        partitions_of = _partitions_of_nodes(self.records)
+        partitions_of = partitions_of_nodes(self.records)
         left_out = Counter[str]()
         for name, node in self.records.nodes.items():
-            states = _states(node)
+            states = states_of(node)
             partitions = tuple(sorted(partitions_of.get(name, ())))
-            procs = _procs(node)
+            procs = procs_of(node)
             if "FUTURE" in states or not partitions or procs < 1:
                 left_out["FUTURE" if states[0] == "FUTURE" else IN_NO_PARTITION if not partitions else "no processors"] += 1
                 continue
-            memory = max(_whole(node, "RealMemory") - _whole(node, "MemSpecLimit"), 0)
+            memory = max(integer(node, "RealMemory") - integer(node, "MemSpecLimit"), 0)
             amounts = (gpus_of(node.get("Gres", "")), memory if self.has_memory else 0) if second == "gpus" else (memory, 0)
-            kind = Pool("one", 1, procs, *amounts, _whole(node, "Weight", 1), self.features.get(name, ()), self.types.get(name, ""))
+            kind = Pool("one", 1, procs, *amounts, integer(node, "Weight", 1), self.features.get(name, ()), self.types.get(name, ""))
             groups.setdefault((kind, partitions), []).append(name)
         for reason, count in left_out.items():
             hint = f"; {HIDDEN}" if reason == IN_NO_PARTITION else ""
@@ -236,16 +251,16 @@ class _ClusterBuilder:
                 mixed.append(name)
             if record.get("State", "UP") != "UP":
                 self.note(f"{about} is {sanitize(record['State'])}; it is treated as up.")
-            used, total = sum(pool.nodes for pool in pools if pool.name in members[name]), _whole(record, "TotalNodes")
+            used, total = sum(pool.nodes for pool in pools if pool.name in members[name]), integer(record, "TotalNodes")
             if total > used:
                 self.note(f"{about}: {used:,} of {total:,} nodes are used here.")
             partition = Partition(
                 name=name,
                 pools=tuple(members[name]),
                 exclusive=exclusive,
-                tier=_whole(record, "PriorityTier"),
+                tier=integer(record, "PriorityTier"),
                 max_time=None if record.get("MaxTime", "") in NOTHING else _length(record, "MaxTime"),
-                job_factor=_whole(record, "PriorityJobFactor", 1),
+                job_factor=integer(record, "PriorityJobFactor", 1),
                 preempt=self._preempt_mode(record.get("PreemptMode", "")) if self._preempts_by("partition_prio") else "off",
                 grace=_grace(record) if self._preempts_by("partition_prio") else 0,
                 least_loaded=record.get("LLN", "NO").upper() == "YES"
@@ -259,22 +274,37 @@ class _ClusterBuilder:
             self.note("No partition is the default: jobs without a partition go to the first.")
         return partitions
 
-    def _outages(self) -> Iterator[Outage]:
-        """Return outages of nodes that are down or drained, from the beginning of the log on, and of maintenance, known from then on."""
-        gone = {name for name, node in self.records.nodes.items() if name in self.pool_of and not _UNAVAILABLE.isdisjoint(_states(node))}
-        if gone:
-            down = _count(len(gone), "node", "is", "are")
+    def _down(self) -> dict[str, tuple[datetime, datetime]]:
+        """Return the nodes that are down or drained, by name, with begin and end: the times of the reason and of Slurm's output."""
+        down = {name: node for name, node in self.records.nodes.items() if name in self.pool_of and is_down(node)}
+        since = {name: datetime.min if self.at_present else down_since(node) for name, node in down.items()}
+        until = datetime.max if self.at_present or self.records.printed is None else self.records.printed
+        known = {name: (time, until if until > time else datetime.max) for name, time in since.items() if time is not None}
+        if known:
+            times = "" if self.at_present else ", from the time in Slurm's Reason on"
+            self.note(f"{_count(len(known), 'node', 'is', 'are')} down or drained{times}: {_listed(list(known))}.")
+        if unknown := [name for name in down if name not in known]:
             self.note(
-                f"{down} down or drained, so the file has outages from the start of the log; delete those of nodes that were up then."
+                f"{_count(len(unknown), 'node', 'is', 'are')} down or drained, but Slurm's output does not show since when: "
+                f"{_listed(unknown)}. The file treats such nodes as up; add an [[outage]] if one was down during the log."
             )
-        yield from self._missing(gone, 0, None, None)
+        return known
+
+    def _outages(self) -> Iterator[Outage]:
+        """Return outages of maintenance, known from the beginning of the log on, and of nodes that are down or drained."""
+        down = self._down()
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self._reserved(True):
             flags = _flags(record)
             begin, end = _moment(record, "StartTime"), _moment(record, "EndTime")
             if any(flag in ("DAILY", "WEEKLY", "HOURLY", "WEEKDAY", "WEEKEND") for flag in flags):
                 self.note(f"The maintenance {sanitize(name)} is repeated: only its next time is an outage.")
-            nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of} - gone
+            nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of}
+            for node in nodes & down.keys():
+                since, until = down[node]
+                if since < end and begin < until:
+                    down[node] = min(since, begin), max(until, end)
+                    nodes.remove(node)
             for other_begin, other_end, others in seen:
                 if other_begin < end and begin < other_end and nodes & others:
                     both = _count(len(nodes & others), "node", "is", "are")
@@ -282,12 +312,16 @@ class _ClusterBuilder:
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)
+        for since, until in sorted(set(down.values())):
+            gone = {name for name, span in down.items() if span == (since, until)}
+            end_of_all = None if until == datetime.max else until
+            yield from self._missing(gone, 0 if since == datetime.min else since, end_of_all, None)
 
     def _reservations(self) -> Iterator[Reservation]:
         """Return the reservations of users and accounts, known from the beginning of the log on."""
         unclear: list[str] = []
         for name, record in self._reserved(False):
-            flags, who = _flags(record), {key: tuple(_names(record.get(key, ""))) for key in ("Users", "Accounts")}
+            flags, who = _flags(record), {key: tuple(names_of(record.get(key, ""))) for key in ("Users", "Accounts")}
             nodes = {node for node in expand(record.get("Nodes", "")) if node in self.pool_of}
             if not nodes or any(one.startswith("-") for names in who.values() for one in names) or not UNCLEAR_FLAGS.isdisjoint(flags):
                 unclear.append(name)
@@ -340,7 +374,7 @@ class _ClusterBuilder:
                 if not shares.isdecimal():
                     noted["has Fairshare=parent and gets 1 share", "have Fairshare=parent and get 1 share each"] += 1
                 seen.add(key)
-                priority = _whole(row, "Priority") if row.get("Priority") else None
+                priority = integer(row, "Priority") if row.get("Priority") else None
                 yield Share(key[0], key[1] or None, row.get("ParentName") or None, int(shares) if shares.isdecimal() else 1, priority)
         for reasons, count in noted.items():
             self.note(f"{_count(count, 'association', *reasons)}.")
@@ -349,7 +383,7 @@ class _ClusterBuilder:
         rows: dict[str, Record] = {}
         for row in self.records.qos:
             rows.setdefault(row.get("Name", ""), row)
-        lists = {name: tuple(one for one in _names(row.get("Preempt", "")) if one in rows and one != name) for name, row in rows.items()}
+        lists = {name: tuple(one for one in names_of(row.get("Preempt", "")) if one in rows and one != name) for name, row in rows.items()}
         if not self._preempts_by("qos"):
             lists = {}
         preempted = {name for names in lists.values() for name in names}
@@ -361,7 +395,7 @@ class _ClusterBuilder:
                     raise LogError(text, "wrong_value")
                 exempt = _grace(row, "PreemptExemptTime") if row.get("PreemptExemptTime", "") not in NOTHING else None
                 own = (self._preempt_mode(row.get("PreemptMode", "")), _grace(row), exempt) if name in preempted else ()
-                priority, reserves_not = _whole(row, "Priority"), "NoReserve" in row.get("Flags", "")
+                priority, reserves_not = integer(row, "Priority"), "NoReserve" in row.get("Flags", "")
                 yield Qos(name, priority, float(factor), reserves_not, lists.get(name, ()), *own)
 
     def _preempts_by(self, kind: str) -> bool:
@@ -374,55 +408,6 @@ class _ClusterBuilder:
         return next((mode for mode in PREEMPT_MODES if mode.upper() in text.upper().split(",")), "off")
 
 
-def _partitions_of_nodes(records: ClusterRecords) -> dict[str, set[str]]:
-    """Return the partitions of each node, from the nodes' records or else from the partitions' records."""
-    found = {name: {one for one in node.get("Partitions", "").split(",") if one not in NOTHING} for name, node in records.nodes.items()}
-    if not any(found.values()):
-        for partition, record in records.partitions.items():
-            nodes = record.get("Nodes", "")
-            for name in records.nodes if nodes == "ALL" else expand(nodes):
-                if name in found:
-                    found[name].add(partition)
-    return found
-
-
-def _states(node: Record) -> list[str]:
-    """Return the words of a node's state such as `DOWN*` or `IDLE+DRAIN`."""
-    return re.split(r"[+*~#!%$@^-]+", node.get("State", "").upper())
-
-
-def gres_of(text: str) -> Counter[str]:
-    """Return the generic resources of a node, by name and type.
-
-    >>> gres_of("gpu:a100:4(S:0-1),gpu:a100:2,shard,mps:200")
-    Counter({'mps': 200, 'gpu:a100': 6, 'shard': 1})
-    """
-    found = Counter[str]()
-    for one in _names(re.sub(r"\([^)]*\)", "", text)):
-        name, _, number = one.rpartition(":")
-        counted = number.isdecimal() and len(number) < 10
-        found[name if counted else one] += int(number) if counted and name else 1
-    return found
-
-
-def _gpus_by_type(nodes: Iterable[Record]) -> Counter[str]:
-    """Return the number of GPUs of each type, `gpu` for those without one."""
-    totals = sum((gres_of(node.get("Gres", "")) for node in nodes), Counter[str]())
-    return Counter({name.partition(":")[2] or "gpu": count for name, count in totals.items() if name.split(":")[0] == "gpu"})
-
-
-def _features(node: Record) -> list[str]:
-    return sorted(_names(node.get("ActiveFeatures") or node.get("AvailableFeatures", "")))
-
-
-def _names(text: str) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip() not in NOTHING]
-
-
-def _procs(node: Record) -> int:
-    return _whole(node, "CPUEfctv") or _whole(node, "CPUTot")
-
-
 def _licences(text: str, totals: Mapping[str, str]) -> dict[str, int]:
     """Return the numbers of licences in a setting, or as scontrol shows them.
 
@@ -430,7 +415,7 @@ def _licences(text: str, totals: Mapping[str, str]) -> dict[str, int]:
     {'matlab': 10, 'abaqus@server': 5, 'idl': 3}
     """
     shown = [f"{name}:{total}" for name, total in totals.items()]
-    listed = (one.replace("*", ":").rpartition(":") for one in (*_names(text), *shown))
+    listed = (one.replace("*", ":").rpartition(":") for one in (*names_of(text), *shown))
     return {name or count: int(count) if name and count.isdecimal() else 1 for name, _, count in listed}
 
 
@@ -448,15 +433,6 @@ def _spans(chosen: list[bool]) -> str:
     groups = groupby(enumerate(chosen, 1), key=lambda item: item[1])
     spans = [[number for number, _ in group] for is_chosen, group in groups if is_chosen]
     return ",".join(f"{one[0]}-{one[-1]}" if len(one) > 1 else str(one[0]) for one in spans)
-
-
-def _whole(record: Record, name: str, otherwise: int = 0) -> int:
-    text = record.get(name, "")
-    if text in NOTHING:
-        return otherwise if text != "0" else 0
-    if not text.isdecimal() or len(text) > 15:
-        raise LogError(f"{name} must be a whole number, not {sanitize(text)!r}; print it again with scontrol show")
-    return int(text)
 
 
 def _length(record: Record, name: str) -> int:

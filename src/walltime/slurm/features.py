@@ -50,7 +50,7 @@ MODELLED, NOTED, BEFORE, IGNORED = Treatment
 FEATURES = (
     Feature("nodes", "nodes", "CPUEfctv CPUTot Partitions", MODELLED, "pools of equal nodes with the same partitions"),
     Feature("node weights", "nodes", "Weight", MODELLED, "a partition's pools in order of weight"),
-    Feature("nodes down or drained", "nodes", "State", MODELLED, "outages from the beginning of the log"),
+    Feature("nodes down or drained", "nodes", "State Reason", MODELLED, "outages from the time of the reason; without it up, and noted"),
     Feature("GPUs", "nodes", "Gres", MODELLED, "the second resource; several types are one"),
     Feature("memory", "nodes", "RealMemory", MODELLED, "the second resource where no node has GPUs, else `memory` of pools"),
     Feature("GPU types", "nodes", "Gres", MODELLED, "`gpu_type` of pools; noted for nodes with several types"),

@@ -141,7 +141,18 @@ def _node(one: Json) -> Record:
         "State": "+".join([*map(str, states), *map(str, one.get("state_flags", ()))]).upper(),
         "Partitions": _words(one["partitions"]),
         "Weight": str(_whole(one.get("weight"), 1)),
+        "Reason": _reason(one.get("reason"), one.get("reason_changed_at")),
     }
+
+
+def _utc(value: Any) -> str:
+    """Return an absolute time in UTC as scontrol prints local ones."""
+    return datetime.fromtimestamp(_whole(value), UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _reason(text: Any, time: Any) -> str:
+    """Return the reason for a node's state and its time in scontrol's form."""
+    return f"{text or ''} [@{_utc(time)}]" if _whole(time) > 0 else str(text or "")
 
 
 def _nodes_of_group(one: Json, where: str) -> list[Record]:
@@ -155,6 +166,7 @@ def _nodes_of_group(one: Json, where: str) -> list[Record]:
         "State": "+".join(map(str, one["node"]["state"])).upper(),
         "Partitions": str(one["partition"]["name"]),
         "Weight": str(_whole(one["weight"]["maximum"])),
+        "Reason": _reason(value_at(one, "reason/description"), value_at(one, "reason/time")),
         "sinfo": "yes",
     }
     names = [str(name) for name in one["nodes"]["nodes"]]
@@ -175,6 +187,7 @@ def _partition(one: Json) -> Record:
             "Nodes": str(one["nodes"] or ""),
             "Default": "YES" if "DEFAULT" in _words(one.get("flags")).upper().split(",") else "NO",
             "MaxTime": _minutes(one.get("max_time_limit")),
+            "DefaultTime": _minutes(one.get("default_time_limit")),
             "PriorityTier": str(_whole(one.get("priority_tier"))),
             "PriorityJobFactor": str(_whole(one.get("priority_job_factor"))),
             "State": str(one.get("state") or "UP").upper(),
@@ -189,6 +202,7 @@ def _partition(one: Json) -> Record:
         "Nodes": str(one["nodes"]["configured"]),
         "Default": "YES" if "DEFAULT" in one.get("flags", ()) else "NO",
         "MaxTime": _minutes(one["maximums"]["time"]),
+        "DefaultTime": _minutes(value_at(one, "defaults/time")),
         "OverSubscribe": "EXCLUSIVE" if "NODE" in exclusive.upper().split(",") else shared,
         "PriorityTier": str(_whole(one["priority"]["tier"])),
         "PriorityJobFactor": str(_whole(one["priority"]["job_factor"])),
@@ -199,11 +213,10 @@ def _partition(one: Json) -> Record:
 
 def _reservation(one: Json) -> Record:
     """Return a reservation; its absolute times are printed in UTC."""
-    start, end = (datetime.fromtimestamp(_whole(one.get(name)), UTC).strftime("%Y-%m-%dT%H:%M:%S") for name in ("start_time", "end_time"))
     return {
         "ReservationName": str(one["name"]),
-        "StartTime": start,
-        "EndTime": end,
+        "StartTime": _utc(one.get("start_time")),
+        "EndTime": _utc(one.get("end_time")),
         "NodeCnt": _number(one.get("node_count")),
         "CoreCnt": _number(one.get("core_count")),
         "Flags": _words(one.get("flags")),

@@ -7,8 +7,9 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from walltime.errors import LogError, WalltimeError
@@ -23,10 +24,12 @@ _SETTING = re.compile(r"([A-Za-z]\w*(?:\[[0-9]+\])?)\s*= (.*)")
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w:/]*)=")
 _HEADINGS = re.compile(
     r"No (reservations|partitions|nodes) in the system|No licenses configured in Slurm\.?|(?:Total|Last\w+)=[0-9].*|"
-    r"Configuration data as of .*|\S*Slurmctld\(.*|.* (Plugins )?Configuration:"
+    r"Configuration data as of (.*)|\S*Slurmctld\(.*|.* (Plugins )?Configuration:"
 )
 _TABLES = {"associations": ("Account", "User", "Share"), "qos": ("Name", "Priority"), "past_reservations": ("Name", "TimeStart", "TimeEnd")}
 """Columns by which the tables of sacctmgr are recognised."""
+_REASON = re.compile(r"\sReason=(.*?\[[^\[\]@\s]*@[^\[\]@]*\])")
+"""The reason for a node's state, a free text, up to its author and time."""
 _RANGE = re.compile(r"\[([0-9,-]*)\]")
 
 
@@ -53,7 +56,11 @@ def with_parents(account: str, parents: Mapping[str, str]) -> list[str]:
 
 @dataclass
 class ClusterRecords:
-    """Records by kind. `settings`: those of scontrol show config; `known`: the kinds that were found, some of them empty."""
+    """Records by kind.
+
+    `settings`: those of scontrol show config; `known`: the kinds that were found, some of them empty; `printed`: when scontrol printed the
+    settings, None if unknown.
+    """
 
     settings: dict[str, str] = field(default_factory=dict)
     partitions: dict[str, Record] = field(default_factory=dict)
@@ -64,6 +71,7 @@ class ClusterRecords:
     past_reservations: list[Record] = field(default_factory=list)
     licences: dict[str, str] = field(default_factory=dict)
     known: set[str] = field(default_factory=set)
+    printed: datetime | None = None
     other_lines: int = 0
     repeated: int = 0
 
@@ -142,6 +150,8 @@ def read_text(text: str, records: ClusterRecords) -> bool:
             rows.append(dict(zip(heading, line.split("|"), strict=True)))
         elif nothing := _HEADINGS.fullmatch(line.strip()):
             records.known.update([nothing[1]] if nothing[1] else [])
+            with suppress(ValueError):
+                records.printed = datetime.fromisoformat(nothing[2] or "").replace(tzinfo=None)
         else:
             records.other_lines += 1
             continue
@@ -161,6 +171,8 @@ def _add_record(records: ClusterRecords, kind: str, text: str) -> None:
     keys = list(_KEY.finditer(text))
     for key, after in zip(keys, [*keys[1:], None], strict=True):
         record.setdefault(key[1], text[key.end() : after.start() if after else None].strip())
+    if reason := _REASON.search(text):
+        record["Reason"] = reason[1]
     name = next(iter(record.values()))
     if name:
         _put(records, kind, name, record)

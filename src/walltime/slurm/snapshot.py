@@ -190,7 +190,7 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
         raise LogError("no file has the output of squeue --json; see docs/guides/start-times.md")
     if not others:
         raise LogError("no file describes the cluster; see docs/guides/start-times.md")
-    cluster = parse_cluster(others)
+    cluster = parse_cluster(others, at_present=True)
     [(_, queue)] = queues
     counts: Counter[str] = Counter()
     notes = [*cluster.notes]

@@ -45,9 +45,6 @@ def test_case__commands_print_what_the_page_shows(capsys, tmp_path, monkeypatch)
         assert status == 0, (command, errors)
         printed = " ".join(f"{out}\n{errors}".split())
         assert [line for line in lines if line not in printed] == [], command
-        if "--out machine.toml" in command:
-            text = Path("machine.toml").read_text(encoding="utf-8")
-            Path("machine-up.toml").write_text(re.sub(r"\[\[outage\]\]\n(?:.+\n)+", "", text), encoding="utf-8")
 
 
 def test_case__shows_seven_commands_with_their_output():

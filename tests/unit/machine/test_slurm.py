@@ -14,6 +14,7 @@ from walltime.machine import Limit, Outage, Partition, Pool, Qos, Reservation, S
 from walltime.machine.machine import parse_machine
 from walltime.slurm import read_cluster
 from walltime.slurm.client import CLUSTER
+from walltime.slurm.cluster import parse_cluster
 from walltime.slurm.features import NAMES
 from walltime.slurm.records import expand
 
@@ -63,6 +64,7 @@ def node(name: str, cpus: int = 4, gres: str = "(null)", state: str = "IDLE", pa
     )
 
 
+BROKEN = " Reason=fan=broken State=IDLE [root@2026-02-01T10:00:00]"
 NODES = "".join(node(f"n{k}") for k in range(1, 5)) + node("g1", 8, "gpu:a100:2(S:0-1),gpu:t4:1", partitions="main")
 RESERVATIONS = (
     "ReservationName=upgrade StartTime=2026-03-10T08:00:00 EndTime=2026-03-11T18:00:00 Duration=1-10:00:00\n"
@@ -173,15 +175,40 @@ def test_the_scheduler_is_a_policy(tmp_path, setting, policy, said):
         ],
     ],
 )
-def test_nodes_that_take_no_jobs_are_missing_from_the_beginning(golden, tmp_path, state, gone):
-    found = read(tmp_path, node("n1") + node("n2", state=state))
-    assert found.machine.outages == ((Outage("n", 0, None, 1),) if gone else ())
+def test_nodes_that_take_no_jobs_are_missing_from_the_time_of_the_reason(golden, tmp_path, state, gone):
+    found = read(tmp_path, node("n1") + node("n2", state=state, more=BROKEN))
+    assert found.machine.outages == ((Outage("n", datetime(2026, 2, 1, 10), None, 1),) if gone else ())
     golden("slurm-cluster", found.notes)
 
 
+@pytest.mark.parametrize("more", ["", " Reason=broken", " Reason=broken [root@Unknown]"])
+def test_a_node_that_is_down_now_says_nothing_about_the_past(golden, tmp_path, more):
+    """Only the state at present, as of a snapshot, has it missing."""
+    text = node("n1") + node("n2", state="DOWN+DRAIN", more=more)
+    found = read(tmp_path, text)
+    assert found.machine.outages == ()
+    assert parse_cluster([("now", text)], at_present=True).machine.outages == (Outage("n", 0, None, 1),)
+    golden("slurm-cluster", found.notes)
+
+
+def test_nodes_that_are_down__until_slurm_printed_its_settings(tmp_path):
+    down = node("n1") + node("n2", state="DOWN", more=BROKEN) + node("n3", state="DOWN", more=BROKEN.replace("02-01", "02-03"))
+    printed = datetime(2026, 3, 2, 10)
+    found = read(tmp_path, CONFIG, down).machine
+    assert found.outages == (Outage("n", datetime(2026, 2, 1, 10), printed, "2"), Outage("n", datetime(2026, 2, 3, 10), printed, 1))
+    later = read(tmp_path, CONFIG, down.replace("2026-02", "2026-04")).machine  # of another day: the end is unknown
+    assert [one.end for one in later.outages] == [None, None]
+
+
 def test_nodes_down_during_maintenance_are_missing_once(golden, tmp_path):
-    found = read(tmp_path, NODES.replace("NodeName=n4", "NodeName=n4 State=DOWN"), RESERVATIONS)
-    assert [(outage.pool, outage.nodes) for outage in found.machine.outages] == [("n", 1), ("g", 1), ("n", "3")]
+    down = NODES.replace("NodeName=n4", f"NodeName=n4 State=DOWN {BROKEN}")
+    found = read(tmp_path, down, RESERVATIONS)
+    assert [(outage.pool, outage.nodes) for outage in found.machine.outages] == [("g", 1), ("n", "3"), ("n", 1)]
+    assert found.machine.outages[-1].begin == datetime(2026, 2, 1, 10)
+    both = read(tmp_path, CONFIG.replace("03-02T10", "03-10T12"), down.replace("02-01", "03-10"), RESERVATIONS).machine.outages[-1]
+    assert (both.begin, both.end) == (datetime(2026, 3, 10, 8), datetime(2026, 3, 11, 18))
+    before = read(tmp_path, down.replace("02-01", "03-12"), RESERVATIONS).machine.outages
+    assert [outage.nodes for outage in before] == [1, 2, 1]
     twice = read(tmp_path, NODES, RESERVATIONS + RESERVATIONS.replace("=upgrade", "=again").replace("2026-03-11T18", "2026-03-11T19"))
     assert len(twice.machine.outages) == 2
     golden("slurm-cluster", twice.notes)
@@ -485,10 +512,24 @@ def sinfo(*nodes: str, cpus: tuple[int, int] = (4, 4), partition: str = "main", 
 
 def test_sinfo_of_newer_versions(tmp_path):
     entries = [sinfo("n1", "n2"), sinfo("n3", state="DOWN"), sinfo("n3", partition="debug", state="DOWN")]
+    for entry in entries[1:]:
+        entry["reason"] = {"description": "broken fan", "time": {"set": True, "infinite": False, "number": 1769940000}, "user": {}}
     machine = read(tmp_path, json.dumps({"sinfo": entries})).machine
     assert machine.pools == (Pool("n", 2, 4), Pool("n-2", 1, 4))
     assert machine.partitions == (Partition("main", ("n", "n-2"), True, 3, 5400, 2), Partition("debug", ("n-2",), True, 3, 5400, 2))
-    assert machine.outages == (Outage("n-2", 0, None, 1),)
+    assert machine.outages == (Outage("n-2", datetime(2026, 2, 1, 10), None, 1),)
+
+
+def test_nodes_and_partitions_of_slurmrestd(golden, tmp_path):
+    common = {"cpus": 4, "real_memory": 4096, "partitions": ["main"]}
+    down = {"state": ["DOWN", "DRAIN"], "reason": "broken fan", "reason_changed_at": {"set": True, "infinite": False, "number": 1769940000}}
+    nodes = [{"name": "n1", "state": ["IDLE"], "reason_changed_at": {"set": True, "number": 0}}, {"name": "n2", **down}]
+    maximums = {"time": {"set": True, "number": 1440}, "oversubscribe": {"jobs": 1}}
+    main = {"name": "main", "flags": ["DEFAULT"], "nodes": {"configured": "n[1-2]"}, "maximums": maximums}
+    main |= {"defaults": {"time": {"set": True, "number": 60}}, "priority": {"tier": 1, "job_factor": 1}}
+    found = read(tmp_path, json.dumps({"nodes": [common | one for one in nodes]}), json.dumps({"partitions": [main]}))
+    assert found.machine.outages == (Outage("n", datetime(2026, 2, 1, 10), None, 1),)
+    golden("slurm-cluster", found.notes)
 
 
 def test_nodes_of_scontrol_go_before_those_of_sinfo(tmp_path):
