@@ -129,7 +129,8 @@ class UserAdvice:
     by: str = "user"
     """user, or group for an account"""
     used: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """hours of memory (GB) and GPUs that running jobs requested, and the used share; by resource, for jobs whose use is recorded"""
+    """by resource, MB-hours of memory, processor-hours or GPU-hours requested by running jobs whose use is recorded, and the used share; for
+    GPUs, the share that is not idle"""
 
     @property
     def advised(self) -> list[KindAdvice]:
@@ -147,7 +148,7 @@ class UserAdvice:
 
     @property
     def less_hours(self) -> float:
-        """Return the reduction of the user's requested processor-hours if the advice on these kinds had been followed."""
+        """Return the reduction of the user's requested processor-hours by the advised walltimes of these kinds."""
         return sum(kind.less_hours for kind in self.advised)
 
     def as_dict(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "jobs": "jobs of the user",
     "asked_hours": "requested processor-hours of these jobs",
     "used_percent": "used share of these hours, in percent",
-    "use": "used shares of memory, processors and GPUs while jobs ran, in a sentence; empty if they are not recorded",
+    "use": "used shares of memory and processors, and the idle share of GPUs, while jobs ran; empty if they are not recorded",
     "advice": "a line for each kind of job: the walltime (hours:minutes:seconds), memory, processors and GPUs to request, and the reason",
     "advised_jobs": "earlier jobs of the listed kinds",
     "failure": "consequence for a job that needs more than the advice",
@@ -48,10 +48,12 @@ PLACEHOLDERS: Mapping[str, str] = {
     "wait_after": "mean wait with the advised requests",
     "others": "effect on the mean wait of all other jobs if only this user follows the advice",
     "lost": "running time per job that would be lost if all jobs that needed more had failed",
+    "needed_more": "number of earlier jobs that needed more, and the running time per job that would be lost, in sentences",
     "saved": "difference of the mean waits, averaged over the log and copies with slightly shifted submissions",
     "interval": "90 % prediction interval of the saved wait in one more copy of the log",
 }
 """The names after a dollar sign in a template, and their meanings."""
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=[A-Za-z%])|(?<=\d (?:h|d)) (?=\d)|(?<=\d min) (?=\d)")
 
 
 def standard_template(by: str = "user") -> str:
@@ -96,17 +98,20 @@ def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> s
 
 
 def wrapped(text: str) -> str:
-    r"""Break long lines of a text between words, as for a mail; further lines of a list item are indented.
+    r"""Break long lines of a text between words, as for a mail, but not before units; further lines of a list item are indented.
 
     >>> wrapped("* a: ask for 0:10:00\nshort")
     '* a: ask for 0:10:00\nshort'
+    >>> wrapped("in a simulation, your jobs on cluster wait 34 min 39 s on average, not 1 h 06 min").split("\n")[1]
+    '1 h 06 min'
     """
+    text = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)
     lines = []
     for line in map(str.rstrip, text.split("\n")):
         indent = "  " if line.startswith("* ") else ""
         broken = wrap(line, MAIL_WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
         lines += broken if len(line) > MAIL_WIDTH and not line.startswith("Subject:") else [line]
-    return "\n".join(lines)
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST_LETTERS) -> list[Path]:
@@ -174,7 +179,7 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
         "jobs",
         "kinds of job",
         "advice on",
-        "hours saved",
+        "hours saved by walltimes",
         "needed more",
         "mean wait",
         "saved wait",
@@ -218,7 +223,8 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     """Return the values of the `PLACEHOLDERS`."""
     advice, workload = user.advice, gains.workload
     killed, jobs = _killed(advice.advised)
-    low, high = -user.difference - user.scatter, -user.difference + user.scatter
+    low, high = (human_time(-user.difference + sign * user.scatter) for sign in (-1, 1))
+    span = "as much" if low == high else f"{low} to {high} less"
     begin, end = ends = workload.submit[[0, -1]]
     first, last = dates(workload, ends) or ["the first day of the log", f"day {(end - begin) // 86_400 + 1:,}"]
     return {
@@ -240,8 +246,9 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
         "wait_before": human_time(user.before),
         "wait_after": human_time(max(user.before + user.difference, 0.0)),
         "lost": human_time(user.lost),
+        "needed_more": _needed_more(user),
         "saved": human_time(-user.difference),
-        "interval": f"{human_time(low)} to {human_time(high)} less if the same jobs are submitted up to half a minute sooner or later",
+        "interval": f"{span} if the same jobs are submitted up to half a minute sooner or later",
     }
 
 
@@ -252,7 +259,7 @@ def _line(kind: KindAdvice, own: bool) -> str:
     amounts = time + [(_amount(one.resource, one.amount), _amount(one.resource, one.median_request), False) for one in kind.requests]
     instead = [before for _, before, told in amounts if not told]
     medians = f" instead of {listed(instead)} ({'your' if own else 'the'} median{'s' if len(instead) > 1 else ''})" if instead else ""
-    ran = [] if kind.walltime is None else [f"half of {mine} ran at most {clock(kind.median_runtime)}"]
+    ran = [] if kind.walltime is None else [f"half of {mine} ran for at most {clock(kind.median_runtime)}"]
     share = human_percent(100 * kind.failing / kind.jobs)
     needed = "ran longer than the new walltime" if kind.resources == ["time"] else "needed more than this"
     of = "" if ran else f" of {mine}"
@@ -272,11 +279,14 @@ def _amount(resource: str, amount: float) -> str:
 
 
 def _use(advice: UserAdvice) -> str:
-    """Return the used share of each resource while jobs ran, in a sentence; empty if it is not recorded."""
-    words = {"memory": (1024, "GB-hours of memory"), "cores": (1, "processor-hours"), "gpus": (1, "GPU-hours")}
-    known = [(*words[name], hours, share) for name, (hours, share) in advice.used.items() if hours > 0]
-    shares = [f"{human_percent(100 * share)} of {hours / divisor:,.0f} {unit}" for divisor, unit, hours, share in known]
-    return f"While they ran, they used {listed(shares)}." if shares else ""
+    """Return the used share of memory and processors, and the idle share of GPUs, while jobs ran; empty if none is recorded."""
+    units = {"memory": (1024, "GB-hours"), "cores": (1, "processor-hours"), "gpus": (1, "GPU-hours")}
+    known = {name: one for name, one in advice.used.items() if one[0] > 0}
+    amounts = {name: f"of their {WORDS[name]} ({hours / units[name][0]:,.0f} {units[name][1]})" for name, (hours, _) in known.items()}
+    used = [f"{human_percent(100 * share)} {amounts[name]}" for name, (_, share) in known.items() if name != "gpus"]
+    parts = [f"they used {listed(used)}"] if used else []
+    parts += [f"{human_percent(100 - 100 * known['gpus'][1])} {amounts['gpus']} were idle"] if "gpus" in known else []
+    return f"While they ran, {'; '.join(parts)}." if parts else ""
 
 
 def _failure(resources: Sequence[str]) -> str:
@@ -288,6 +298,20 @@ def _failure(resources: Sequence[str]) -> str:
         "cores": "a job that can use more processors runs longer",
     }
     return listed([fate for name, fate in fates.items() if name in resources])
+
+
+def _needed_more(user: UserGain) -> str:
+    """Return how many earlier jobs needed more than the advice and the cost of their failures, in sentences."""
+    killed, jobs = _killed(user.advice.advised)
+    your, you = ("your", "you") if user.advice.by == "user" else ("the", "the account")
+    earlier = f"{your} {jobs:,} earlier jobs of these kinds"
+    if killed == 0:
+        return f"None of {earlier} needed more than this."
+    share, lost = human_percent(100 * killed / jobs), "less than 1 s" if user.lost < 1 else human_time(user.lost)
+    return (
+        f"Of {earlier}, {killed:,} ({share}) needed more than this. If all of these had failed, {you} would have lost {lost} of running "
+        "time per job; the saved waiting time is longer."
+    )
 
 
 def _others(user: UserGain) -> str:

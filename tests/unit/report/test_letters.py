@@ -58,6 +58,8 @@ def test_letter__says_what_to_ask_for_and_what_it_saves(golden):
     golden("estimates", text)
     assert "$" not in text
     golden("estimates", letters_answer(found, 1))
+    used = {"memory": (10_240.0, 0.3), "gpus": (40.0, 0.25)}
+    golden("estimates", letter(found, replace(found.users[0], advice=replace(found.users[0].advice, used=used)), "$use"))
 
 
 def test_letters__files_and_their_tables(tmp_path):
@@ -117,15 +119,17 @@ def test_cli__letters(capsys, tmp_path):
     assert call(capsys, "estimates", log, "--letters", tmp_path / "more", "--adjusted")[0] == 2
 
 
-def test_gains__killed_runs_count_against_them():
+def test_gains__killed_runs_count_against_them(golden):
     # of 40 jobs one needs 2 h: at 5 % risk it would be killed after the advised 10 min, 600 / 40 = 15 s per job
     jobs = blocked(40)
     runtime = jobs.runtime.copy()
     mine = np.flatnonzero(jobs.columns["user"] == 1)
     runtime[mine[-1]] = 2 * HOUR
-    [one] = gains(replace(jobs, runtime=runtime)).users
+    found = gains(replace(jobs, runtime=runtime))
+    [one] = found.users
     assert one.lost == 15
     assert one.helps
+    golden("estimates", " ".join(letter(found, one).split()))
     assert not replace(one, lost=-one.difference).helps
 
 
