@@ -4,8 +4,9 @@
 
 AccaSim runs in a Python that has it, by default in a temporary environment into which it is installed; pybatsim's EASY runs through
 `walltime serve --protocol batsim`; pyss from the folder with its sources, by Python 2. A peer that cannot run is in the table with its
-reason. Jobs are killed at their requests. Seconds and memory are those of a process from its start to its end, with walltime's kernel
-and Python's modules compiled before; of pybatsim, those of walltime's side. The table of `docs/background/others.md` is this output.
+reason, as is a log that cannot be read. Jobs are killed at their requests. Seconds and memory are those of a process from its start to
+its end, with walltime's kernel and Python's modules compiled before; of pybatsim, those of walltime's side. The table of
+`docs/background/others.md` is this output.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 import walltime as wt
+from walltime.errors import WalltimeError
 
 BIN = Path(sys.executable).parent
 LOGS = ("KTH-SP2", "SDSC-SP2")
@@ -201,9 +203,14 @@ def killed_at_request(name: str, head: int) -> wt.Workload:
 
 
 def rows(logs: Sequence[str], head: int, peers: Mapping[str, tuple[Peer, tuple[str, ...]]]) -> Iterator[list[str]]:
-    """Yield a row for each log and peer."""
+    """Yield a row for each log and peer; one with the reason for a log that cannot be read."""
     for path in logs:
-        jobs, name = killed_at_request(path, head), Path(path).name.partition(".swf")[0]
+        name = Path(path).name.partition(".swf")[0]
+        try:
+            jobs = killed_at_request(path, head)
+        except WalltimeError as reason:
+            yield [name, "", "", f"not available: {reason}", "", ""]
+            continue
         with tempfile.TemporaryDirectory() as kept:
             folder = Path(kept)
             wt.logs.write_swf(folder / "jobs.swf", jobs)

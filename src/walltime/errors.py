@@ -23,7 +23,9 @@ class LogError(WalltimeError, ValueError):
 
 
 class WorkloadError(WalltimeError, ValueError):
-    """The given jobs cannot be simulated as they are."""
+    """The given jobs cannot be simulated as they are. `job`: the index of the job at fault, if it is one."""
+
+    job: int | None = None
 
 
 class PolicyError(WalltimeError, ValueError):

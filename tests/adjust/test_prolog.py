@@ -104,6 +104,10 @@ def test_the_folder(tmp_path):
     (folder / ".walltime-0.part").write_text("left by one that was killed")
     Spool(folder).keep({"7": (61, 70)})
     assert {one.name: one.read_text() for one in folder.iterdir()} == {"7": "61 70\n", "readme": "stays"}
+    (folder / "7").unlink()
+    (folder / "7").mkdir()
+    with raises(OutputError, "unwritable_file"):
+        spool.remove("7")
     folder.chmod(0o775)
     with raises(OutputError, "unusable_folder"):
         Spool(folder)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from walltime.errors import WorkloadError
 from walltime.policy import Policy
 from walltime.policy.log_view import LogView
 from walltime.policy.oar import Latencies
@@ -415,6 +416,14 @@ def running_at_first(since: Array) -> Array:
     """Return the initially running jobs, in order of their starts (`since`, s; NEVER for others)."""
     jobs = np.flatnonzero(since < NEVER)
     return np.asarray(jobs[np.argsort(since[jobs], kind="stable")])
+
+
+def overfull(job: int) -> WorkloadError:
+    """Return the error that the jobs running at the start need more than the machine has, from the job of this index on."""
+    why = f"the running jobs need more than the machine has; add nodes, or leave out job number {job + 1}"
+    error = WorkloadError(why, "overfull_machine")
+    error.job = job
+    return error
 
 
 def as_number(problem: Problem) -> Problem | None:

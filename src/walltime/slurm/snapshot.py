@@ -258,7 +258,8 @@ def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
         try:
             files += [(path, True) for path in sorted(one.iterdir()) if path.is_file()] if one.is_dir() else [(one, False)]
         except OSError as error:
-            raise LogError(f"{printable(one)}: cannot be read ({(error.strerror or str(error)).lower()}); check its name") from error
+            reason = (error.strerror or str(error)).lower()
+            raise LogError(f"{printable(one)}: cannot be read ({reason}); check its name", "unreadable_file") from error
     return files
 
 

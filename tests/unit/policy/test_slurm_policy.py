@@ -510,9 +510,12 @@ def test_it_needs_nodes_and_room():
     crowded = Workload.from_arrays(
         submit=[0, 0], runtime=[5, 5], procs=[1, 1], machine_procs=1, columns={"running_since": np.array([-2, -3])}
     )
-    for engine in ENGINES:
-        with raises(WorkloadError, "overfull_machine", "1"):
-            wt.simulate(crowded, "slurm", machine=single(1), engine=engine)
+    machines = {"pools": Machine((Pool("all", 1, 1),), (Partition("all", ("all",)),)), "nodes": single(1)}
+    for policy, machine in (("slurm", "nodes"), ("easy", "nodes"), ("oar", "nodes"), ("easy", "pools")):
+        for engine in ENGINES:
+            with raises(WorkloadError, "overfull_machine", "1") as caught:
+                wt.simulate(crowded, policy, machine=machines[machine], engine=engine)
+            assert caught.value.job == 0
 
 
 def test_on_the_command_line(golden, tmp_path, capsys):

@@ -9,7 +9,7 @@ import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
 from tests.unit.slurm.test_start_times import NOW, job, past, taken
-from walltime.errors import LogError
+from walltime.errors import LogError, OutputError
 from walltime.slurm import Draws, PredictionLedger, start_times
 from walltime.slurm.starts.ledger import NAME
 
@@ -75,6 +75,9 @@ def test_ledger__that_is_none(tmp_path):
             PredictionLedger(tmp_path / name)
     with raises(LogError, "not_a_ledger"):
         PredictionLedger(tmp_path / "other", create=True)
+    (tmp_path / "file").touch()
+    with raises(OutputError, "unwritable_file", tmp_path / "file"):
+        PredictionLedger(tmp_path / "file" / "ledger", create=True)
     with raises(LogError, "missing_starts"):
         PredictionLedger(tmp_path / "ledger", create=True).complete(past([1, 2]))
 

@@ -362,6 +362,8 @@ def test_command__shows_takes_and_complains_in_one_line(golden, capsys, tmp_path
     golden("slurm-snapshot", one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "squeue.json")))
     assert "squeue --json" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder / "cluster.txt"))
     assert "cannot be read" in one_line(*call(capsys, "slurm", "snapshot", "--from", tmp_path / "none"))
+    with raises(LogError, "unreadable_file"):
+        snapshot_from_files([tmp_path / ("n" * 300)])
     assert "--from" in one_line(*call(capsys, "slurm", "snapshot", "--time", "5"))
     assert "is not a time" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time", "noon"))
     assert "unknown time zone" in one_line(*call(capsys, "slurm", "snapshot", "--from", folder, "--time-zone", "Nowhere"))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import compression, nodes, run
+from benchmarks import compression, nodes, peers, run
 from benchmarks.batches import worker_counts
 from benchmarks.common import Options, kernel_run, take_turns
 from benchmarks.limit import CompiledEasy, compare, compile_easy, compiler
@@ -207,3 +207,12 @@ def test_compression__by_hand():
     """On two processors, the first job ends 50 s early, and two jobs move forward: each takes one step, which it begins and ends."""
     workload = Workload.from_arrays(submit=[0, 0, 0], runtime=[50, 10, 10], requested=[100, 10, 10], procs=[2, 2, 2], machine_procs=2)
     assert compression.moves(workload) == {"compressions": 1, "waiting": 2, "moves": 2, "steps": 6}
+
+
+def test_peers__a_log_that_cannot_be_read_is_a_row_of_the_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(peers, "ours", lambda *options: lambda jobs, folder: peers.Run({}, 1, 2))
+    (tmp_path / "small.swf").write_text("; MaxProcs: 4\n1 0 -1 10 1 -1 -1 1 20 -1 1 1 1 1 1 1 -1 -1\n")
+    rows = list(peers.rows(["SDSC-SP3", str(tmp_path / "small.swf")], 5, {}))
+    assert [row[:3] for row in rows] == [["SDSC-SP3", "", ""], ["small", "walltime", "1"]]
+    assert "SDSC-SP3" in rows[0][3]
+    assert "\n" not in rows[0][3]

@@ -16,8 +16,7 @@ from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records,
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.nodes.planned_memory import new_planned_memory, with_room_for_plan
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
-from walltime.engine.problem import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, running_at_first
-from walltime.errors import WorkloadError
+from walltime.engine.problem import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, overfull, running_at_first
 from walltime.policy.slurm import SlurmSettings
 
 Array = np.ndarray
@@ -114,11 +113,8 @@ class PlannedNodes(CompiledEngine):
 
     def _why_stuck(self) -> str:
         """Return how many jobs never start, and why; raises WorkloadError if the initially running jobs do not fit on the nodes."""
-        if (job := int(self._memory.state["no_room"])) > 0:
-            raise WorkloadError(
-                f"the jobs running at the start need more than the machine has; add nodes, or leave out job number {job}",
-                "overfull_machine",
-            )
+        if (number := int(self._memory.state["no_room"])) > 0:
+            raise overfull(number - 1)
         return why_waiting(self._memory.jobs, len(self.problem) - self.started)
 
 

@@ -13,8 +13,7 @@ from walltime.engine.interface.load import PASS_OF
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.pools import memory as of_pools
-from walltime.engine.problem import IDLE, Demands, Outcome, Pools, Problem, running_at_first
-from walltime.errors import WorkloadError
+from walltime.engine.problem import IDLE, Demands, Outcome, Pools, Problem, overfull, running_at_first
 
 Array = np.ndarray
 
@@ -81,8 +80,7 @@ class PoolsEngine(CompiledEngine):
                 machine.pools[p].free_second -= taken[1]
                 wanted = [wanted[0] - taken[0], wanted[1] - taken[1]]
             if any(wanted):
-                why = f"the jobs running at the start need more than the machine has; add nodes, or leave out job number {job + 1}"
-                raise WorkloadError(why, "overfull_machine")
+                raise overfull(job)
             own.start = since[job]
             for k in machine.limits_of.items[machine.limits_of.first[job] : machine.limits_of.first[job + 1]]:
                 machine.limits[k].used_jobs += 1

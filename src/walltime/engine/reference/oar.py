@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, NodeDemands, Nodes, OarSettings, Problem
+from walltime.engine.problem import NEVER, NodeDemands, Nodes, OarSettings, Problem, overfull
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, followers_of, release_followers
-from walltime.errors import EngineError, WorkloadError
+from walltime.errors import EngineError
 
 Array = np.ndarray
 SUBMISSION, END, LAUNCH = range(3)
@@ -127,7 +127,7 @@ class OarReference:
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = job.may & ~self.used()
             if free.bit_count() < job.need:
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start; leave it out")
+                raise overfull(job.index)
             self._start(job, job.since, lowest(free, job.need))
 
     def step(self, until: float = math.inf) -> bool:

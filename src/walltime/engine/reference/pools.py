@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem
+from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem, overfull
 from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.plain import Job, followers_of, release_followers, within_limits
-from walltime.errors import EngineError, WorkloadError
+from walltime.errors import EngineError
 from walltime.policy import Order
 
 Array = np.ndarray
@@ -115,7 +115,7 @@ class ClusterReference(Engine):
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             given = self._share(job, free)
             if given is None:
-                raise WorkloadError(f"there is no room for job number {job.index + 1}, which runs at the start; leave it out")
+                raise overfull(job.index)
             free -= given
             job.given, job.start, job.ticket = given, job.since, self._started
             self._started += 1

@@ -9,11 +9,11 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, REQUEUE_DELAY, REQUEUED, LostRuns, Problem
+from walltime.engine.problem import NEVER, REQUEUE_DELAY, REQUEUED, LostRuns, Problem, overfull
 from walltime.engine.reference.nodes import Block, Free, NodesInUse, SlurmJob
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, followers_of, release_followers, within_limits
 from walltime.engine.reference.shares import FairShares
-from walltime.errors import EngineError, WorkloadError
+from walltime.errors import EngineError
 
 Array = np.ndarray
 FIRST_PRIORITY = 4_294_901_760
@@ -48,9 +48,7 @@ class SlurmReference(NodesInUse):
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self.usable(job, self.free, 0, 1, [])
             if not self.is_enough(job, free):
-                raise WorkloadError(
-                    f"there is no room for job number {job.index + 1}, which runs at the start; leave it out", "overfull_machine"
-                )
+                raise overfull(job.index)
             self._run(job, free, job.since, job.believed)
 
     def step(self, until: float = math.inf) -> bool:

@@ -91,7 +91,8 @@ class Spool:
         try:
             (self.folder / check_key(key)).unlink(missing_ok=True)
         except OSError as error:
-            raise OutputError(f"{printable(self.folder)}: cannot be written ({(error.strerror or str(error)).lower()})") from error
+            reason = (error.strerror or str(error)).lower()
+            raise OutputError(f"{printable(self.folder / key)}: cannot be removed ({reason})", "unwritable_file") from error
         self._known.pop(key, None)
 
     def keep(self, wanted: Mapping[str, tuple[int, Minutes]], untouched: Collection[str] = ()) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 from walltime.engine.problem import Demands, Problem, Shares
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.machine import omission_sentences
-from walltime.machine.placing import NEVER
 from walltime.policy import PAPERS, Policy
 from walltime.policy.log_view import LogView
 from walltime.predictors import Predictor
@@ -215,11 +214,10 @@ def misfit(projection: Projection) -> int | None:
         engine = new_engine(projection.problem(places, now, np.maximum(state.workload.requested[places], 1)), "kernel")
         if engine.machine == "nodes":
             engine.advance(1)
-    except (WorkloadError, EngineError) as error:
-        number = str(error).rpartition(" ")[2]
-        if not number.isdecimal() or not 0 < int(number) <= len(places) or state.placement.since[int(number) - 1] == NEVER:
+    except WorkloadError as error:
+        if error.job is None:
             raise
-        return int(number) - 1
+        return error.job
     return None
 
 
@@ -259,7 +257,10 @@ class Forecast:
                 continue
             self.misfits.append(label)
             if len(self.misfits) > MOST_MISFITS:
-                raise PolicyError(f"over {MOST_MISFITS} running jobs do not fit on {snapshot.machine.name}; compare it with the cluster")
+                raise PolicyError(
+                    f"over {MOST_MISFITS} running jobs do not fit on {snapshot.machine.name}; compare it with the cluster",
+                    "overfull_machine",
+                )
         if predictor is not None and not isinstance(predictor, PredictedRuntimes):
             predictor = predict_snapshot_runtimes(predictor, snapshot, history)
         self.predicted, predictions = predictor, None

@@ -56,9 +56,8 @@ class PredictionLedger:
                 self.path.parent.mkdir(mode=0o700, exist_ok=True)
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             except OSError as error:
-                raise OutputError(
-                    f"{printable(self.path)}: cannot be written ({(error.strerror or str(error)).lower()}); use another folder"
-                ) from error
+                reason = (error.strerror or str(error)).lower()
+                raise OutputError(f"{printable(self.path)}: cannot be written ({reason}); use another folder", "unwritable_file") from error
         with self._open() as database:
             kind, version = (database.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version"))
             tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
