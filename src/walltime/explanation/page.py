@@ -154,7 +154,7 @@ def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: 
 
 OTHER_CAUSES = {
     "limit": "a limit held it back",
-    "window": "the site's windows did not allow it to start",
+    "window": "the site was closed to such jobs",
     "reservation": "its nodes were kept for a reservation",
     "outage": "an outage took nodes",
     "others": "it was reserved for other jobs or held by the queue order",

@@ -286,7 +286,7 @@ def _obstacles(why: MachineExplanation) -> str:
         "nodes": "enough processors were free, but not in the requested distribution over nodes",
         "outage": "too few resources were free because of an outage",
         "reservation": _reserved(why) if held.reservation else "",
-        "window": "the site's windows did not allow it to start",
+        "window": "the site was closed to such jobs",
         "limit": f"a limit held it back ({_limits(why)})",
         "others": f"enough resources were free, but reserved for other jobs or for jobs ahead of it in the queue{node}",
         "overhead": "the scheduler had not run yet, or the job was being started",

@@ -116,7 +116,7 @@ class RecordedExplanation:
             "behind": "enough was free, but an earlier job for the same nodes lacked resources",
             "priority": "enough was free, but a later job of higher priority for the same nodes lacked resources",
             "reservation": "enough was free, but it was kept for a reservation or an announced outage",
-            "window": "the site's windows did not allow it to start",
+            "window": "the site was closed to such jobs",
             "unknown": f"enough was free, but {_UNKNOWN}",
         }
         spans = sorted(((seconds, words[name]) for name, seconds in self.causes.items() if seconds), key=lambda one: -one[0])

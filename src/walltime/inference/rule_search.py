@@ -162,10 +162,8 @@ def _outages(search: RuleTrial) -> None:
     every = periods(stretches)
     text = f"{counted(len(stretches), 'outage')} of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour or longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in total"
-    better, worse = search.weeks_moved(answer, others & search.judge)
-    few = better > 0 and worse == 0  # an idle machine is visible, and only a few weeks can gain
     if stretches and search.gain(answer, others & search.choose) > LEAST_GAIN / 5:
-        search.keep(RuleProposal("outage", text, evidence, rules), answer, sure=few, judge=others & search.judge)
+        search.keep(RuleProposal("outage", text, evidence, rules), answer, judge=others & search.judge)
 
 
 def _windows(search: RuleTrial) -> None:

@@ -379,15 +379,13 @@ class RuleTrial:
         gain = self.gain(new, mask, within, old=old)
         return gain > 2 * self.error(new, mask, within, old=old) and better - worse > np.sqrt(better + worse)
 
-    def keep(
-        self, proposal: RuleProposal, new: OneStep, within: int | None = None, *, sure: bool = False, judge: Array | None = None
-    ) -> bool:
-        """Accept a rule if the held-out folds agree significantly better with it, or if `sure`, and if free runs do not agree less."""
+    def keep(self, proposal: RuleProposal, new: OneStep, within: int | None = None, *, judge: Array | None = None) -> bool:
+        """Accept a rule if the held-out folds agree significantly better with it, and if free runs do not agree less."""
         kind, text, evidence, rules, *times = proposal
         judge = self.judge if judge is None else judge
         measured = self.gain(new, judge, within), self.error(new, judge, within), *self.weeks_moved(new, judge, within)
         rule = InferredRule(kind, text, evidence, *measured, *times)
-        if not sure and not self.is_sure(new, judge, within):
+        if not self.is_sure(new, judge, within):
             self.notes.append(
                 f"Left out: {text}. It explains the {self.unit} used to choose rules, but not clearly the held-out ones "
                 f"({rule.agreement}; {rule.weeks})."

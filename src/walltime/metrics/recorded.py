@@ -144,7 +144,7 @@ def _doubt(row: Agreement, weeks: bool) -> str:
     if row.jobs < FEW_JOBS:
         return f"only {counted(row.jobs, 'job')}"
     if not weeks:
-        return "under 4 weeks"
+        return "under 4 weeks of jobs"
     if row.mean_recorded and row.threshold > row.mean_recorded:
         return f"the error, {human_time(row.threshold)}, exceeds the recorded mean wait of {human_time(row.mean_recorded)}"
     if row.rank_correlation < POOR_RANKS:

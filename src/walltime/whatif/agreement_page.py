@@ -136,7 +136,7 @@ def evidence_table(calibration: Calibration) -> Table:
         shares = f"{human_percent(evidence.backfilled_recorded)} recorded, {human_percent(evidence.backfilled_simulated)} simulated"
         rows.append([f"backfilled jobs: {shares}", "", "", "", ""])
     head = ("", "jobs", "of all jobs", "recorded hours of waiting", "simulated hours")
-    return Table(head, rows, "Causes of waiting other than processors", look="months")
+    return Table(head, rows, "Causes of waiting other than processors")
 
 
 def agreement(row: Agreement) -> list[str | Cell]:

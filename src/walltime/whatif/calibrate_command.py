@@ -103,7 +103,7 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
     every = calibration.overall
     table = short_table(calibration)
     some = "; those of the groups marked yes are usable" if any(row[-1] == "yes" for row in table.rows) else ""
-    hours = f"Differences in hours over all jobs are not usable: {every.doubt}{some}."
+    hours = f"For all jobs together, do not rely on differences in hours: {every.doubt}{some}."
     if not every.doubt:
         hours = f"Differences in mean wait above {human_time(every.threshold)} exceed the calibration error."
     comparable = class_of(every)

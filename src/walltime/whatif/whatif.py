@@ -173,7 +173,7 @@ class WhatIf:
             first, second = f"Users react: {reacting}", "If they submit as recorded"
         others = [(one.name, one.other_users) for one in self.effects if one.other_users is not None and not one.nothing]
         told = ", ".join(f"{signed(other.difference)} with {name}" for name, other in others)
-        return f"{first}. {second}, the mean wait changes by {told or '±0 s'}."
+        return f"{first}. {second}, the mean wait {f'changes by {told}' if told else 'does not change'}."
 
     def answer(self) -> str:
         """Return a sentence on the result and its cost, and one on whether it can be trusted."""

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 import walltime as wt
+from tests.unit.inference.test_one_step import planted, site
 from validation.planted_rules import at_random
-from walltime.inference import infer
+from walltime.inference import infer, rule_search
 from walltime.inference.candidate_rules import InferredPool
 from walltime.inference.page import inference_page, tables_of, verdict
 from walltime.inference.rule_trial import RuleProposal, RuleTrial
+from walltime.machine import Outage
 from walltime.policy import parse_policy
 
 DAY = 86_400
@@ -50,6 +52,21 @@ def test_infer__reports_both_shares_where_half_the_jobs_start_at_random(golden):
     groups = tables_of(found)[-1]
     assert {"proposals followed", "followed promptly"} <= {str(head) for head in groups.columns}
     assert "followed promptly" in str(dict(inference_page(found, log).numbers))
+
+
+@pytest.mark.slow
+def test_outages__of_one_held_out_week_are_within_the_noise():
+    """Outages are judged like other rules: two of them gain in a single held-out week and lose in none, within two standard errors."""
+    every_ten_days, two = (RuleTrial(planted(site(outages=days_off(*days))), 64, 1, None) for days in ((10, 20, 30, 40, 50), (20, 45)))
+    for search in (every_ten_days, two):
+        rule_search._outages(search)
+    assert [(rule.kind, rule.gain > 2 * rule.error) for rule in every_ten_days.kept] == [("outage", True)]
+    assert two.kept == []
+    assert "better in 1 week, worse in 0" in two.notes[-1]
+
+
+def days_off(*days: int) -> tuple[Outage, ...]:
+    return tuple(Outage("all", day * DAY, day * DAY + DAY // 2, announced=0) for day in days)
 
 
 @pytest.mark.slow

@@ -13,7 +13,6 @@ from walltime.slurm.sidecar.review import Review, Run
 from walltime.slurm.starts.page import clock
 from walltime.tables import Table
 from walltime.whatif import WhatIf
-from walltime.whatif.effects import signed
 from walltime.whatif.page import all_caveats, drawings, effect_sections, three_numbers
 from walltime.wording import counted, human_time, sanitize
 from walltime.workload import Workload
@@ -127,10 +126,12 @@ def gain_sentence(world: WhatIf) -> str:
     effect = world.effects[0]
     wait, ratio = effect.differences["mean_wait"], effect.differences["mean_bounded_slowdown"]
     doubts = "" if not effect.doubts else f" Do not trust this yet: {'; '.join(effect.doubts)}."
+    moved = [
+        f"stays at {today}" if today == changed else f"changes from {today} to {changed}"
+        for today, changed in (map(human_time, (wait.today, wait.changed)), (f"{one:.3g}" for one in (ratio.today, ratio.changed)))
+    ]
     return (
-        f"In simulations of the log's jobs, the side-car changes the mean wait from {human_time(wait.today)} to "
-        f"{human_time(wait.changed)} ({signed(wait.difference)}), and the mean bounded slowdown from {ratio.today:.3g} to "
-        f"{ratio.changed:.3g}.{doubts}"
+        f"In simulations of the log's jobs with the side-car, the mean wait {moved[0]}, and the mean bounded slowdown {moved[1]}.{doubts}"
     )
 
 
