@@ -129,7 +129,7 @@ class UserAdvice:
     by: str = "user"
     """user, or group for an account"""
     used: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """by resource, MB-hours of memory, processor-hours or GPU-hours requested by running jobs whose use is recorded, and the used share; for
+    """by resource, MB-hours of memory, processor-hours or GPU-hours requested by running jobs with recorded use, and the used share; for
     GPUs, the share that is not idle"""
 
     @property

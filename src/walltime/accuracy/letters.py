@@ -308,10 +308,8 @@ def _needed_more(user: UserGain) -> str:
     if killed == 0:
         return f"None of {earlier} needed more than this."
     share, lost = human_percent(100 * killed / jobs), "less than 1 s" if user.lost < 1 else human_time(user.lost)
-    return (
-        f"Of {earlier}, {killed:,} ({share}) needed more than this. If all of these had failed, {you} would have lost {lost} of running "
-        "time per job; the saved waiting time is longer."
-    )
+    cost = f"If all of these had failed, {you} would have lost {lost} of running time per job; the saved waiting time is longer."
+    return f"{killed:,} of {earlier} ({share}) needed more than this. {cost}"
 
 
 def _others(user: UserGain) -> str:

@@ -25,7 +25,8 @@ _MB = 1024
 class JobHours:
     """Hours of each job by resource (`RESOURCES`), float64, shape (jobs,), nan where unknown.
 
-    Resources without any known hours are left out. `asked`: amount requested x time requested. `allocated`: amount allocated x runtime.
+    Resources without any known hours are left out. `asked`: amount requested x time requested. `allocated`: amount allocated x runtime; if
+    the log does not record the allocated memory, as in SWF, the larger of the request and the use.
     `used`: processor time; GPUs x runtime x mean use; peak memory x runtime. The use of nodes is not recorded.
     """
 
@@ -49,10 +50,13 @@ def job_hours(workload: Workload) -> JobHours:
         "memory": memory_of(w, "requested_mem_mb") / _MB * limit,
         "nodes": _positive(w, "requested_nodes") * limit,
     }
+    memory = memory_of(w, "mem_mb")
+    if "mem_mb" not in w.columns:
+        memory = np.where(memory_beyond(w), memory_of(w, "used_mem_mb"), memory)
     allocated = {
         "cores": w.procs * ran,
         "gpus": gpus * ran,
-        "memory": memory_of(w, "mem_mb") / _MB * ran,
+        "memory": memory / _MB * ran,
         "nodes": _positive(w, "nodes") * ran,
     }
     used = {
@@ -63,6 +67,11 @@ def job_hours(workload: Workload) -> JobHours:
     }
     known = [name for name, hours in allocated.items() if (hours > 0).any()]
     return JobHours(*({name: kind[name] for name in known} for kind in (asked, allocated, used)))
+
+
+def memory_beyond(workload: Workload) -> Array:
+    """Return which jobs used more memory than they were allocated or, if the log lacks the column `mem_mb`, than they requested; bool."""
+    return memory_of(workload, "used_mem_mb") > memory_of(workload, "mem_mb")
 
 
 def lost_by(workload: Workload) -> Array:

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from walltime.metrics.energy import NO_ENERGY
+from walltime.metrics.right_size import memory_of
 from walltime.provenance import provenance
 from walltime.report.figures import BLUE, percent_ticks, rows_figure
 from walltime.report.page import Drawing, Fold, Page, Section, workload_facts
 from walltime.report.prometheus import label, metrics_text
+from walltime.usage.hours import memory_beyond
 from walltime.usage.records import CAUSES, GROUPINGS, KINDS, RESOURCES, GroupHours
 from walltime.usage.summary import Waste
 from walltime.usage.tables import share_cell
@@ -51,11 +53,19 @@ def answer(waste: Waste) -> str:
 
 def notes(waste: Waste) -> list[str]:
     """Return notes on unknown values."""
-    jobs = waste.total.jobs
+    w, jobs = waste.workload, waste.total.jobs
     unknown = [
-        f"{USED[name]} {one.unmeasured_jobs:,}" for name, one in waste.total.hours.items() if name != "nodes" and one.unmeasured_jobs
+        (f"of {USED[name]}", f"{one.unmeasured_jobs:,}")
+        for name, one in waste.total.hours.items()
+        if name != "nodes" and one.measured > 0 and one.unmeasured_jobs
     ]
-    sentences = [f"Jobs without recorded use, of {jobs:,}: {', '.join(unknown)}."] if unknown else []
+    of = f" of {counted(jobs, 'job')}"
+    lacks = [f"{words} for {number}{'' if k else of}" for k, (words, number) in enumerate(unknown)]
+    sentences = [f"The log records no use {listed(lacks)}."] if lacks else []
+    beyond, held = int(memory_beyond(w).sum()), "were allocated" if "mem_mb" in w.columns else "requested; their use counts as allocated"
+    if beyond:
+        known = int((~np.isnan(memory_of(w, "used_mem_mb")) & ~np.isnan(memory_of(w, "mem_mb"))).sum())
+        sentences.append(f"{human_percent(100 * beyond / known)} of {counted(known, 'job')} used more memory than they {held}.")
     if waste.shows_energy:
         sentences.append(energy_sentence(waste))
     return sentences
@@ -72,7 +82,9 @@ def energy_sentence(waste: Waste) -> str:
     carbon = "" if math.isnan(grams) else f", CO2 {grams / 1000:,.0f} kg"
     missing = int((np.isnan(waste.grams) & ~np.isnan(waste.known_energy)).sum()) if carbon else 0
     without = f" The file of carbon does not cover the runs of {counted(missing, 'job')}." if missing else ""
-    return f"Energy of {counted(known, 'job')}{from_power}: {waste.energy:,.0f} kWh{cost}{carbon}.{without}"
+    others = waste.total.jobs - known
+    unknown = f" The energy of the other {counted(others, 'job')} is unknown." if others else ""
+    return f"Energy of {counted(known, 'job')}{from_power}: {waste.energy:,.0f} kWh{cost}{carbon}.{unknown}{without}"
 
 
 def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -> Page:

@@ -69,7 +69,7 @@ def patterns_table(patterns: Sequence[Pattern]) -> Table:
         "idle_sessions": f"Idle sessions: below {100 * IDLE_SESSION:g} % of the processor time is used.",
     }
     shown = [text for name, text in meanings.items() if any(one.name == name for one in patterns)]
-    remark = " ".join([*shown, "Judged: jobs with enough recorded use to check the pattern."])
+    remark = " ".join([*shown, "Judged: jobs with enough recorded use to check the pattern. A job can have several patterns."])
     return Table(["pattern", "jobs", "jobs judged", "unused hours", "unit"], rows, "Patterns of waste", remark)
 
 
@@ -86,7 +86,9 @@ def groups_table(by: str, groups: Sequence[GroupHours]) -> Table:
     head = [GROUPINGS[by], "jobs"]
     for name in names:
         head += [f"{RESOURCES[name]} allocated", "efficiency", "unused"]
-    note = "Sorted by unused core-hours, or by allocated core-hours where use is not recorded."
+    measured = {name for group in groups for name, one in group.hours.items() if one.measured > 0}
+    note = "Efficiency and unused hours are of jobs with recorded use. " if measured else ""
+    note += f"Sorted by {'unused' if 'cores' in measured else 'allocated'} core-hours."
     return Table([*head, "core-hours lost"], rows, f"By {GROUPINGS[by]}", note)
 
 

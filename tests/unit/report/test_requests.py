@@ -106,7 +106,8 @@ def test_judgement__of_a_swf_log_uses_its_memory_by_processor():
     assert caught.value.code == "use_unknown"
     assert requests.under == 100
     assert suggestions.under_low < suggestions.under < suggestions.under_high
-    assert waste(swf).total.hours["memory"].allocated == pytest.approx(400 * 100 / 3600 * 64 / 1024)
+    memory = waste(swf).total.hours["memory"]  # the log does not record allocations, and each job used more than it requested
+    assert memory.allocated == memory.used == pytest.approx(use.sum() / 1024 * 100 / 3600)
 
 
 def test_suggestions_that_allocate_more_than_the_requests_do_not_help():

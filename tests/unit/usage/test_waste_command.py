@@ -73,6 +73,20 @@ def test_metrics(files, capsys, tmp_path):
     assert 'walltime_waste_hours{resource="nodes",kind="used"}' not in values
 
 
+def test_notes__memory_beyond_the_request(golden, capsys, tmp_path):
+    # two processors each; memory in KB per processor: a job within its request, one beyond it, and one without a request
+    rows = [
+        f"{k} {k} 0 3600 2 -1 {used} 2 3600 {asked} 1 1 -1 -1 -1 -1 -1 -1"
+        for k, used, asked in ((1, 524288, 1048576), (2, 3145728, 1048576), (3, 1024, -1))
+    ]
+    (tmp_path / "site.swf").write_text("\n".join(["; MaxProcs: 4", *rows]) + "\n")
+    memory = json.loads(call(capsys, "waste", tmp_path / "site.swf", "--json")[1])["total"]["memory"]
+    assert [memory[name] for name in ("asked", "allocated", "used", "unused")] == [4, 2 + 6, 1 + 6, 1]
+    golden("waste", call(capsys, "waste", tmp_path / "site.swf")[1])
+    (tmp_path / "log").write_text(sacct_text([job | {"used_mb": 2 * job["asked_mb"]} for job in JOBS[:4]]))
+    golden("waste", call(capsys, "waste", tmp_path / "log", "--by", "user")[1].split("Notes:")[1])
+
+
 def test_unknown_grouping(golden, files, capsys):
     golden("waste", one_line(*call(capsys, "waste", files["text"], "--by", "month")))
 
