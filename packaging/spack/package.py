@@ -5,8 +5,9 @@ cp packaging/spack/package.py spack-site/spack_repo/site/packages/walltime/
 spack repo add spack-site/spack_repo/site
 cd dist && spack install --no-checksum walltime
 
-Spack's own packages of July 2026 have older versions of py-polars and py-typer, so your repository needs newer ones too; and they lack
-Gymnasium, mcp and cma, so there are no variants for those extras.
+Spack's own packages of July 2026 have older versions of py-polars and py-typer, so your repository needs newer ones too: Parquet files with
+metadata need Polars 1.30, and messages on wrong calls need `typer.TyperException` (Typer 0.27.2 and later). They lack Gymnasium, mcp and
+cma, so there are no variants for those extras.
 """
 
 from pathlib import Path
