@@ -329,9 +329,9 @@ def _places(placed: Workload, placement: Placement) -> Array:
 
 
 def _basic_places(placed: Workload, places: Array) -> Array:
-    """Return each job's place under priority/basic: by the log's priorities, if this plugin made them, else as before.
+    """Return each job's place under priority/basic: by the log's priorities if this plugin set them, else `places`.
 
-    It gives each job at its submission, or when its hold is released, one less than the lowest priority so far, minus the job's nice value.
+    When a job is submitted or its hold is released, the plugin sets its priority to one less than the lowest so far, minus its nice value.
     """
     priority = placed.columns.get("priority", places)
     if placed.feedback or not (priority > LEAST_BASIC).all():

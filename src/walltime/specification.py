@@ -2,8 +2,8 @@
 
 A `Family` lists the names, each with the class that it makes. The fields of the class are the options, with types and texts as in
 `walltime.declared`; those that are `positional` may come first, without their names. Values are numbers, words, yes and no, lists such as
-8/64, and specifications of other families; the options of such a value follow it, and one that it does not have is the whole's again:
-`easy:order=wfp:exponent=2,threshold=0.5,extra=none`. `str(thing)` gives the spelling back.
+8/64, and specifications of other families, followed by their own options. The first option that such a value does not have belongs to the
+outer specification again: in `easy:order=wfp:exponent=2,extra=none`, `extra` is an option of `easy`. `str(thing)` returns the spelling.
 
 The same declarations check objects made in Python, generate the reference page, and complete words in a shell.
 """

@@ -60,6 +60,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def on_log(name: str) -> str:
+    """Return `On` with the name of a log, or with `this log` for the names that a log has by default.
+
+    >>> on_log("KTH-SP2"), on_log("log")
+    ('On KTH-SP2', 'On this log')
+    """
+    return "On this log" if name in ("log", "workload") else f"On {name}"
+
+
 def human_time(seconds: float) -> str:
     """Return a time in its two most informative units: seconds, minutes, hours up to two days, then days.
 

@@ -221,7 +221,7 @@ def test_story__says_what_explain_says(tabs, page, schedules):
                 assert f"for {human_time(explanation.held)}, enough were free" in told
                 assert f"For {human_time(explanation.too_few)} of its wait" in told
             else:
-                assert "Too few processors were free the whole time" in told
+                assert "For the whole wait, too few processors were free" in told
         rows = tab.locator("#live-explanation tbody tr").all_inner_texts()
         for schedule, row in zip(schedules, rows, strict=True):
             assert human_time(schedule.wait[index]) in row

@@ -42,7 +42,7 @@ class Node:
 
     def __post_init__(self) -> None:
         if self.procs > 100:
-            raise WorkloadError("no node has so many")
+            raise WorkloadError("no node has this many")
 
 
 @dataclass(frozen=True)

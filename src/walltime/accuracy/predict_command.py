@@ -13,7 +13,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow
 from walltime.cli.output import PageOutput, caveats, note, progress_bar, write_rows
 from walltime.tables import Cell, Table
-from walltime.wording import counted
+from walltime.wording import counted, on_log
 
 if TYPE_CHECKING:
     from walltime.simulation.replay import Replay
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 COLUMNS = {
     "mean_accuracy": "accuracy",
     "na_percent": "none",
-    "oe_percent": "long",
-    "ue_percent": "short",
-    "be_percent": "> 30 min short",
+    "oe_percent": "too long",
+    "ue_percent": "too short",
+    "be_percent": "> 30 min too short",
 }
 """The printed fields of each predictor's summary, and their heads."""
 ENDS = ("auto", "log", "easy")
 """The ends from which predictors learn."""
 NOTES = (
-    "Accuracy: the smaller of runtime and prediction over the larger (tang13, eq. 3).",
-    "Long, short: share of jobs whose prediction is too long, or too short by up to 30 min.",
+    "Accuracy: the smaller of runtime and prediction divided by the larger (tang13, eq. 3).",
+    "Too long, too short: share of jobs with such a prediction; too short means by up to 30 min.",
 )
 
 
@@ -150,7 +150,7 @@ def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None
 
 def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
     """Return the accuracy of the best predictor, against the users' requests."""
-    log = f"On {w.origin.name}"
+    log = on_log(w.origin.name)
     if judged < len(w):
         log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, after learning from all earlier jobs"
     known = [row for row in rows if row["mean_accuracy"] is not None]

@@ -16,9 +16,9 @@ from walltime.policy import Policy
 
 Array = np.ndarray
 MOST_WORK = 3_000_000
-"""Waiting jobs times nodes, summed over events, for which decisions are checked, in about half a minute of plain Python."""
+"""Largest sum over events of waiting jobs times nodes up to which all decisions are checked: about half a minute in plain Python."""
 STARTS = 20
-"""Starts of a stretch."""
+"""Number of starts in a stretch."""
 SEED = 0
 NO_STATE = (-1, -1, -1, -1)
 
@@ -98,7 +98,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return self.capacity - sum((job.given for job in self.running), np.zeros_like(self.capacity))
 
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
-        """Return the result of the reference; that is quick for most of the jobs that do not fit now."""
+        """Return the reference's result, with a shortcut for most jobs that do not fit now."""
         return None if begin == self.now and not self._may_fit(job) else super()._fits(job, begin, so_far)
 
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:

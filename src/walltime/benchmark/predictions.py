@@ -52,7 +52,7 @@ SCHEDULERS = ("easy", "easy:backfill-order=sjf", "conservative", SLURM)
 COPIES, SECONDS = 4, 30
 """Number of shaken copies of the log, and largest shift of a submission in them, s."""
 MEASURES = {
-    "accuracy": "mean of the smaller of runtime and prediction over the larger (tang13, eq. 3)",
+    "accuracy": "mean of the smaller of runtime and prediction divided by the larger (tang13, eq. 3)",
     "median_accuracy": "median of the smaller of runtime and prediction over the larger",
     "absolute_error": "mean of |prediction - runtime|, s, negated",
     "area_error": "mean of |prediction - runtime| weighted by processors, s, negated",

@@ -8,7 +8,7 @@ from walltime.metrics import Summary, relative_difference
 from walltime.metrics.intervals import shown_level
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
-from walltime.wording import human_number, human_percent, human_time, listed, lower_first, time_form
+from walltime.wording import human_number, human_percent, human_time, listed, lower_first, on_log, time_form
 
 ELSEWHERE = "These differences exceed the effect of small shifts of the submissions (input shaking) on this log; other logs may differ."
 """Added to clear differences, which readers might take for general results."""
@@ -48,7 +48,7 @@ def answer(
         f"{lower_first(name)} has {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
         for name, s in zip(names[2:], summaries[2:], strict=True)
     ]
-    return f"On {log}, {'; '.join([_second(names, summaries, spread), *others])}."
+    return f"{on_log(log)}, {'; '.join([_second(names, summaries, spread), *others])}."
 
 
 def scope(summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
@@ -123,10 +123,10 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
     a, b = waits.index(min(waits)), ratios.index(min(ratios))
     wait, ratio = human_time(waits[a]), human_number(ratios[b])
     if human_time(max(waits)) == wait and human_number(max(ratios)) == ratio:
-        return f"On {log}, all {len(names)} policies have a mean wait of {wait} and a mean bounded slowdown of {ratio}."
+        return f"{on_log(log)}, all {len(names)} policies have a mean wait of {wait} and a mean bounded slowdown of {ratio}."
     wait += _like("mean_wait", a, names, summaries, spread)
     ratio += _like("mean_bounded_slowdown", b, names, summaries, spread)
-    start = f"On {log}, {lower_first(names[a])} has the shortest mean wait of {len(names)} policies ({wait}) and "
+    start = f"{on_log(log)}, {lower_first(names[a])} has the shortest mean wait of {len(names)} policies ({wait}) and "
     middle = (
         f"the lowest mean bounded slowdown ({ratio})" if a == b else f"{lower_first(names[b])} the lowest mean bounded slowdown ({ratio})"
     )

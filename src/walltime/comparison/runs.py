@@ -17,7 +17,7 @@ from walltime.metrics import range_meaning
 from walltime.metrics.intervals import KINDS, SCOPES, shown_level
 from walltime.report.page import Block, Drawing, Fold, Group, Heading, Section, note
 from walltime.tables import Cell, Row, Table
-from walltime.wording import counted, human_difference, human_number, human_time, listed, time_form, to_error
+from walltime.wording import counted, human_difference, human_number, human_time, listed, on_log, time_form, to_error
 
 OF = KINDS["replications.difference"].of
 NO_CLEAR = "no clear difference"
@@ -380,10 +380,10 @@ def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -
     if not compared or not baseline:
         lowest, highest = (pick(lines, key=lambda line: line.band.mean) for pick in (min, max))
         if len(lines) == 1:
-            return f"On {subject}, the {shown.label} is {_with_interval(lowest, shown)}."
+            return f"{on_log(subject)}, the {shown.label} is {_with_interval(lowest, shown)}."
         words = varying(lines)
         return (
-            f"On {subject}, the {shown.label} is between {_with_interval(lowest, shown)} "
+            f"{on_log(subject)}, the {shown.label} is between {_with_interval(lowest, shown)} "
             f"({combination_text(lowest.combination, words)}) and "
             f"{_with_interval(highest, shown)} ({combination_text(highest.combination, words)})."
         )
@@ -391,11 +391,11 @@ def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -
     if not others and len(mine) == 1 and mine[0].clear and mine[0].difference is not None and list(baseline) == ["policy"]:
         d, sign = mine[0].difference, "lower" if mine[0].difference.mean < 0 else "higher"
         size = shown.with_half(d.mean, d.half_width)[1:]
-        return f"On {subject}, the {shown.label} is {size} {sign} under {name} than under {_named(baseline)}."
+        return f"{on_log(subject)}, the {shown.label} is {size} {sign} under {name} than under {_named(baseline)}."
     verdicts = [f"with {one} it {_verdict(lines, shown)}" for one, lines in others[: MOST_COLUMNS - 1]]
     more = len(others) - len(verdicts)
     rest = [f"{more} more {'is' if more == 1 else 'are'} in the tables"] if more else []
-    told = f"On {subject}, compared with {_named(baseline)}, the {shown.label} with {name} {_verdict(mine, shown)}"
+    told = f"{on_log(subject)}, compared with {_named(baseline)}, the {shown.label} with {name} {_verdict(mine, shown)}"
     return f"{'; '.join([told, *verdicts, *rest])}."
 
 

@@ -33,18 +33,18 @@ class ShutHours(Protocol):
 
 
 IDLE = 70 * 86_400
-"""A job never starts if it has not started this long (s) after everything but these hours has stopped changing.
+"""A job counts as never starting if it has not started this long (s) after the last change other than of these hours.
 
-The hours in which a job may start come every week except when the clock changes, which affects fewer than one week in four."""
+The hours in which a job may start recur every week, except in the weeks in which the clock changes: fewer than one in four."""
 
 
 class Pools(NamedTuple):
     """A machine of several pools.
 
     `capacity`: processors and second resource of each pool, int64, shape (pools, 2). `partitions`: the pools of each, in the order in which
-    they are taken. `tiers`: of each partition, a higher one comes first. `outages`: pool, processors, second resource, begin, end and the
-    time from which it is known. `limits`: the most jobs, processors and second resource that run. `windows`: the hours in which jobs do not
-    start.
+    they are taken. `tiers`: the tier of each partition; higher tiers come first. `outages`: pool, processors, second resource, begin, end
+    and the time from which it is known. `limits`: the most jobs, processors and second resource that run. `windows`: the hours in which
+    jobs do not start.
     """
 
     capacity: Array
@@ -58,8 +58,9 @@ class Pools(NamedTuple):
 class Demands(NamedTuple):
     """The needs of jobs on pools besides processors, and their constraints; one entry per job, in order of arrival.
 
-    `second`: of the second resource; `partition`: its number; `since`: the start of a job that runs at the beginning, NEVER for others (all
-    int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: its windows; by index.
+    `second`: units of the second resource; `partition`: the partition's number; `since`: the start of a job that runs at the beginning,
+    NEVER for others (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: its
+    windows; by index.
     """
 
     second: Array
@@ -86,7 +87,7 @@ class Preemption(NamedTuple):
 
     `may`: shape (classes, classes), 1 where jobs of the first class may preempt jobs of the second. The others have an entry for each
     class. `rank`: the lowest are preempted first; `requeue`: 1 if preempted jobs return to the queue, 0 if they are cancelled; `grace`: how
-    long they run on (s); `exempt`: how long they must have run (s).
+    long they continue to run (s); `exempt`: how long they must have run before (s).
     """
 
     may: Array
@@ -120,17 +121,15 @@ class Nodes(NamedTuple):
     """A machine of nodes.
 
     `pool`, `procs`, `second`, `memory` (0 everywhere if it is not limited), `weight`: of each node, int64. `partitions`: the nodes of each
-    partition, in the order in which they are taken among nodes of one weight, the lowest first. `tiers`: of each partition, a higher one
-    comes first. `outages`: the nodes, begin, end and the time from which it is known, s,
-    and the number of the reservation whose jobs may use them, 0 for none. `limits`: the most jobs, processors and second
-    resource that run. `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, each with its
-    partition. `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first.
-    `reservations`: of each partition, the number of the reservation that its jobs are in, and whose nodes and times bind them, 0 for none;
-    negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each limit, the most processor-seconds that its running jobs
-    may have until their limits; empty without such limits. `preemption`: None if no job may end early, by preemption or with its nodes.
-    `losses`: of each outage, the fate of the jobs on its nodes when it begins: 0 if they continue, REQUEUED, or 2 if they are
-    cancelled; empty for 0
-    everywhere.
+    partition, in the order in which they are taken among nodes of one weight, the lowest first. `tiers`: the tier of each partition; higher
+    tiers come first. `outages`: the nodes, begin, end and the time from which it is known, s, and the number of the reservation whose jobs
+    may use them, 0 for none. `limits`: the most jobs, processors and second resource that run. `members`: the sets of nodes that jobs may
+    use: the partitions, by number, then parts of them, each with its partition. `least_loaded`: of each partition, whether the nodes with
+    the largest share of free processors are taken first. `reservations`: of each partition, the number of the reservation that its jobs are
+    in, and whose nodes and times bind them, 0 for none; negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each
+    limit, the most processor-seconds that its running jobs may have until their limits; empty without such limits. `preemption`: None if no
+    job may end early, by preemption or with its nodes. `losses`: of each outage, the fate of the jobs on its nodes when it begins: 0 if
+    they continue, REQUEUED, or 2 if they are cancelled; empty for 0 everywhere.
     """
 
     pool: Array
@@ -172,8 +171,8 @@ SETS = 10_000
 class NodeRanges(Sequence[Array]):
     """The share of single nodes that jobs had: the job, the node, processors and second resource, int64, in order of job and node.
 
-    Stored as ranges of `nodes` many from the `first` on; the four arrays are made when they are first used, as the nodes of a million jobs
-    may be hundreds of millions.
+    Stored as ranges: this many `nodes`, beginning with `first`. The four arrays are made when they are first used, because a million jobs
+    may have hundreds of millions of nodes.
     """
 
     def __init__(self, job: Array, first: Array, nodes: Array, procs: Array, second: Array):
@@ -224,8 +223,8 @@ class NodeDemands(NamedTuple):
     runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a number
     from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill reserves no
     nodes for it. `association`: its leaf of the tree of shares. `charge`: the past use that each second counts as, in parts of CHARGE.
-    `preemption`: its class in `Preemption`. float64: `merit`: the part of its priority that does not change. `after`: the jobs that must
-    have ended; `limits`: the limits that it counts towards; both by index.
+    `preemption`: its class in `Preemption`. float64: `merit`: the constant part of its priority. `after`: the jobs that must have ended;
+    `limits`: the limits that it counts towards; both by index.
     """
 
     second: Array
@@ -302,9 +301,9 @@ class Problem:
     handled (`walltime.policy.Dialect`).
 
     On nodes, `settings` are Slurm's or OAR's, `shares` are Slurm's, and `kill`: whether a job is killed at a limit that Slurm's backfill
-    has shortened. `tick`: seconds between the looks of the scheduler, at which jobs arrive and end, and are expected to. `logged`: whether
-    starts are recorded, to compute the effects of backfilling. `starts_only`: whether first reservations may be left out, where that is
-    faster.
+    has shortened. `tick`: seconds between the scheduler's checks; jobs arrive, end, and are expected to end only at such times. `logged`:
+    whether starts are recorded, to compute the effects of backfilling. `starts_only`: whether first reservations may be left out, where
+    that is faster.
     """
 
     submit: Array
@@ -353,10 +352,10 @@ class Problem:
 class State(NamedTuple):
     """The state of a scheduler at one moment of a simulation; arrays are int64, times s.
 
-    `now`: the time; `free`: processors that no job runs on, whether they are in order or not. `queue`: the indices of the waiting jobs in
-    the workload, in order of arrival; for each of them `planned`, the planned runtime, and `reserved`, the start of its first reservation,
-    -1 without one. `running`: the indices of the running jobs, by expected end, which is `expected_end`. Jobs that have started, or that
-    have arrived, keep their indices when others are submitted.
+    `now`: the time; `free`: processors on which no job runs, including those in an outage. `queue`: the indices of the waiting jobs in the
+    workload, in order of arrival; for each of them `planned`, the planned runtime, and `reserved`, the start of its first reservation, -1
+    without one. `running`: the indices of the running jobs, in order of their `expected_end`. Jobs that have arrived or started keep their
+    indices when others are submitted.
     """
 
     now: int

@@ -293,7 +293,7 @@ def _obstacles(why: MachineExplanation) -> str:
     }
     spans = [(getattr(held, name), text) for name, text in words.items() if getattr(held, name)]
     if len(spans) == 1:
-        return f"{spans[0][1]} the whole time"
+        return f"for the whole wait, {spans[0][1]}"
     return "; ".join(f"for {human_time(seconds)}, {text}" for seconds, text in sorted(spans, key=lambda one: -one[0]))
 
 

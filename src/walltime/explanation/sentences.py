@@ -39,7 +39,7 @@ def texts(why: SinglePoolExplanation) -> Texts:
     if why.wait == 0:
         yield "at submission", "; ".join(filter(None, [_free(why), _reserved(why)]))
         return
-    spans = "too few processors were free the whole time"
+    spans = "for the whole wait, too few processors were free"
     if why.held:
         few, held = human_time(why.too_few), human_time(why.held)
         others = "enough were free, but reserved for other jobs or for jobs ahead of it"
@@ -174,7 +174,11 @@ def _end(job: int, early: int, procs: int) -> str:
 def from_reservation(reserved: int, why: Explanation) -> str:
     """Compare the start with the first reservation."""
     gap = why.start - reserved
-    return "as first reserved" if gap == 0 else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'} its first reservation"
+    return (
+        "at the time of its first reservation"
+        if gap == 0
+        else f"{human_time(abs(gap))} {'after' if gap > 0 else 'before'} its first reservation"
+    )
 
 
 def _size(pair: tuple[Change, Change]) -> float:

@@ -15,7 +15,7 @@ IDLE = frozenset(
         *("repeated_record", "partial_execution", "partial_execution_summary"),
     }
 )
-"""Rules that drop records without work of their own: of jobs that never ran, or whose work is in another record."""
+"""Rules that drop only records without work of their own: the job never ran, or its work is in another record."""
 
 
 @dataclass(frozen=True)

@@ -56,13 +56,13 @@ def no_interval_reason(submit: Array, queued: float) -> str:
     `submit`: of all jobs of the log, s; `queued`: the largest `queued_share` of the compared schedules.
 
     >>> no_interval_reason(np.arange(3) * WEEK, 0.5)
-    'it takes 20 weeks'
+    'it needs at least 20 weeks'
     """
     fewest = BLOCKS * FEWEST_WEEKS_OF_PART
     if not len(submit) or submit.max() - submit.min() < (fewest - 1) * WEEK:
-        return f"it takes {fewest} weeks"
+        return f"it needs at least {fewest} weeks"
     if queued > MOST_QUEUED:
-        return f"jobs queue for {100 * queued:.0f} % of the time, so that no week is independent of those before it"
+        return f"jobs queue for {100 * queued:.0f} % of the time, so that no week is independent of the weeks before it"
     return ""
 
 

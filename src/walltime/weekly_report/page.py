@@ -120,7 +120,9 @@ def period_tables(numbers: Period, verbose: bool) -> list[Table | str]:
     parts: list[Table | str] = [f"Nothing unusual ({counts})."] if known and not odd else []
     parts += [] if known or verbose else [_chance(numbers)]
     if not verbose:
-        table = replace(changes_table(numbers), title=f"Changes ({counts})")
+        table = replace(
+            changes_table(numbers), title=f"Changes since the {_length(numbers.numbers)} before" if parts else f"Changes ({counts})"
+        )
         chosen = [row for row, (name, label, *_) in zip(table.rows, MEASURES, strict=True) if name in SHORT or label in odd]
         return [*parts, replace(table, rows=chosen), *([causes_table(numbers)] if len(numbers.causes) > 1 else [causes_sentence(numbers)])]
     parts += [changes_table(numbers), _chance(numbers), *(groups_table(numbers, by) for by in numbers.groups)]

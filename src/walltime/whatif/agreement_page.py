@@ -101,7 +101,7 @@ def short_table(calibration: Calibration) -> Table:
         times = [Cell(shows[name](getattr(row, name)), value=getattr(row, name)) for name in names]
         rows.append([group_name(row), f"{row.jobs:,}", *times, agreement(row)[-1], "no" if row.doubt else "yes"])
     head = ("", "jobs", "recorded", "simulated", ERROR, "rank corr.", "usable?")
-    return Table(head, rows, f"Mean wait, recorded and simulated under {calibration.policy}")
+    return Table(head, rows, f"Recorded and simulated mean wait (policy {calibration.policy})")
 
 
 def full_tables(calibration: Calibration) -> list[Table]:

@@ -51,8 +51,8 @@ class SettingSchedules:
 
     `copies`: for each shaken copy and each changed setting, the differences by measure; `resampled`: the same for resampled logs.
     `recorded`: today's schedule with submissions as recorded. `others`: the effect of each changed setting under the other assumption on
-    users; empty if the log lacks the data, and `feedback` gives the reason. `linked`: share of the jobs that follow the end of an earlier
-    job.
+    users; empty if the log lacks the data, and `feedback` gives the reason. `linked`: share of the jobs that are submitted after the end of
+    an earlier job.
     """
 
     schedules: Sequence[Schedule]

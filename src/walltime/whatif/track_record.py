@@ -1,6 +1,6 @@
-"""How often predicted changes of the mean wait were right on made-up sites with known truth, by agreement with the log.
+"""How often predicted changes of the mean wait were right on made-up sites whose true changes are known, by agreement with the log.
 
-The sites, and the test of such numbers on sites that did not choose them: validation/change_bank.py, docs/validation/coverage.md.
+validation/change_bank.py makes the sites; docs/validation/coverage.md tests these numbers on other sites.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def percent_words(percent: float) -> str:
 
 
 def class_of(agreement: Agreement) -> SiteClass | None:
-    """Return the made-up sites that agreed about as well with their logs; None if no site agreed as badly, and for too few jobs."""
+    """Return the made-up sites that agreed about as well with their logs; None if all sites agreed better, or there are too few jobs."""
     ratio = agreement.mean_simulated / agreement.mean_recorded if agreement.mean_recorded else math.nan
     if agreement.jobs < FEW_JOBS or not SEEN[0] <= ratio <= SEEN[1]:
         return None
@@ -94,7 +94,7 @@ def class_of(agreement: Agreement) -> SiteClass | None:
 
 
 def track_record(change: float, if_users_react: float | None, agreement: Agreement) -> TrackRecord | None:
-    """Return the expected change of the mean wait and its record on made-up sites; None if none of these agreed as badly with its log.
+    """Return the expected change of the mean wait and its record on made-up sites; None if all of these agreed better with their logs.
 
     `change`: the simulated relative change; `if_users_react`: the same if users react, None if unknown. Waits of causes that the simulation
     lacks do not change: where the simulated mean wait is below the recorded one, changes count relative to the recorded one.

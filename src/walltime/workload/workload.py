@@ -125,7 +125,7 @@ class Workload:
         lengths = {len(values) for values in fields.values()}
         if len(lengths) > 1:
             raise WorkloadError(
-                f"submit, runtime, procs, requested and believed must be equally long, not {sorted(lengths)}", "different_lengths"
+                f"submit, runtime, procs, requested and believed must have the same length, not {sorted(lengths)}", "different_lengths"
             )
         submit = fields["submit"]
         if job_id is None:

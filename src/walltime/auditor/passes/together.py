@@ -33,7 +33,7 @@ def worth(state, rules, jobs, job):
 
 @called_kernel
 def fill(tables, table, in_time, count, most):
-    """Fill one table: the best value of the jobs from each index on in 0 to `most` processors, of jobs that end in time or of others."""
+    """Fill one table with the best value of the jobs from each index on, for up to `most` processors: of jobs in time, or of others."""
     for room in range(most + 1):
         table[count, room] = 0
     for k in range(count - 1, -1, -1):

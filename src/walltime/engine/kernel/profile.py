@@ -4,7 +4,7 @@ A step holds from its time until the next one's; the last has no end, and all pr
 steps differ, and the first one covers the present.
 
 The steps lie in blocks of at most 64, in order of time. One block is usually enough. If there are more, each stores the least and the most
-processors that are free in it, so that a search skips a block that is too full, or free throughout, with one comparison.
+processors that are free in it, so that one comparison is enough to skip a block that is too full or entirely free.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def order_rank(rules, now, jobs, job):
 
 @kernel
 def unstarved_rank(rules, now, jobs, job):
-    """Return the rank of a job in the order of the queue where no job starves, or the starving one is found first."""
+    """Return the rank of a job in the order of the queue, if no job starves or the starving job is found separately."""
     bounded = rules.order_starvation != NEVER or rules.order_limit != 0
     return unbounded_rank(rules.order, rules.order_parameter, bounded, now, jobs, job)
 

@@ -53,7 +53,7 @@ function tell(job, facts, jobs, clock) {
   told.push(
     facts.enough
       ? `For ${human(facts.wait - facts.enough)} of its wait, too few processors were free; for ${human(facts.enough)}, enough were free, but reserved for other jobs or for jobs ahead of it.`
-      : "Too few processors were free the whole time.",
+      : "For the whole wait, too few processors were free.",
   );
   if (facts.reserved !== null) {
     const late = facts.start - facts.reserved;

@@ -1,4 +1,4 @@
-"""Bounds on the harm to other jobs: the heads of the queues must not wait without a bound, and overruns count against their users.
+"""Bounds on the harm to other jobs: the wait of each queue's head is bounded, and overruns count against their users.
 
 A head waits for nodes while other jobs are backfilled. If a prediction is too short, backfill starts jobs that outlast the head's reserved
 start. When that start has passed by more than a part of the head's wait, nothing is adjusted in its partitions until it has started.

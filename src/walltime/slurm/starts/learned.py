@@ -230,8 +230,8 @@ def _class_places(logs: Array) -> Array:
 def _adapted(past: Replay, logs: Array) -> Array:
     """Return the intervals, s after each prediction, moved by the known outcomes of earlier ones.
 
-    Source: adaptive conformal inference, Gibbs & Candes, NeurIPS 2021. That a start is outside its interval is known when it happens, or
-    when the late end has passed; that it is not too early, when the early end has passed.
+    Source: adaptive conformal inference, Gibbs & Candes, NeurIPS 2021. Whether a start missed an end of its interval is known when the
+    job starts or when that end has passed, whichever comes first.
     """
     shifts = np.zeros((2, len(CLASSES)))
     ends = np.full(logs.shape, np.nan)

@@ -10,13 +10,13 @@ from walltime.workload import Array
 
 HOUR, DAY = 3600, 86400
 HALF_LIFE = 7 * DAY
-"""The time after which use counts half, as Slurm's default PriorityDecayHalfLife."""
+"""The time after which usage counts half, as with Slurm's default PriorityDecayHalfLife."""
 LATEST = 400
-"""The number of last starts that are looked at."""
+"""The number of most recent starts that are considered."""
 NEVER = 3e7
 """The value for an infinite time, s."""
 ALIKE, OWN = 20, 10
-"""The numbers of last starts, of similar jobs and of the user's own, whose mean counts."""
+"""The numbers of most recent starts, of similar jobs and of the user's own, that are averaged."""
 
 
 class QueueFeatures:

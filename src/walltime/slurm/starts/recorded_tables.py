@@ -10,7 +10,7 @@ from walltime.cli.output import PageOutput, caveats, paragraphs, progress_bar
 from walltime.slurm.starts.forecast import Draws
 from walltime.slurm.starts.recorded import METHODS, REPLAYED, RecordedStarts, StartScore, calibrate_starts
 from walltime.tables import Cell, Row, Table
-from walltime.wording import UNDEFINED, human_percent, human_time, listed
+from walltime.wording import UNDEFINED, human_percent, human_time, listed, on_log
 from walltime.workload import Workload
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ def verdict(starts: RecordedStarts) -> list[str]:
     errors = f"Methods whose median error is not larger: {', '.join(better)}" if better else "All other methods have larger median errors"
     best = min((name for name in scores if name != "prediction"), key=lambda name: scores[name].interval_score)
     return [
-        f"On {starts.log}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals predicted for "
-        f"them, with a median width of {human_time(own.width)}; the median error of the likely time was {human_time(own.error)}.",
+        f"{on_log(starts.log)}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals "
+        f"predicted for them (median width {human_time(own.width)}); the median error of the likely time was {human_time(own.error)}.",
         f"{holds} {errors}.",
         f"Half of the waits were {own.least_ratio:.2g} to {own.largest_ratio:.2g} times the predicted ones. The mean interval score was "
         f"{human_time(own.interval_score)}, and {human_time(scores[best].interval_score)} for the best other method ({NAMES[best]}).",

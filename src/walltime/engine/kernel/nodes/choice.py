@@ -26,20 +26,20 @@ HEAVIER = np.int64(1) << 40
 
 @kernel
 def released_by(state, running, time):
-    """Return the number of running jobs whose nodes are free again in the plan by a time."""
+    """Return the number of running jobs that have released their nodes by a time, according to the plan."""
     return first_from(running.release, 0, state.running, time + 1)
 
 
 @kernel
 def row_at(state, running, time):
-    """Return the row of `Use.free` for a time, after the releases until then; for the present, the row of the nodes that are free now."""
+    """Return the row of `Use.free` with the releases up to a time; for the present, the row of the nodes that are free now."""
     released = released_by(state, running, time) if time > state.now else 0
     return 0 if released == 0 else running[released - 1].row
 
 
 @kernel
 def shortfall(state, job, site, use, plan, time, length):
-    """Find the nodes that a job can use for a length from a time on, after the first `state.ahead` blocks: the set USABLE.
+    """Find the nodes that a job can use from a time on for a length, given the first `state.ahead` blocks: the set USABLE.
 
     Returns 0 if they suffice, else a lower bound of the number of processors that must still become free.
     """
@@ -337,7 +337,7 @@ def _has_enough(state):
 
 @kernel
 def _take_part(state, job, choice, planes, node):
-    """Choose the part of a node that a job still needs, unless that is nothing, or too little on the last node that the job may have."""
+    """Choose the part of a node that a job still needs, unless the node gives nothing, or too little as the job's last possible node."""
     procs = number_of(planes, 0, state.procs_planes, node)
     if state.left_most == 1 and procs < state.left_procs:
         return

@@ -5,7 +5,7 @@ The rules, which reference/first_fit.py and reference/pools.py state in plain Py
 * A job gets the first nodes of its partition's list that it can use. From each it takes as much as it still needs, minus the minimum that
   the remaining nodes of its request must provide. It keeps them until it ends.
 * Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is passed
-  over. One that fits now starts; an outage that is known and begins before its planned end takes nodes away.
+  over. A job that fits now starts; it cannot use nodes of a known outage that begins before its planned end.
 * A job that cannot start is blocked. Without backfilling, it closes the nodes of its partition to the jobs behind it.
 * With backfilling, it is a head, and gets a reservation, if no other head's partition shares nodes with its own. The shadow time is the
   first planned end at which it fits. A job behind heads starts if each head that it outlasts still fits next to it at that head's shadow

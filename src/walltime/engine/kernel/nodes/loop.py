@@ -2,9 +2,9 @@
 
 The rules, which reference/slurm.py and reference/nodes.py state in plain Python:
 
-* The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over. * The main
-  scheduler runs when a job has arrived or ended, over the first `depth` jobs, and at every multiple of `interval` over all jobs, if
-  something has happened. It starts jobs in order; one that does not fit closes its partition and its nodes to all jobs behind it.
+* The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over.
+* The main scheduler runs when a job has arrived or ended, over the first `depth` jobs, and at every multiple of `interval` over all jobs,
+  if something has happened. It starts jobs in order; one that does not fit closes its partition and its nodes to all jobs behind it.
 * Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived its
   planned runtime, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time, at
   most `window` ahead, at which enough nodes are free of running jobs (by their planned ends) and stay free of reservations. If that is now,

@@ -29,7 +29,7 @@ SLURM_JOB = record_dtype(
 one that it follows; `limit`: the limit under which it runs, s; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from
 which it waits, `runtime` the time for which it runs, s. `shaped`: whether it may be unable to use all free processors of a node, by `task`,
 `least`, `most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the
-node. `owner`: the number of its user from 1 on, negative if it requests nodes for its user alone; 0 for all jobs if no job does.
+node. `owner`: the number of its user, from 1, negative if it requests nodes for its user alone; 0 for all jobs if no job requests that.
 `whole_runtime`: its `runtime` if nothing cuts it short. `due`: the time of its preemption or of the loss of a node, else NEVER; `returns`:
 whether it is requeued then; `failed`: whether it loses a node; `awaits`: the last end of jobs that it preempts."""
 
@@ -51,20 +51,20 @@ SLURM_STATE = record_dtype(
     "left_procs left_second left_most preemptable lost again until awaited"
 )
 """`arrivals`, `started`: numbers of jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
-`spare_sets`, `bounds`, `steps`, `chosen`: numbers of entries in use. `overdue`: number of running jobs that are now planned to end later
-than at first.
+`spare_sets`, `bounds`, `steps`, `chosen`: numbers of entries in use. `overdue`: number of running jobs whose planned end has been moved
+back.
 
-`news`, `news_for_all`: whether something has happened since the last backfill cycle, or the last full pass. `next_sum`: the time at which
-use is next added up, s. `came`, `gone`: whether a job arrived, or ended, at this event. `between`: whether the passes of this event are
-still to be made. `at_first`, `begun`, `no_room`: the number of jobs that run at the beginning, whether they have been placed, and the
-number of a job without room.
+`news`, `news_for_all`: whether anything has happened since the last backfill cycle, or since the last full pass. `next_sum`: the time at
+which usage is next summed, s. `came`, `gone`: whether a job arrived, or ended, at this event. `between`: whether this event still lacks its
+passes. `at_first`: number of jobs that run at the beginning; `begun`: whether they have been placed; `no_room`: the number of a job among
+them that found no room, or 0.
 
-`planes`: number of planes of each node's free amounts; the first `procs_planes` are processors, those to `second_end` the second resource,
-and the others memory. `kinds`: of partitions. `most_ranges`: the most ranges of jobs that run at the same time. `closed`: whether the main
-scheduler has closed nodes. `users_counted`: the number of the cycle. `tested`: number of jobs that the cycle has tried. `left_nodes`,
-`left_procs`, `left_second`: the remaining needs of a job while nodes are chosen for it, and `left_most`, how many more nodes it may have.
-`preemptable`: number of running jobs of classes that may be preempted; `lost`: number of lost runs, and `again`: those whose jobs were
-requeued. `until`, `awaited`: as in memory.STATE.
+`planes`: number of bit planes that store each node's free amounts: first `procs_planes` of processors, then up to `second_end` those of the
+second resource, then memory. `kinds`: number of kinds of partitions. `most_ranges`: the largest number of ranges that running jobs can have
+together. `closed`: whether the main scheduler has closed nodes. `users_counted`: the number of this cycle. `tested`: number of jobs tried
+in this cycle. While nodes are chosen for a job, `left_nodes`, `left_procs` and `left_second` are what it still needs, and `left_most` is
+how many more nodes it may have. `preemptable`: number of running jobs that may be preempted. `lost`: number of lost runs; `again`: number
+of those whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
 
 The plan (plan.py): `ahead`: number of blocks of the jobs ahead of the job being considered. `slack`, `slack_far`, `far`: results of the
 last search, as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes
@@ -77,8 +77,8 @@ scheduler. Last, the number of reservations made in this cycle of backfill."""
 FIRST_FIT = 2
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
-"""Nodes that jobs may use, `every` one of a partition or some: the `row` of their set. `node_procs`: the processors of each node if all
-have the same, else 0. Then the places of their stretches."""
+"""Nodes that jobs may use: the `row` of their set, and whether it is `every` node of a partition or only some. `node_procs`: the processors
+of each node if all have the same, else 0. Then the places of their stretches."""
 
 STRETCH = record_dtype("place node end weight")
 """Nodes [node, end) that are consecutive in a partition, with the rank of their weight; the first is at this place of the partition's
@@ -96,13 +96,13 @@ OUT = record_dtype("begin end phase row reservation loss")
 `loss`: as in `Nodes.losses`."""
 
 EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
-"""The earliest start of a waiting job, when it was last tried.
+"""The earliest start of a waiting job, as found when the job was last tried.
 
-`considered`: 0 if it was passed over, and the other fields mean nothing. `begin`: its earliest possible start, independent of the jobs
-behind it; if it is `promised` nodes, they are reserved from then. `slack`: as long as fewer processors than this have become free for it
-(`gained`, which counts whole nodes if it needs them, `whole`), it still could not start before the time `far`. As long as fewer than
-`slack_far` have become free beyond that time (`gained_far`), it could not start later than `far` either. `unsettled`: something has changed
-before this time, so a reservation that begins earlier must be checked again."""
+`considered`: 0 if the job was passed over; the other fields then have no meaning. `begin`: its earliest possible start, given the jobs
+ahead of it; if `promised`, nodes are reserved for it from this time on. `slack`, `slack_far`: the fewest processors that the job lacked at
+any time before `far`, and at any time from `far` on. `gained`, `gained_far`: processors that have become free since, at any time, and
+beyond `far`; if `whole`, only those of entirely free nodes. While both gains are below their slacks, no earlier start has become possible.
+`unsettled`: all changes end by this time, so a reservation that begins earlier must be checked again."""
 
 BLOCK = record_dtype("begin valid_from end first_word last_word row")
 """Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
@@ -123,7 +123,7 @@ RUN = record_dtype("place end weight nodes procs second")
 """Consecutive usable nodes of a partition with the same weight, by their places in it, and their total amounts."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
-"""Number of jobs that the cycle of this number has tested."""
+"""Number of jobs tested in the cycle with this number."""
 
 LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 """An account or user: its decayed use, `used`, in parts of a processor-second (`problem.CHARGE`), and its `new` use since the last sum;
@@ -225,9 +225,9 @@ class Tree(NamedTuple):
 class Traffic(NamedTuple):
     """Jobs that wait, arrive or end.
 
-    The jobs that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and the least processors for each job in it, `needs`;
-    which jobs follow which, their limits, and the data for their priorities. `counted`: the jobs of each user (from row 1 on) in each
-    partition (from column 1 on); row and column 0 are for all of them. And `changes` of outages.
+    The jobs that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and `needs`, the fewest processors that each job in it
+    needs; which jobs follow which, their limits, and the data for their priorities. `counted`: the jobs of each user (from row 1 on) in
+    each partition (from column 1 on); row and column 0 are for all of them. And `changes` of outages.
     """
 
     at_first: Array

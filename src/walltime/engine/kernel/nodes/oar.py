@@ -36,9 +36,9 @@ OAR_RULES = record_dtype("security bug step clock idle busy start launch end per
 """`policy.oar.Latencies`, ms, and whether the plan has the `bug`."""
 
 OAR_STATE = record_dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
-"""`now`: of the last pass, s; `time`: until which the server has worked, ms; `again`: whether something has happened since the last step.
-`events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of an initially running job without room;
-`until`: as in memory.STATE, for passes; `awaited`: as there."""
+"""`now`: the time of the last pass, s; `time`: the time up to which the server has worked, ms; `again`: whether something has happened
+since the last step. `events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of an initially running job
+without room; `until`: as in memory.STATE, for passes; `awaited`: as there."""
 
 SUBMISSION, END, LAUNCH = 0, 1, 2
 SCRATCH, ALL = 0, 1

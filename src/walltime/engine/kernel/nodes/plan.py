@@ -25,15 +25,16 @@ FIRST = np.int64(0)
 NOT_MADE = np.int64(-1)
 """Stands for the number of blocks in the timeline when it must be made again."""
 PARTS = 24
-"""The shortfall of a job in the first of this many parts of the window, by default an hour, is kept apart from its later one."""
+"""The window is divided into this many parts. A job's shortfall in the first part, by default an hour, is stored separately from the later
+one."""
 
 
 @kernel
 def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
-    """Find the earliest start of the job at a place of the queue, and choose nodes for it if that is by `latest`: `plan.choice.chosen`.
+    """Find the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
 
-    Returns that time. The plan of the jobs behind is dropped if it is another than before. A job that can start now gets no earliest start.
-    With `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended.
+    Returns that time. If it differs from the earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest
+    start. With `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended.
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)

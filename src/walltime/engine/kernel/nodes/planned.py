@@ -2,15 +2,16 @@
 
 The rules, which reference/first_fit.py and reference/pools.py state in plain Python. Jobs, nodes and limits are those of easy.py, and:
 
-* A job's place begins at the earliest time at which, for its planned length, enough of each node stays free of running jobs and of the
-  places of others. It takes the first nodes there.
-* Where places are made again in each pass, jobs get them in the queue's order; those that begin now start. After the `depth` jobs with a
-  place on its pools, a job only starts if it can now.
-* Where places are kept, an arriving job gets one. If a job has ended early, each place moves to an earlier time if there is one, in the
-  queue's order. An outage that becomes known, or an overdue job, makes all places again. A job that is over a limit has none.
+* A job's place begins at the earliest time from which enough nodes stay free, for its planned length, of running jobs and of other jobs'
+  places. The job takes the first of these nodes.
+* If places are made again in each pass, jobs get them in queue order, and jobs whose place begins now start. If `depth` jobs already have a
+  place on a job's pools, that job gets none: it starts only if it can start now.
+* If places are kept, each job gets one on arrival. When a job ends early, places move to earlier times where possible, in queue order. When
+  an outage becomes known or a job is overdue, all places are made again. A job over a limit has no place.
 
 The plan is the free amounts of each node over time: a list of *levels*, each from its time to the next. It is kept from pass to pass as
-long as nothing becomes free. While places are only made, the earliest time found for a request is a bound for larger ones of its form.
+long as nothing becomes free. As long as places are only added, the earliest time found for a request is a lower bound for larger requests
+of the same form.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
 
 @kernel
 def _next_time(state, rules, jobs, traffic):
-    """Return the time, s, of the next event, or of the begin of the next kept place.
+    """Return the time of the next event, or at which the next kept place begins, s.
 
     Policies that place all jobs again at each event keep none.
     """
@@ -382,7 +383,7 @@ def _occupy(state, site, use, levels, ranges, first, count, begin, end, sign):
 def _find_place(state, job, site, use, plan, line, levels, latest, by_form):
     """Choose nodes for a job at the earliest time, at most `latest`, at which it has a place; return that time, NEVER if there is none.
 
-    `by_form`: whether the time that was found for a smaller request of its form is a bound.
+    `by_form`: whether the time found for a smaller request of the same form is a lower bound.
     """
     times, begin, length, found = levels.times, state.now, length_of(job), line.failed[2 * job.form]
     if by_form and has_failed(found, state.passes, job):
@@ -439,7 +440,7 @@ def _least_between(state, use, levels, members, need, k, end):
 
 @kernel
 def _take_less(state, levels, use, k, least):
-    """Replace the amounts of each node by those at a level that are less."""
+    """Lower the amounts of each node to those at a level, where these are less."""
     row = levels.rows[k]
     source = levels.sources[row]
     other = levels.free[row] if source < 0 else use.free[source]

@@ -1,4 +1,4 @@
-"""Running jobs that end early, for a waiting job (preemption) or with a node, and their lost runs; reference/slurm.py states the rules."""
+"""Running jobs that end early, by preemption or because a node fails, and their lost runs; reference/slurm.py states the rules."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, short
 from walltime.engine.problem import REQUEUE_DELAY, REQUEUED
 
 LAST = np.int64(1) << 40
-"""More than the nodes of any job, so that the last job that must be preempted comes first when the others are sorted by their nodes."""
+"""More than the nodes of any job: the key that puts the last necessary victim first when the others are sorted by their nodes."""
 
 
 @kernel
@@ -147,7 +147,7 @@ def _take_in_order(victims, count):
 
 @kernel
 def _free_candidate(state, jobs, use, place, end, sign):
-    """Count a running job, by its place, as ended (1) now and at the releases of the jobs before `end`, or as running again (-1).
+    """Count the running job at a place as ended (1), now and at the releases of the jobs before `end`, or as running again (-1).
 
     A job that counts as ended keeps no node for its user alone.
     """

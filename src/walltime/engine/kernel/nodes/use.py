@@ -12,12 +12,12 @@ MORE, LESS = np.int64(1), np.int64(-1)
 WHOLE_GAIN = np.int64(1) << 40
 """More processors than any machine has: an upper bound of the processors of whole nodes that become free."""
 NOW = np.int64(-1)
-"""Stands in place of a running job for the amounts free now, before the first release."""
+"""The number that stands for the amounts free now, before the first release, in place of a running job."""
 
 
 @called_kernel
 def start_use(state, job, index, site, use, plan, expected):
-    """Give a job, which is expected to end then, the nodes that have been chosen for it."""
+    """Give a job the nodes chosen for it, until its expected end."""
     running, place = use.running, state.running
     job.first, job.count = state.ranges, state.chosen
     for k in range(state.chosen):

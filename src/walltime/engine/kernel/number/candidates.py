@@ -1,15 +1,15 @@
 """Jobs that may move in a compression, so that conservative backfilling need not try every job at every early termination.
 
 After a failed search, a job can find an earlier hole only once processors have been released: starts, arrivals and the passing of time only
-narrow the holes. An earlier hole either ends at the job's own reservation, which a look at the step before it reveals, or lies entirely
-before it, and then it is new. So wherever processors are released, we measure how many are free there now and for how long, and mark the
-jobs that fit in and have their reservation later. A job that fitted in before has already been tried.
+narrow the holes. An earlier hole either ends at the job's own reservation, which the step before the reservation shows, or it lies entirely
+before the reservation, and then it is new. So wherever processors are released, we measure how many are free there and for how long, and
+mark the jobs that fit and have a later reservation. A job that already fitted has already been tried.
 
 In a deep queue, a single compression looks dozens of times for jobs that can use a freed gap, and usually finds none. First, shelves show
 whether any waiting job of about this size and length, or below, has a sufficiently late reservation. Then three coarse numbers per job
 (Traits in plan.py), which the processor compares sixteen at a time, narrow the choice, and only the jobs that pass are checked exactly.
-Coarse numbers preserve the order of the exact ones, and shelves that of the coarse ones, so they may let too many jobs pass, but never too
-few.
+Coarse numbers keep the order of the exact numbers, and shelves keep the order of the coarse numbers. Both tests may therefore let too many
+jobs pass, but never too few.
 """
 
 import numpy as np

@@ -221,7 +221,7 @@ def _backfill(state, rules, jobs, machine, line, ordered, window, first):
 def _may_overtake(state, rules, jobs):
     """Return whether one more job may start before the blocked head, which has been overtaken most often among the waiting jobs.
 
-    A bound requires the order of arrival. All earlier jobs than the head have then started, so the others that have started overtook it.
+    A bound requires the order of arrival, in which all jobs before the head have started. Any other job that has started overtook it.
     """
     return state.started - jobs[state.blocked].arrival < rules.overtakes
 

@@ -1,7 +1,7 @@
 """Backfilling of the best combination of jobs: LOS (Shmueli and Feitelson 2005), and Maui's greedy backfilling.
 
-Jobs that end by the shadow time need free processors; the others need extra processors as well. So the best combination consists of two
-knapsacks, and each of these is a table over processors.
+Jobs that end by the shadow time need free processors; the others need extra processors as well. So the best combination is the solution of
+two knapsack problems, each solved with a table over processors.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Conservative backfilling on a machine of several pools: every job keeps its reservation, and early ends compress the schedule.
 
-As number/conservative.py on one number of processors (mualem01, section 2.1), and also:
+The rules are those of number/conservative.py for a single pool (mualem01, section 2.1), and also:
 
 * A job over one of its limits has no reservation; losing a reservation counts as an early end of a job.
 * An unplanned change of capacity breaks all reservations, as an overdue job does: they are made again in queue order.
@@ -70,7 +70,8 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
 def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
     """Note the longest stretch in which these amounts of the pools, released in [begin, end), are free together, and its begin.
 
-    Processors free in several pools together may not stay free in each of them, so this lets too many jobs pass, but never too few.
+    Processors that are free in several pools together may not stay free in each pool, so too many jobs may pass this test, but never too
+    few.
     """
     state.freed_until = max(state.freed_until, end)
     middle = max(step_before(state, plan, begin + 1), 0)
@@ -327,9 +328,9 @@ def _may_shift(state, machine, plan, job, index, begin):
 def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
     """Make reservations for the jobs that have none, in order of arrival.
 
-    Where a limit has room again, all jobs that waited for it come at once, and most lose their places again: when the first of them start,
-    the limit is full. If another of them was to start now, too, the pass is repeated at this instant. From then on, a job that would lose
-    its place gets none, as long as no job that keeps its place comes after it; NEVER stands for its start.
+    When a limit has room again, all jobs that waited for it are candidates at once. The first of them to start fill the limit again, and
+    most others then lose their places. If more of them are planned to start now than the limit allows, the pass is repeated at this
+    instant. From then on, a job that would lose its place gets none (its start is NEVER), unless a job that keeps its place comes after it.
     """
     if state.unreserved == 0:
         return
@@ -368,7 +369,7 @@ def _only_limit(state, limits, limits_of, index):
 
 @called_kernel
 def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
-    """Return the last to arrive among the candidates that may keep their new place, get none, or have no recorded reservation yet."""
+    """Return the arrival number of the last candidate that may keep its new place, gets none, or has no recorded reservation yet."""
     last = np.int64(-1)
     for k in range(state.candidates):
         index = candidates[k].job

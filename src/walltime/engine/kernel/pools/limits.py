@@ -42,7 +42,7 @@ def is_shut(state, jobs, machine, index):
 def full_limit(jobs, limits, limits_of, index):
     """Return the number of the first limit that a job would exceed if it started; -1 for none.
 
-    A job that counts several times towards a limit has it as often, one after the other.
+    If a job counts several times towards a limit, its list repeats the limit that many times in a row.
     """
     last, count = np.int64(-1), np.int64(0)
     for number in list_of(limits_of, index):
@@ -130,7 +130,7 @@ def throttle(state, rules, jobs, limits, queue_index, place, number):
 
 @kernel
 def _put_first(limit, throttled, before, first):
-    """Put a group, by its first job, behind the one whose first job is `before`, below 0 for none."""
+    """Insert a group, given by its first job, behind the group whose first job is `before`; at the front if that is below 0."""
     if before < 0:
         limit.first_group = first
     else:
@@ -191,7 +191,7 @@ def wake_next(state, rules, jobs, limits, queue_index, number, last):
 
 @kernel
 def _last_ahead(state, rules, jobs, throttled, first, last):
-    """Return the last job of a group, given by its first job, that does not come after a job (-1 for none); -1 if all do."""
+    """Return the last job of the group beginning with `first` that does not come after the job `last`; -1 if all do, or without `last`."""
     if last < 0 or comes_before(state, rules, jobs, last, first):
         return np.int64(-1)
     at = first

@@ -11,8 +11,8 @@ It corresponds to number/loop.py, which is for one pool. The rules, which refere
 * Without backfilling, the pools of a blocked job are closed to the jobs behind it; with it, these may start where they do not delay a
   reservation.
 * Kept reservations are conservative backfilling with compression (kept.py).
-* An outage that is known in advance is part of the plan. Where capacity goes that is in use, the jobs run on, and released capacity is
-  not allocated again until the outage is covered.
+* An outage that is known in advance is part of the plan. If it takes capacity that is in use, the jobs continue to run, and released
+  capacity is not allocated again until the outage is covered.
 * Runtimes are predicted and corrected as on one pool (predictions.py).
 """
 

@@ -1,6 +1,6 @@
-"""The queue of a machine of several pools: places in queue order, and for each block of them the least that its jobs need.
+"""The queue of a machine of several pools: places in queue order and, for each block of places, the smallest needs of its jobs.
 
-A job that starts leaves a hole, and so does a throttled one (limits.py). An order that changes is made again at every pass.
+A job that starts leaves a hole, and so does a throttled one (limits.py). An order that changes is sorted again in every pass.
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def enter_queue(state, rules, jobs, queue_index, index):
 
 @kernel
 def take_place(state, jobs, queue_index, k, index, own):
-    """Put a job of this rank into a place of the queue from which all jobs behind it have moved on."""
+    """Put a job of this rank into a place of the queue that the jobs behind have vacated by moving back."""
     job, queue = jobs[index], queue_index.queue
     place = queue[k]
     place.rank, place.tie, place.job = own, job.arrival, index
