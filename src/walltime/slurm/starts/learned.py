@@ -45,8 +45,8 @@ DECAY = 0.99
 OUTSIDE = 0.05
 """The share of jobs that may start before their intervals, and the share that may start after them."""
 FALLBACK_NOTE = (
-    "the intervals reach from the earliest possible start to the latest start by the simulations or the limits, and as far ahead as the job "
-    "has waited."
+    "the intervals reach from the earliest possible start to the latest start by the simulations or the limits, and as far ahead as the "
+    "job has waited."
 )
 MOST_SHIFT = 2.0
 """Logarithm of the largest factor by which an end of an interval is moved."""
