@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -237,3 +238,16 @@ def test_page__quiet_sortable_and_accessible(tabs, request, keep, which, scheme,
     assert tab.locator("button.sort").count() > 4
     assert_accessible(tab, width)
     keep(tab, f"{which}_page-{scheme}-{width}")
+
+
+@pytest.mark.nightly
+def test_calibration__folded_tables_of_long_waits_fit_the_screen(tabs, jobs, tmp_path):
+    found = calibrate(jobs, MACHINE)
+    names = ["threshold", *(f"{what}_{of}" for what in ("mean", "median", "p90") for of in ("recorded", "simulated"))]
+    rows = [replace(row, jobs=18_476, doubt="", **dict.fromkeys(names, 180 * 3600 + 50 * 60)) for row in found.rows]
+    page = write_page(tmp_path / "page.html", wt.whatif.calibration_page(replace(found, rows=rows), jobs))
+    wide = """() => {
+        for (const fold of document.querySelectorAll("details")) fold.open = true;
+        return [...document.querySelectorAll(".scroll")].filter((box) => box.scrollWidth > box.clientWidth).map((box) => box.ariaLabel);
+    }"""
+    assert tabs(width=1200, scheme="light").open(page, ready=False).evaluate(wide) == []

@@ -285,8 +285,8 @@ class _ClusterBuilder:
             self.note(f"{_count(len(known), 'node', 'is', 'are')} down or drained{times}: {_listed(list(known))}.")
         if unknown := [name for name in down if name not in known]:
             self.note(
-                f"{_count(len(unknown), 'node', 'is', 'are')} down or drained, but Slurm's output does not show since when: "
-                f"{_listed(unknown)}. The file treats such nodes as up; add an [[outage]] if one was down during the log."
+                f"{_count(len(unknown), 'node', 'is', 'are')} down or drained for an unknown time: {_listed(unknown)}. "
+                "The file has no [[outage]] for such nodes; add one if needed."
             )
         return known
 

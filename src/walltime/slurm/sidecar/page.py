@@ -128,7 +128,7 @@ def gain_sentence(world: WhatIf) -> str:
     doubts = "" if not effect.doubts else f" Do not trust this yet: {'; '.join(effect.doubts)}."
     moved = [
         f"stays at {today}" if today == changed else f"changes from {today} to {changed}"
-        for today, changed in (map(human_time, (wait.today, wait.changed)), (f"{one:.3g}" for one in (ratio.today, ratio.changed)))
+        for today, changed in ((human_time(wait.today), human_time(wait.changed)), (f"{ratio.today:.3g}", f"{ratio.changed:.3g}"))
     ]
     return (
         f"In simulations of the log's jobs with the side-car, the mean wait {moved[0]}, and the mean bounded slowdown {moved[1]}.{doubts}"
