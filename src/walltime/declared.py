@@ -185,17 +185,25 @@ def _bounds(key: Field) -> str:
     return low
 
 
-OTHER_NAMES = {"log": "trace", "logs": "trace", "policies": "policy", "cluster": "machine", "walltime": "requested", "cpus": "procs"}
+OTHER_NAMES = {
+    "log": "trace",
+    "logs": "trace",
+    "policies": "policy",
+    "cluster": "machine",
+    "walltime": "requested",
+    "cpus": "procs",
+    "cores": "procs",
+}
 """Names that users try, and the word that is meant."""
 
 
-def nearest(word: str, known: Iterable[str], alike: float = 0.5) -> str:
+def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
     """Return the question about the most similar known word, as a separate sentence; empty if none is similar.
 
     `alike`: the least similarity, from 0 to 1.
 
-    >>> nearest("ordr", ["order", "depth"]), nearest("x", ["order"])
-    (". Did you mean 'order'?", '')
+    >>> nearest("ordr", ["order", "depth"]), nearest("cores", ["comment"]), nearest("cores", ["comment", "procs"])
+    (". Did you mean 'order'?", '', ". Did you mean 'procs'?")
     """
     words = list(known)
     close = [one for one in words if one == OTHER_NAMES.get(word)] or difflib.get_close_matches(word, words, n=1, cutoff=alike)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args
@@ -12,7 +11,7 @@ from walltime.cli import options as o
 from walltime.cli.completion import completion_of, registry_of
 from walltime.cli.help import manual
 from walltime.cli.output import Output
-from walltime.declared import keys_of, meaning_of
+from walltime.declared import keys_of, meaning_of, nearest
 from walltime.errors import PolicyError
 from walltime.plugins.parts import GROUPS, installed
 from walltime.tables import Facts, Table
@@ -61,9 +60,9 @@ def list(  # noqa: A001 (the command's name)
         )
         return
     if name not in names:
-        close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-        question = f"Did you mean {close[0]!r}? " if close else ""
-        raise PolicyError(f"there is no {shown(name)} among the {kind}. {question}Valid names: {', '.join(names)}", "unknown_name")
+        raise PolicyError(
+            f"there is no {shown(name)} among the {kind}{nearest(name, names) or '.'} Valid names: {', '.join(names)}", "unknown_name"
+        )
     record = {"kind": kind, "name": name, **names[name]}
     blocks: Any = [f"{name}: {_unmarked(record['about'])}"]
     if options := record.get("options"):

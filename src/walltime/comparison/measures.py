@@ -47,8 +47,8 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """Return the label at the beginning of a sentence."""
-        return f"{self.label[0].upper()}{self.label[1:]}"
+        """Return the label at the beginning of a sentence; the name of a user's file stays as it is."""
+        return self.label if ".py:" in self.label else f"{self.label[0].upper()}{self.label[1:]}"
 
     @property
     def axis(self) -> str:

@@ -215,7 +215,9 @@ def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baselin
             for places in [[_in_unit(cells.get((rest, group, value)), shown, most) for value in values]]
         ]
         several = any(line.interval is not None for line in mine)
-        title = shown.axis[0].upper() + shown.axis[1:] + (f", ±: {shown_level(mine[0].level)} confidence interval" if several else "")
+        title = shown.axis.replace(shown.label, shown.title, 1) + (
+            f", ±: {shown_level(mine[0].level)} confidence interval" if several else ""
+        )
         title += f", †: {NO_CLEAR} from {_named(baseline)}" if baseline and any(line.clear is False for line in mine) else ""
         columns = [*(name.replace("_", " ") for name in others), *([by] if by else []), *short[pivot].values()]
         tables.append(Table(columns, rows, title, texts=len(others) + bool(by)))

@@ -86,7 +86,7 @@ def _hint_for_name(name: str) -> str:
     lower = re.sub(r"\W+", "_", name).strip("_").lower()
     if lower in REPLACEMENTS:
         return f". Did you mean {REPLACEMENTS[lower]}?"
-    near = [lower] if is_further_name(lower) or lower in KNOWN else difflib.get_close_matches(lower, KNOWN, n=1, cutoff=0.5)
+    near = [lower] if is_further_name(lower) or lower in KNOWN else difflib.get_close_matches(lower, KNOWN, n=1)
     return f". Did you mean {near[0]!r}?" if near else "; use lower case letters, digits and underscores"
 
 

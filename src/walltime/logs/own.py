@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from walltime.logs.header import with_max_procs
 from walltime.logs.joblog import JobLog
 from walltime.logs.reader import ReaderState
 from walltime.plugins.files import location_of, user_code
+from walltime.plugins.opened import passed
 from walltime.plugins.parts import function_options, own_part
 from walltime.wording import shown
 from walltime.workload import Workload
@@ -40,6 +42,7 @@ def read_own(state: ReaderState, reader: Callable[..., Any], name: str) -> JobLo
     file, options = state.file, state.options
     if options.time_zone is not None:
         raise LogError(f"the reader {name} takes no time zone; leave the option out", "conflicting_options")
+    passed(Path(file.path))
     with user_code(f"the reader {name}", reader, FORM):
         result = reader(file.path)
     log = _log_of(result, name) if isinstance(result, Workload) else result

@@ -81,7 +81,9 @@ def _of_users(index: Callable[[Array], float], values: Callable[[Any, Array], Ar
     """Return an index of the users' means; raises PolicyError if the log has no users."""
     user = schedule.workload.columns.get("user")
     if user is None:
-        raise PolicyError("the metric needs the users of jobs, which the log does not record; use another metric", "missing_column")
+        raise PolicyError(
+            "jain_users and gini_users need the users of jobs, which the log does not record; use another metric", "missing_column"
+        )
     place = np.unique(user[measured], return_inverse=True)[1].reshape(-1)
     return index(np.bincount(place, weights=values(schedule, measured)) / np.bincount(place))
 

@@ -17,6 +17,8 @@ _of_module: dict[str, Path] = {}
 """The user's file to which each watched module belongs, by the module's name in tracebacks."""
 _opened: dict[Path, set[Path]] = {}
 """The files opened by each user's file and its modules since the start of the process."""
+_passed: set[Path] = set()
+"""The logs that were given to readers of users; the checksums of these are known."""
 _installing = threading.Lock()
 _here = threading.local()
 
@@ -31,7 +33,12 @@ def watch(file: Path, modules: Iterable[Path]) -> None:
 
 def opened(file: Path) -> set[Path]:
     """Return the files that a user's Python file has opened in this process, since a file that is read once may be kept in memory."""
-    return set(_opened.get(file.resolve(), ()))
+    return _opened.get(file.resolve(), set()) - _passed
+
+
+def passed(log: Path) -> None:
+    """Do not count this log among the opened files, as a user's reader is given it."""
+    _passed.add(log.resolve())
 
 
 def _notice(event: str, arguments: tuple[Any, ...]) -> None:

@@ -239,7 +239,7 @@ def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str 
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: f"{y:,.0f}"))
     axes.set_ylabel("processors")
     axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
-    axes.set_title(title or shortened(re.sub(r"[^ =,]*/", "", schedule.title), 60))
+    axes.set_title(title or short_name(schedule.title, 60))
     key = [Patch(facecolor=c, edgecolor=KIND_EDGE, linewidth=0.35, label=KIND_NAMES[kind]) for kind, c in KIND_COLOURS.items()]
     axes.legend(handles=key, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.3, ncols=3)
 
@@ -348,6 +348,15 @@ def shortened(name: str, letters: int = LETTERS) -> str:
     first, _, last = name.rpartition(sign) if sign else (name, "", "")
     end = f"{sign}{last}" if sign and len(last) <= 2 * letters // 3 else ""
     return f"{(first if end else name)[: letters - 1 - len(end)]}…{end}"
+
+
+def short_name(name: str, letters: int = LETTERS) -> str:
+    """Return a name without the folders of its files, shortened.
+
+    >>> short_name("easy:order=/home/ann/own.py:sjf"), short_name("logs/KTH.swf", 6)
+    ('easy:order=own.py:sjf', 'KTH.s…')
+    """
+    return shortened(re.sub(r"[^ =,]*/", "", name), letters)
 
 
 def look(k: int) -> dict[str, Any]:

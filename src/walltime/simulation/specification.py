@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from inspect import isfunction
 from typing import TYPE_CHECKING, Any
 
 from walltime.errors import PolicyError
@@ -11,6 +12,7 @@ from walltime.estimates import EstimateModel
 from walltime.plugins.files import maker_of
 from walltime.policy import POLICIES, Policy
 from walltime.policy.log_view import RANDOM
+from walltime.policy.orders import Order
 from walltime.policy.plain import OwnPolicy, PlainPolicy
 from walltime.policy.randomness import takes_generator
 from walltime.predictors import Prediction
@@ -74,6 +76,9 @@ class Scheduler:
             return cls(given, chosen)
         if not isinstance(given, Scheduler) and (make := maker_of(given, "choose")) is not None:
             return cls(OwnPolicy(make=make), chosen)
+        if isinstance(given, Order) or isfunction(given):
+            name = getattr(given, "__name__", given)
+            raise PolicyError(f"{name} is not a policy; an order is given to one, as in walltime.Easy(order=...)", "wrong_type")
         if not isinstance(given, Scheduler):
             raise PolicyError(f"policy must be one such as walltime.Easy() or 'easy:order=sjf', not {given!r}", "wrong_type")
         return given if given.prediction is not None or chosen is None else cls(given.policy, chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -356,3 +357,10 @@ def test_caveats__count_predictions_below_zero(golden, tmp_path):
     run_campaign(read_plan(plan, own=[tmp_path / "below.py"]))
     [said] = [line for line in campaign_caveats(read_plan(plan, run_files=False), cells_of(plan)) if "below 0" in line]
     golden("campaign", said)
+
+
+def test_pivot__keeps_the_name_of_a_metric_of_ones_own():
+    cells = pl.DataFrame({"policy": ["easy", "fcfs"], "seed": [0, 0], "mean_wait": [60.0, 90.0]})
+    lines = compare_cells(cells, ["policy"], metrics=["mean_wait"])
+    titles = [table.title for table in pivot_tables([*lines, *(replace(line, metric="parts.py:p99") for line in lines)], "policy", None)]
+    assert titles == ["Mean wait (min)", "parts.py:p99"]

@@ -8,7 +8,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
-from walltime.campaign import read_plan, read_results, run_campaign
+from walltime.campaign import read_plan, read_results, run_campaign, status
 from walltime.errors import WalltimeError
 
 READERS = """
@@ -90,6 +90,7 @@ def test_own_reader__in_a_campaign(folder):
     run_campaign(first)
     keys = [row["cell"] for row in read_results(first).cells.to_dicts()]
     assert len(keys) == 2
+    assert not status(first).unkept  # the log is no undeclared file of the reader
     (folder / "readers.py").write_text(READERS.replace("machine_procs=8", "machine_procs=9"))
     again = read_plan(plan, own=["readers.py"])
     run_campaign(again)

@@ -205,6 +205,11 @@ def test_fixed_width__uses_cut_values_as_far_as_they_go(read):
     assert log.column("requested").tolist()[0] == -1
 
 
+def test_fixed_width__says_which_title_is_not_above_its_dashes(read):
+    with raises(wt.LogError, "unaligned_titles", 1, "'State'"):
+        read("JobID    State     Submit", "------ ----- ------------------- --------", "1234567 COMPLETED 2026-03-02T20:51:10 00:10:00")
+
+
 @pytest.mark.slow
 def test_json__is_recognised_at_any_length(read, tmp_path):
     long = [one | {"submit_line": "x" * 2000} for one in objects(records()) for _ in range(8)]

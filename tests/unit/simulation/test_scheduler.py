@@ -9,6 +9,8 @@ import pytest
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record
+from tests.errors import raises
+from walltime.errors import PolicyError
 from walltime.policy import named_files, resolve_files
 
 JOBS = wt.Workload.from_arrays(
@@ -175,3 +177,12 @@ def test_compare__puts_any_schedulers_into_one_table(golden, capsys, tmp_path, o
     assert json.loads(out)["runs"][0]["policy"] == "easy:predictor=tsafrir07"
     assert "add --predictor NAME" in one_line(*call(capsys, "compare", log, "--predictions-for", "selective"))
     golden("compare", one_line(*call(capsys, "compare", log, "--policy", "fcfs", "--backfill-order", "sjf")))
+
+
+def test_order__as_a_policy_is_told_how_orders_are_given():
+    def widest(procs):
+        return procs
+
+    for given in (widest, wt.order(widest)):
+        with raises(PolicyError, "wrong_type", "widest", "walltime.Easy(order=...)"):
+            wt.simulate(JOBS, given)

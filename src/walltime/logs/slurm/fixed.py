@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from walltime.errors import LogError
 from walltime.logs.reader import ReaderState
 from walltime.logs.slurm.rows import CUT_TEXT, MOST_OTHER, OTHER_LINE, Heading, Row
+from walltime.wording import shown
 
 _CUT_TIME = re.compile(r"([0-9]+-[0-9][0-9](?::[0-9][0-9])?):?[0-9]?\+")
 _CUT_TASKS = re.compile(r"([0-9]+_)(?:\[.*|[0-9]*)\+")
@@ -49,12 +51,20 @@ def found_titles(lines: Sequence[str]) -> int | None:
 
 
 def fixed_rows(state: ReaderState, place: int, used: Mapping[str, str]) -> tuple[Heading, Iterator[Row]]:
-    """Return the heading and the rows of a file. `place`: of its titles. `used`: the kinds of the fields that are read."""
+    """Return the heading and the rows of a file. `place`: of its titles. `used`: the kinds of the fields that are read.
+
+    Raises LogError if a title is not above the dashes of one column.
+    """
     lines = state.lines()
-    *others, (_, first), (_, dashes) = (next(lines) for _ in range(place + 2))
+    *others, (number, first), (_, dashes) = (next(lines) for _ in range(place + 2))
     state.count(OTHER_LINE, len(others))
     spans = [match.span() for match in re.finditer("-+", dashes)]
+    for word in re.finditer(rb"[^ \r]+", first.encode()):
+        if not any(begin <= word.start() and word.end() <= end for begin, end in spans):
+            title, where = shown(word[0].decode(errors="replace")), f"{state.file.where}:{number}"
+            remedy = "print the table again, or with sacct -P"
+            raise LogError(f"{where}: the title {title} is not above the dashes of one column; {remedy}", "unaligned_titles")
     titles = tuple(first.encode()[begin:end].decode(errors="replace").strip() for begin, end in spans)
     heading = Heading(tuple(title.lower() for title in titles), titles, "|", False)
     rows = ((n, line) for n, line in lines if line not in (first, dashes))  # the heading is repeated where files were concatenated
-    return heading, ((number, line, _fixed_fields(line, heading, spans, used, state)) for number, line in rows)
+    return heading, ((n, line, _fixed_fields(line, heading, spans, used, state)) for n, line in rows)
