@@ -43,7 +43,9 @@ def job_hours(workload: Workload) -> JobHours:
     gpus, cpu_time = _known(w, "gpus"), _known(w, "cpu_time")
     if "gpus" in w.columns:
         gpus = np.nan_to_num(gpus)  # jobs without GPUs
-    asked_gpus = np.where(gpus == 0, 0.0, _known(w, "requested_gpus"))
+    asked_gpus = _known(w, "requested_gpus")
+    if not np.isnan(asked_gpus[gpus > 0]).all():  # else zeros of jobs without GPUs would be the whole sum
+        asked_gpus = np.where(gpus == 0, 0.0, asked_gpus)
     asked = {
         "cores": _positive(w, "requested_procs") * limit,
         "gpus": asked_gpus * limit,

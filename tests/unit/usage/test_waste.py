@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import walltime as wt
+from tests.accounting_records import fifty_jobs, lsf
 from tests.waste_month import month, write
 from walltime.errors import WorkloadError
 from walltime.logs import read_log
@@ -170,6 +171,14 @@ def test_earlier_runs__are_lost(tmp_path):
     assert (lost.cause, lost.jobs, lost.hours["cores"]) == ("earlier_runs", 1, pytest.approx(4000 / 3600))
     (lost,) = wt.waste(read_log(tmp_path / "log").to_workload(procs=8)).lost
     assert (lost.cause, lost.jobs, lost.hours["cores"]) == ("node_failure", 1, pytest.approx(4000 / 3600))
+
+
+def test_gpus_without_requests__are_not_requested_as_none(tmp_path):
+    # LSF records the GPUs of a job with the allocation, and no number of requested ones
+    (tmp_path / "log").write_text("".join(lsf(job) for job in fifty_jobs()))
+    gpus = wt.waste(wt.read(tmp_path / "log", procs=100)).total.hours["gpus"]
+    assert gpus.allocated > 0
+    assert math.isnan(gpus.asked)
 
 
 def test_log_without_use(tmp_path):
