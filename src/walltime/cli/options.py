@@ -414,7 +414,7 @@ FigureOption = Annotated[
     ),
 ]
 OneFigureOption = Annotated[
-    Path | None, option("Draw the figure to this file: .pdf, .svg or .png.", callback=writable(".pdf", ".svg", ".png"))
+    Path | None, option("Draw a figure of the result to this file: .pdf, .svg or .png.", callback=writable(".pdf", ".svg", ".png"))
 ]
 SizeOption = Annotated[
     str,

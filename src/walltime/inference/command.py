@@ -37,7 +37,7 @@ def infer(
 ) -> None:
     """Infer the rules of a site from its log: closed hours, outages, reserved parts of the machine, and limits.
 
-    On a machine with preemption, each run of a preempted job is a separate job, and jobs that may preempt others do not choose rules.
+    On a machine with preemption, each run of a preempted job is a separate job, and rules are chosen without jobs that may preempt others.
     Ctrl-C ends the search, and the rules found so far are written. The exit status is 1 if the log does not fit its machine.
     """
     from walltime.inference import infer as run

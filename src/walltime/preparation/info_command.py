@@ -211,7 +211,7 @@ def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iter
         yield loads_table(facts["machine"]["loads"], machine)
         if any(facts["machine"][what] for what in ("dropped", "changed")):
             yield _quality(facts["machine"], "On the machine, in jobs")
-    yield _quality(facts, "Data quality, in records")
+    yield _quality(facts, "Data quality of the whole log, in records")
     if facts["bad_lines"]:
         bad = [[str(b["line"]), b["reason"]] for b in facts["bad_lines"][:LISTED]]
         yield Table(["line", "reason"], bad, f"{counted(len(facts['bad_lines']), 'bad line')} skipped")
