@@ -42,7 +42,7 @@ class Walltime(PythonPackage):
         depends_on("py-numba@0.61:")
         depends_on("py-polars@1.30:")
         depends_on("py-rich@15.0:")
-        depends_on("py-matplotlib@3.9:")
+        depends_on("py-matplotlib@3.10:")
         depends_on("py-pooch@1.8:")
         depends_on("py-requests@2.32.2:")
         depends_on("py-scipy@1.14:")
