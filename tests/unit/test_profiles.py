@@ -28,10 +28,10 @@ def profile(name: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("name", "numbers"),
     [
-        ("quick", "9, true, 6, 1, 1"),
-        ("default", "9, true, 6, 1, 1"),
+        ("quick", "6, true, 3, 1, 1"),
+        ("default", "6, true, 3, 1, 1"),
         ("nightly", "100, false, 60, 4, 1"),
-        ("", "9, true, 6, 1, 1"),
+        ("", "6, true, 3, 1, 1"),
     ],
 )
 def test_profile__scales_examples_and_seeds(name, numbers):
