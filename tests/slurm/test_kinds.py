@@ -160,8 +160,9 @@ def test_the_description_of_the_cluster_is_a_machine(folder, tmp_path):
         Partition("debug", ("n", "n-2"), tier=5, job_factor=3),
         Partition("whole", ("n",), exclusive=True, tier=1, max_time=1800),
     )
-    drained, *upgrade = machine.outages
-    assert (drained.pool, drained.begin, drained.end) == ("n-3", 0, None)
+    *upgrade, drained = machine.outages
+    assert drained.pool == "n-3"
+    assert timedelta(0) < drained.end - drained.begin < timedelta(minutes=10)  # from the time of Slurm's reason until the export
     assert [(one.pool, one.nodes, one.announced) for one in upgrade] == [("n", 1, 0), ("n-2", 1, 0)]
     assert all(one.end - one.begin == timedelta(hours=10) for one in upgrade)
     assert machine.limits == (Limit(("user",), "debug", jobs=3), Limit((), "debug", procs=12))
@@ -179,14 +180,14 @@ def test_the_description_of_the_cluster_is_a_machine(folder, tmp_path):
 def test_every_form_of_the_description_says_the_same(folder):
     forms = read_cluster(*(folder / name for name in FORMS if name.endswith(".txt"))).machine
     machine = read_cluster(folder / "cluster.txt").machine
-    assert (forms.pools, forms.partitions, forms.outages, forms.slurm) == (
-        machine.pools,
-        machine.partitions,
-        machine.outages,
-        machine.slurm,
-    )
+
+    def begins(machine):  # each form was exported at a time of its own, which is when outages end
+        return [(one.pool, one.nodes, one.begin) for one in machine.outages]
+
+    assert (forms.pools, forms.partitions, forms.slurm) == (machine.pools, machine.partitions, machine.slurm)
+    assert begins(forms) == begins(machine)
     by_json = read_cluster(folder / "sinfo.json").machine
-    assert (by_json.pools, by_json.outages) == (machine.pools, machine.outages[:1])
+    assert (by_json.pools, begins(by_json)) == (machine.pools, begins(machine)[-1:])
     assert {one.name for one in by_json.partitions} == {"main", "debug", "whole"}
 
 
