@@ -242,10 +242,7 @@ def _apply(env, rules, jobs, action):
 
 @kernel
 def _first(env, rules, jobs, terms, formula, first, only_candidates):
-    """Return the place, from `first` on, of the job with the lowest score among all jobs, or among those that may be backfilled now.
-
-    Returns -1 for none.
-    """
+    """Return the place, from `first` on, of the lowest score of all jobs or of those that may be backfilled now; -1 for none."""
     own, queue = env.state, env.queue
     best, lowest = -1, 0.0
     for i in range(first, own.waiting):

@@ -329,10 +329,7 @@ def _leave_queue(state, traffic, place):
 
 @kernel
 def _cycle(state, rules, jobs, site, use, plan, traffic):
-    """Make a cycle of backfill up to the last job that could start or lacks its first reservation.
-
-    Return the approximate number of steps.
-    """
+    """Make a cycle of backfill up to the last job that could start or lacks its first reservation; return the number of steps, about."""
     _begin_cycle(state, rules, jobs, site, use, plan)
     before, place, searches = state.started, state.ahead, 1
     counts_all = len(traffic.limits) == 0  # otherwise some jobs are passed over and do not count
@@ -409,10 +406,7 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
 
 @kernel
 def _is_considered(state, rules, plan, traffic, job, place, within):
-    """Return whether a cycle considers the job at a place, `within` its limits or not.
-
-    If this has changed, drop the plan of the jobs behind it.
-    """
+    """Return whether a cycle considers the job at a place, `within` its limits or not; if this has changed, drop the plan behind it."""
     considered = within
     if within:
         state.tested += 1
