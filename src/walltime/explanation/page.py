@@ -292,7 +292,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
             ("wait in the simulation", wait),
             ("recorded wait", human_time(explanation.recorded_wait) if explanation.recorded_wait is not None else "n/a"),
             ("later jobs that overtook it", f"{overtakers:,}"),
-            ("largest gain by another request or policy", sooner),
+            ("largest gain with the same processors", sooner),
         ],
         picture=picture,
         workload=w,
