@@ -12,7 +12,6 @@ They can be told apart in grey and in print: lines differ in dashes, areas in ha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +71,8 @@ __all__ = [
 RATIO = 0.68
 """Height of a new figure over its width, without the legend."""
 LETTERS, ROW = 14, 0.18  # characters of a legend in an inch, and the height of one of its rows, inches
+FEWEST, MOST_ROWS = 32, 4
+"""Names of a legend with more rows are cut for two columns if so many letters remain of each."""
 
 
 def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
@@ -318,8 +319,10 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
         if legend and len(names) > 1 and ax is not None:
             axes.legend(loc="best", fontsize=8)
         elif legend and len(names) > 1:  # below the axes, with room of its own
-            figure, short = axes.get_figure(root=True), [of_schedules.shortened(re.sub(r"[^ =,]*/", "", name)) for name in names]
+            figure, half = axes.get_figure(root=True), int(LETTERS * inches / 2) - 8
             assert figure is not None, "new axes are on a figure"
+            letters = min(half, of_schedules.LETTERS) if half >= FEWEST and len(names) > MOST_ROWS else of_schedules.LETTERS
+            short = [of_schedules.short_name(name, letters) for name in names]
             columns = of_schedules.columns_of(short, LETTERS * inches)
             figure.set_figheight(figure.get_figheight() + ROW * -(-len(names) // columns))
             figure.legend(handles, short, loc="outside lower center", ncols=columns, fontsize=8, borderaxespad=0)

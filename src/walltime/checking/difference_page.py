@@ -21,7 +21,7 @@ from walltime.tables import Cell, Table
 from walltime.wording import UNDEFINED, counted, human_percent
 
 Array = np.ndarray
-ITSELF = COLOURS[1]
+ITSELF = COLOURS[4]
 MOST_STRIPS = 2000
 SHOWN_AFTER = (600, 172_800)
 """Shortest and longest time shown after the difference, s."""

@@ -30,14 +30,14 @@ from walltime.wording import counted, human_time, lower_first
 Array = np.ndarray
 AnyExplanation = SinglePoolExplanation | MachineExplanation
 
-ITSELF, DELAYED, OTHER_HEADS = COLOURS[2], COLOURS[1], COLOURS[4]
+ITSELF, DELAYED, OTHER_HEADS = COLOURS[3], COLOURS[1], COLOURS[4]
 USERS = {
-    "already running": "#8A9099",
+    "already running": "#70777F",
     "earlier jobs": "#C9CDD3",
     "later jobs": BLUE,
     "this job": ITSELF,
 }
-"""The users of the processors, by colour."""
+"""The users of the processors, by colour; they differ in lightness, too, for prints in grey."""
 MOST_ROWS = 40
 """Maximum number of rows of bars of overtaking jobs; further jobs are not drawn."""
 

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter
 
 from walltime.errors import WorkloadError
-from walltime.report.figures import POINTS, legend, look, percent_ticks, share_axes, style, time_ticks
+from walltime.report.figures import POINTS, legend, look, percent_ticks, share_axes, short_name, style, time_ticks
 from walltime.wording import counted
 from walltime.workload import Array, Workload
 
@@ -24,7 +24,7 @@ CYCLE = DAY // CYCLE_SECONDS
 def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None = None, height: float = 6.4) -> Figure:
     """Draw distributions of job size, runtime and interarrival time, and arrivals by time of day, with a line for each workload.
 
-    `names`: names in the legend, by default `origin.name`; `height`: inches. Hours are in the site's local time if a log records
+    `names`: names in the legend, shortened, by default `origin.name`; `height`: inches. Hours are in the site's local time if a log records
     its start and time zone; otherwise they count from its start, and the label of the axis is different. Raises WorkloadError without
     workloads, or for one with fewer than two jobs.
     """
@@ -36,7 +36,7 @@ def compare_workloads(workloads: Sequence[Workload], names: Sequence[str] | None
                 f"{workload.origin.name} has {counted(len(workload), 'job')}, too few to draw distributions; use a longer log",
                 "too_few_jobs",
             )
-    labels = list(names) if names is not None else [w.origin.name for w in workloads]
+    labels = [short_name(name) for name in names or [w.origin.name for w in workloads]]
     with style():
         figure = Figure(figsize=(9.2, height), layout="constrained")
         (size, runtime), (gap, day) = figure.subplots(2, 2)

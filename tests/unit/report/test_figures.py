@@ -4,22 +4,28 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import matplotlib
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+import walltime as wt
 from tests.errors import raises
 from walltime.accuracy.estimate_figures import estimates_figure
+from walltime.checking.difference_page import KEY
 from walltime.errors import PolicyError, WorkloadError
+from walltime.explanation.page import USERS
 from walltime.policy import NoBackfilling
 from walltime.preparation.workload_figures import compare_workloads
 from walltime.report import figures
 from walltime.report.figure_files import figure_bytes, resize, slim, to_svg, write_figure
 from walltime.report.stretch import JOBS, assign_processors, choose_stretch
+from walltime.schedule.elsewhere import OtherProgram
 from walltime.schedule.schedule import Schedule
 from walltime.workload import Origin, Workload
 from walltime.workload.models import Lublin99
@@ -220,6 +226,31 @@ def test_figures__letters_that_the_font_lacks_give_no_warning(tmp_path):
         for kind in ("png", "svg"):
             figure_bytes(compare_workloads([w, w], [name, "b"]), kind)
         to_svg(figures.gantt(s, 0, 5000, title=name), "x")
+
+
+def test_compare_workloads__names_in_the_legend_have_no_folders():
+    w = Lublin99().generate(50, 8, 0.7, seed=1)
+    drawn = compare_workloads([w, w], ["/home/ann/logs/KTH-SP2.swf", "own.py:" + "long" * 20])
+    first, second = (text.get_text() for text in drawn.legends[0].get_texts())
+    assert first == "KTH-SP2.swf"
+    assert len(second) == figures.LETTERS
+
+
+@pytest.mark.parametrize("colours", [USERS.values(), KEY.values()])
+def test_colours__that_touch_differ_in_grey(colours):
+    greys = sorted(float(np.dot(to_rgb(colour), (0.299, 0.587, 0.114))) for colour in colours)
+    assert min(np.diff(greys)) > 0.12
+
+
+def test_legend__of_many_long_names_has_two_columns_on_a_page():
+    schedule = random_schedule()
+    drawn = [
+        replace(schedule, policy=replace(OtherProgram(), program=f"/home/ann/orders_with_long_names_{k}.py:BIGGEST")) for k in range(25)
+    ]
+    (legend,) = wt.figures.wait_distribution(*drawn, width="page").get_figure().legends
+    assert legend._ncols == 2
+    names = [text.get_text() for text in legend.get_texts()]
+    assert len(set(names)) == 25
 
 
 @pytest.mark.parametrize("columns", [1, 2])
