@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs tests on three workers, as some only wait, and the quick ones on two, as none does and each worker takes seconds to find them all:
+# Runs tests on four workers, as some only wait, and the quick ones on two, as none does and each worker takes seconds to find them all:
 # tools/test.sh PROFILE, where PROFILE is quick, default, nightly or slurm; more arguments go to pytest.
 # tests/profiles.py says how many examples each of them takes, the markers in pyproject.toml which tests it leaves out.
 set -euo pipefail
@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 export WALLTIME_PROFILE=$1
 shift
 unset PYTHONDONTWRITEBYTECODE # else every worker, and every command that a test starts, compiles all modules again
-case $WALLTIME_PROFILE in quick) own=2 ;; *) own=3 ;; esac
+case $WALLTIME_PROFILE in quick) own=2 ;; *) own=4 ;; esac
 workers=(--numprocesses "${WORKERS:-$own}" --dist worksteal)
 
 if [ "$WALLTIME_PROFILE" = quick ]; then

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.oracle.test_slurm import ran, shaped, site_of
-from tests.profiles import scaled
+from tests.profiles import PROFILE, scaled
 from walltime import simulate
 from walltime.auditor import audit
 from walltime.machine import Machine, Overhead, Partition, Pool
@@ -90,7 +90,7 @@ def test_kernel_equals_reference(policy):
 def test_long_queue_on_forty_nodes__kernel_equals_reference(policy):
     """Tasks of several processors, memory and two partitions, so that the nodes that a job gets first often delay a head."""
     for seed in range(scaled(20)):
-        draw, count = np.random.default_rng(seed), 400
+        draw, count = np.random.default_rng(seed), 400 if PROFILE == "nightly" else 150
         sizes = zip((0, 4, 8, 4, 2), (64, 128, 256, 128, 96), strict=True)
         pools = tuple(Pool(f"p{k}", 8, 16, gpus, memory=memory) for k, (gpus, memory) in enumerate(sizes))
         machine = Machine(pools, (Partition("1", tuple(pool.name for pool in pools)), Partition("2", ("p1", "p2"))), by_node=True)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from tests.profiles import scaled
+from tests.profiles import PROFILE, scaled
 from walltime import simulate
 from walltime.errors import EngineError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool
@@ -181,7 +181,7 @@ def deep_case(draw: random.Random, count: int) -> tuple[Workload, Machine]:
 @pytest.mark.parametrize("policy", DEEP)
 def test_deep_queues_of_jobs_over_limits__kernel_equals_reference(policy):
     for seed in range(scaled(15)):
-        workload, machine = deep_case(random.Random(f"deep {policy} {seed}"), 150)
+        workload, machine = deep_case(random.Random(f"deep {policy} {seed}"), 150 if PROFILE == "nightly" else 80)
         kernel, reference = (simulate(workload, policy, machine=machine, engine=engine) for engine in ("kernel", "reference"))
         assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
 

@@ -284,7 +284,7 @@ def found_window():
     return infer(planted(site(Window("17:00", days=WEEKDAYS)), jobs=4_000, slower=5))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_infer__a_planted_window_is_found_and_explains_months_that_were_not_used(golden, found_window):
     found = found_window
     golden("infer", [(rule.kind, rule.text) for rule in found.rules if rule.kind == "window"])
@@ -330,7 +330,7 @@ def test_infer__overheads_are_found_and_say_what_they_are():
     assert parse_machine(site_text(found), "site.toml").overhead == own
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_infer__agreement_is_told_by_class_with_what_stood_in_the_way(found_window):
     found = found_window
     rows = {(one.by, one.name): one for one in found.groups}

@@ -39,7 +39,7 @@ def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
     assert found.as_dict()["after"]["followed_promptly"] == pytest.approx(found.after.prompt / found.after.proposals)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_infer__reports_both_shares_where_half_the_jobs_start_at_random(golden):
     log = at_random("half at once", 2_000, 16, seed=2)
     found = infer(log)

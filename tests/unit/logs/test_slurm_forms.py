@@ -10,6 +10,7 @@ import pytest
 
 from tests import slurm_forms
 from tests.cli import call
+from tests.profiles import PROFILE
 from tests.slurm_forms import FORMS, gpus_of, of_parser, records
 from walltime.logs import read_log
 
@@ -104,7 +105,7 @@ def test_table_of_the_guide__has_what_is_read_from_each_container(container, tmp
     kept = KEPT["containers"][container]
     forms = [name for name in FORMS if any(re.fullmatch(rf"{re.escape(one)}(?![\w'-]).*", name) for one in kept["forms"])]
     assert forms
-    for name in forms:
+    for name in forms if PROFILE == "nightly" else forms[::3]:
         if container.startswith(("`sacct --json`", "slurmrestd, `slurmdb")):
             version = int(name[-2:]) if "0.0." in name else 44
             (tmp_path / "log").write_text(json.dumps({"jobs": of_parser(slurm_forms.objects_with_steps(records()), version)}))
