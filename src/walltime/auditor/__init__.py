@@ -1,4 +1,4 @@
-"""The auditor: checks a schedule from any simulator against its log and the guarantees of its policy. It uses no compiled engine."""
+"""The auditor: checks a schedule from any simulator against its log and the guarantees of its policy, without any compiled engine."""
 
 from walltime.auditor.audit import audit
 from walltime.auditor.report import CHECKS, AuditReport, Violation

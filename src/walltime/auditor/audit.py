@@ -1,9 +1,9 @@
-"""The auditor: checks a schedule from any simulator against its workload and the promises of its policy.
+"""The auditor: checks a schedule from any simulator against its workload and the guarantees of its policy.
 
-It uses the columns of the schedule, the workload, and the declarations of policies, orders and predictors. It uses no engine, except
-that slurm_decisions.py, oar_decisions.py and first_fit_decisions.py step the reference engine.
-rows.py has the rules for every schedule, decisions.py the rules of policies, and pools.py the rules for machines with several pools. The
-last two load the compiler, so they are imported where needed.
+It reads the columns of the schedule, the workload, and the declarations of policies, orders and predictors. It uses no engine, except that
+slurm_decisions.py, oar_decisions.py and first_fit_decisions.py step the reference engine. rows.py has the rules for all schedules,
+decisions.py the rules of policies, and pools.py the rules for machines with several pools. The last two load the compiler, so they are
+imported where needed.
 """
 
 from __future__ import annotations
@@ -46,12 +46,14 @@ def audit(
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
     Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead; the
-    report notes this, and differences from the right values. `placement`: the needs of the jobs on a machine with several pools, from
-    `walltime.machine.place`, whose workload is then passed; a column `given` of the schedule, as in `Schedule.given`, has the processors
-    that jobs had in each pool. `slots`: the jobs' nodes, as in `Schedule`. `seed`: for orders that read random numbers.
-    `progress` is called from time to time with the number of jobs
-    checked so far. Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `own_beliefs` on a machine with several
-    pools.
+    report notes this, and lists differences from the right values.
+
+    `placement`: the needs of the jobs on a machine with several pools, from `walltime.machine.place`, which also returns the workload to be
+    passed. A column `given` of the schedule, as in `Schedule.given`, has the processors that jobs had in each pool. `slots`: the jobs'
+    nodes, as in `Schedule`. `seed`: for orders that read random numbers. `progress` is called from time to time with the number of jobs
+    checked so far.
+
+    Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `own_beliefs` on a machine with several pools.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -72,7 +74,7 @@ def audit(
 
 @dataclass
 class _Audit:
-    """One audit: its input, the rules that it checks and skips, and its assumptions."""
+    """An audit: its input, the rules that it checks and skips, and its assumptions."""
 
     w: Workload
     file: Mapping[str, Array]
@@ -127,7 +129,7 @@ class _Audit:
         yield from rows.wrong_times(limit if self.overrun == "kill" else None)
 
     def _check_machine(self, placement: Placement) -> Iterator[Violation]:
-        """Check the rules for a machine with several pools; if jobs are missing in the schedule, all but the decisions."""
+        """Check the rules for a machine with several pools; if jobs are missing in the schedule, check all rules but those on decisions."""
         from walltime.auditor.pools import DECISIONS, MACHINE_CHECKS, broken_rules, decided_share, skipped_rules
         from walltime.auditor.walk import MachineSchedule
         from walltime.auditor.windows import SiteWindows
@@ -210,7 +212,7 @@ class _Audit:
             yield from self.rows.differing("believed_differs", "believed", true[rows.job])
 
     def _estimate(self) -> Array:
-        """Return the planned runtimes without predictions, or those in the schedule."""
+        """Return the planned runtimes without predictions, or those in the schedule, int64 s."""
         rows = self.rows
         if not self.own_beliefs:
             return rows.estimate

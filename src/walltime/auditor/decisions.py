@@ -1,7 +1,7 @@
-"""Compare a policy's decisions along a schedule with the schedule's starts.
+"""Compare the starts of a schedule with the policy's decisions along it.
 
-At every event, the policy's pass (passes/) runs in the state to which the schedule has led. The first job on which the two differ is
-reported, and the run continues as the schedule does.
+At every event, the policy's pass (passes/) runs in the state that the schedule has reached. The first job on which the two differ is
+reported, and the run then continues as the schedule does.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 COMPILED = {"heads": (40, 9.0), "plans": (55, 13.0), "combinations": (45, 10.0)}
-"""Number of functions of each run, and the approximate time to compile them, s."""
+"""For each run, the number of its functions, and the approximate time to compile them, s."""
 STEPS = 20_000
-"""Events between two reports of progress, which is also when Ctrl-C takes effect."""
+"""Number of events between two reports of progress, at which Ctrl-C takes effect as well."""
 COINCIDENT = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
 COMPRESSION = {"once": 0, "fixpoint": 1, "always": 2}
 EXTRA = {"all": s.ALL, "literal": s.LITERAL, "none": s.NONE}
@@ -42,8 +42,8 @@ CORRECTIONS = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.D
 class RecordedJobs(NamedTuple):
     """The jobs of a schedule, int64, one entry per job in any order; times in s.
 
-    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `runtime`: effective. `estimate`: the planned
-    runtime without predictions. `kind`, `reserved_start`: columns of the schedule, None if it lacks them.
+    `job`: indices into the workload. `submit`: computed from the schedule if there is feedback. `runtime`: effective. `estimate`: the
+    planned runtime without predictions. `kind`, `reserved_start`: columns of the schedule, None if it lacks them.
     """
 
     job: Array
@@ -57,7 +57,7 @@ class RecordedJobs(NamedTuple):
 
 
 class Decisions:
-    """One run along a schedule. Raises WorkloadError where the log lacks a column that the predictor or an order needs."""
+    """A run along a schedule. Raises WorkloadError if the log lacks a column that the predictor or an order needs."""
 
     decided = 1.0
     """the share of the events at which decisions are checked"""
@@ -72,12 +72,11 @@ class Decisions:
         self._history = self._predictor()
         jobs = self.memory.jobs
         self._scores = Scores(workload, self._orders, (jobs.submit, jobs.start, jobs.end, jobs.estimate), self.recorded.job)
-        self._columns = {name: jobs[name] for name in s.JOB.names or ()}  # plain arrays: fields of records are slow to reach
+        self._columns = {name: jobs[name] for name in s.JOB.names or ()}  # plain arrays, because fields of records are slow to access
         if not rules.asks:
             self._score(np.arange(len(order)), None)
 
     def _fill(self, rules: s.Records) -> None:
-        """Put the jobs into memory."""
         w, recorded, count = self.workload, self.recorded, len(self.recorded.job)
         increments = np.array(self.prediction.correction.increments if self.prediction else (), np.int64)
         bounds, by_start = np.array(self.policy.passes.bounds, np.int64), np.argsort(recorded.start, kind="stable")
@@ -95,7 +94,6 @@ class Decisions:
             jobs.after = np.where(after[recorded.job] >= 0, place[after[recorded.job]], -1)
 
     def _predictor(self) -> Any:
-        """Return the predictor with its history, None without predictions."""
         if self.prediction is None:
             return None
         w, recorded = self.workload, self.recorded
@@ -148,7 +146,7 @@ class Decisions:
             self._score(np.array(waiting, np.int64), now)
 
     def _predict(self, job: int, now: int) -> None:
-        """Predict the runtime of a waiting job, and plan with it as the prediction's options require."""
+        """Predict the runtime of a waiting job, and use it for planning as the prediction's options require."""
         assert self.prediction is not None
         of, belief = self._columns, self.prediction.believe
         planned, estimate = of["own"][job], of["estimate"][job]
@@ -160,16 +158,16 @@ class Decisions:
             self.memory.state.void = 1
 
     def _score(self, jobs: Array, now: int | None) -> None:
-        """Score jobs for the queue and as candidates for backfilling, at a time, or for good; FCFS needs no scores."""
+        """Score jobs for the queue and for backfilling, at a time or, with None, permanently; FCFS needs no scores."""
         of, place = self._columns, self.recorded.job[jobs]
         length = of["predicted" if self.prediction is not None and self.prediction.believe.order else "estimate"][jobs]
         submit, known = of["submit"][jobs], dict[Order, Any]()
         for order, name in zip(self._orders, ("score", "back_score"), strict=True):
             changing_wfp = isinstance(order, Wfp) and order.bounds == (None, None)
-            if order == FCFS or (changing_wfp and now is None):  # compiled code scores the latter at each pass
+            if order == FCFS or (changing_wfp and now is None):  # compiled code scores WFP in each pass
                 continue
             if order not in known and changing_wfp:
-                score: Any = order.score  # it takes arrays as well: many jobs at once
+                score: Any = order.score  # it also accepts arrays
                 known[order] = score(now - submit, length, of["procs"][jobs], 0)
             elif order not in known:
                 many = self._scores.many(order, place, length, submit, now)
@@ -182,7 +180,7 @@ class Decisions:
     # ------------------------------------------------------- messages
 
     def violations(self, progress: Callable[[int], None] | None = None) -> Iterator[Violation]:
-        """Yield the differences between schedule and policy; without any, also wrong labels and reservations."""
+        """Yield the differences between schedule and policy; if there are none, also wrong labels and reservations."""
         clean = True
         for job, policy_starts in self.differences(progress):
             clean = False
@@ -192,7 +190,7 @@ class Decisions:
             yield from self._reservations()
 
     def _left(self, job: int) -> Violation:
-        """Describe a job that the policy starts now and the schedule does not."""
+        """Describe a job that the policy starts now but the schedule does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own = int(state.now), self.ids[job]
         start = f"but it does not start until {jobs.start[job]}"
@@ -204,7 +202,7 @@ class Decisions:
         return self._violation("left_waiting", f"job {own} {needs}, and {self.policy.label} starts it at {now}, {start}", job)
 
     def _early(self, job: int) -> Violation:
-        """Describe a job that the schedule starts now and the policy does not."""
+        """Describe a job that the schedule starts now but the policy does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own, ahead = int(state.now), self.ids[job], int(lists.line[0])
         what = f"job {own} starts at {now}, although {self.policy.label} would not start it"
@@ -265,7 +263,7 @@ def encode_policy(
 ) -> s.Records | None:
     """Return the rules of a policy as one record.
 
-    None for a policy without a pass here, such as a user's own, and, without `histories`, for orders that read their log's history.
+    None for a policy without a pass here, such as a user's own, and, without `histories`, for orders that read the history of the schedule.
     """
     passes, orders = policy.passes, orders_of(policy)
     if passes.kind not in PASSES or (any(order.history_of for order in orders) and not histories):
@@ -319,7 +317,7 @@ def changes(order: Order) -> bool:
 
 
 def _load_run(name: str) -> Callable[..., int]:
-    """Return a compiled run; announce it if it must be compiled first."""
+    """Return a compiled run, and announce its compilation if it is not stored yet."""
     function = RUNS[name]
     if getattr(function, "dispatcher", function) is None and not is_kept(function, cache_folder()):
         notify(Compilation(f"audit-{name}", "audits", *COMPILED[name]))

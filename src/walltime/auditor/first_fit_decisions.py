@@ -1,4 +1,4 @@
-"""A walk along a schedule of FCFS, EASY or conservative backfilling on single nodes: the reference engine decides in the recorded state."""
+"""A walk along a schedule of FCFS, EASY or conservative backfilling on single nodes, in which the reference engine makes the decisions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from walltime.policy import Policy
 
 Array = np.ndarray
 MOST_WORK = 3_000_000
-"""Largest sum over events of waiting jobs times nodes up to which all decisions are checked: about half a minute in plain Python."""
+"""Largest sum over all events of waiting jobs times nodes for which all decisions are checked: about half a minute in plain Python."""
 STARTS = 20
 """Number of starts in a stretch."""
 SEED = 0
@@ -24,10 +24,10 @@ NO_STATE = (-1, -1, -1, -1)
 
 
 class Sample(NamedTuple):
-    """Stretches of a schedule, as pairs of times [begin, end), s, at whose events decisions are checked, and their `share` of all events.
+    """Stretches of a schedule at whose events decisions are checked, as pairs of times [begin, end), s, and their `share` of all events.
 
     A single stretch covers the whole schedule if checking it takes at most MOST_WORK; otherwise stretches are drawn at random with SEED. If
-    a policy keeps state from pass to pass, the first stretches are taken.
+    a policy keeps state from pass to pass, the first stretches are used.
     """
 
     stretches: list[tuple[int, int]]
@@ -54,7 +54,7 @@ class Sample(NamedTuple):
         return cls(stretches, float((first[chosen + 1] - first[chosen]).sum() / len(events)))
 
     def __str__(self) -> str:
-        """Return the sample in words."""
+        """Return a description of the sample."""
         return f"the checked stretches ({len(self.stretches):,} of {STARTS} starts each, drawn by seed {SEED}) represent the whole schedule"
 
     def has(self, moment: int) -> bool:
@@ -64,7 +64,7 @@ class Sample(NamedTuple):
 
 
 class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs along a schedule, an engine makes one
-    """A walk along a schedule of a policy that takes nodes by first fit, without predictions and orders by history."""
+    """A walk along a schedule of a policy with first fit on nodes, without predictions and without orders by history."""
 
     def __init__(self, schedule: MachineSchedule, policy: Policy):
         NodesReference.__init__(self, problem_of(schedule, policy))
@@ -78,7 +78,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         """The last instant whose events have been processed."""
 
     def _recorded(self, k: int) -> Array | None:
-        """Return a job's amounts on each node in the schedule, if recorded; its memory follows from its processors."""
+        """Return a job's recorded amounts on each node, if any, shape (nodes, 3); its memory follows from its processors."""
         if self.schedule.slots is None:
             return None
         mine = slice(*np.searchsorted(self.schedule.slots[0], [k, k + 1]))
@@ -102,7 +102,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return None if begin == self.now and not self._may_fit(job) else super()._fits(job, begin, so_far)
 
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
-        """Return the result of the reference; without plans, compute it only once for each state."""
+        """Return the reference's result; without planned jobs, compute it only once for each state."""
         state = self.now, self._started, len(self.running), len(self._planned_now)
         if planned:
             return super()._levels(planned)
@@ -111,7 +111,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return self._levels_now
 
     def _may_fit(self, job: ClusterJob) -> bool:
-        """Return whether the nodes have enough processors together for a job, if no reservation, outage or planned end is considered."""
+        """Return whether the nodes have enough processors for a job if reservations, outages and planned ends are ignored."""
         self._levels([])
         request, needed = self.requests[job.index], self.requests[job.index].asked
         for node in request.order:
@@ -137,7 +137,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         self._process_events(now)
         self._processed = now
         if not self.sample.has(self.now):
-            for job in [one for one in self._queue() if self.start[one.index] == self.now]:  # in the order in which a pass starts jobs
+            for job in [one for one in self._queue() if self.start[one.index] == self.now]:  # in the order in which a pass would start them
                 self._adopt_job(job.index)
             super()._adopt(self.now)
             return
@@ -161,12 +161,11 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
             yield from self._follow(job)
 
     def _start(self, job: ClusterJob, given: Array, behind: bool) -> bool:
-        """Start a job, for comparison with the schedule."""
         self.begun_now.append(job)
         return super()._start(job, given, behind)
 
     def _follow(self, job: ClusterJob) -> Iterator[Difference]:
-        """Run a started job until the schedule's end, on the schedule's nodes, after comparing them with its own."""
+        """Run a started job until the schedule's end, on the schedule's nodes, after comparing these with the policy's."""
         k = job.index
         job.runtime = self.end[k] - self.start[k]
         recorded = self._recorded(k)
@@ -183,7 +182,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
             self._arrived += 1
             self.waiting.append(one)
         given = self._recorded(job)
-        if given is None:  # it had the first nodes without an outage before its planned end, or else any
+        if given is None:  # assume the first nodes without an outage before its planned end, or else any nodes
             given = super()._fits(one, self.now, Pass())
             given = self._share(one, self._free_now()) if given is None else given
         one.runtime = self.end[job] - self.start[job]
@@ -191,7 +190,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         one.start = self.start[job]
 
     def _adopt(self, moment: int) -> int:
-        """Start jobs as the schedule does; then all reservations are made again."""
+        """Start jobs as the schedule does; all reservations are made again afterwards."""
         self.reservations_void = True
         return super()._adopt(moment)
 

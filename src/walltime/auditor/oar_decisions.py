@@ -1,4 +1,4 @@
-"""A walk along a schedule made by OAR: the reference engine makes the passes in the state to which the schedule has led."""
+"""A walk along a schedule made by OAR: the reference engine makes the passes in the state that the schedule has reached."""
 
 from __future__ import annotations
 

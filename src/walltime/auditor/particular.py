@@ -1,7 +1,8 @@
 """A walk along a schedule of Batsim's batsched, whose jobs and reservations have particular processors.
 
 It follows the schedule from event to event, makes the policy's pass in the state that the schedule has reached, and compares the starts.
-Each placement is found in a table of occupied processors: begins, ends, and a row of processors. It uses no code of the engines.
+Places are found in a table of occupied processors with three columns: beginning, end, and a row of processors. It uses no code of the
+engines.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from walltime.auditor.decisions import RecordedJobs
 
 MOST_PLACEMENTS = 300_000
-"""Searches for places after which decisions are no longer checked: about a minute."""
+"""Number of searches for places after which decisions are no longer checked: about a minute."""
 
 
 class ParticularWalk:
-    """A walk along a schedule; jobs are places in `recorded`, sorted by arrival, and times are in s.
+    """A walk along a schedule; jobs are positions in `recorded`, sorted by arrival, and times are in s.
 
-    `decided`: the share of the events at which decisions were checked, once the violations have been found.
+    `decided`: the share of the events at which decisions were checked; valid once the violations have been found.
     """
 
     def __init__(self, workload: Workload, recorded: RecordedJobs, policy: Policy):
@@ -43,13 +44,13 @@ class ParticularWalk:
         self.scores = None if policy.order == FCFS else Scores(workload, [policy.order], times, self.place)
         count, machine = len(self.ids), workload.machine_procs
         self.sets = np.zeros((count, machine), bool)  # the processors of each job that runs or has a reservation
-        self.reserved, self.first = np.full(count, -1), np.full(count, -1)  # of the reservation that it has, and had first
+        self.reserved, self.first = np.full(count, -1), np.full(count, -1)  # starts of the current and of the first reservation
         self.label = np.zeros(count, np.uint8)
         self.running, self.waiting, self.begun = list[int](), list[int](), set[int]()
         self.now, self.ended, self.searches = 0, False, 0
 
     def violations(self, progress: Callable[[int], None] | None = None) -> Iterator[Violation]:
-        """Yield the differences between schedule and policy, one per job; without any, also wrong labels and reservations."""
+        """Yield the differences between schedule and policy, one per job; if there are none, also wrong labels and reservations."""
         events = np.unique(np.concatenate([self.submit, self.end])).tolist()
         by_start, arriving, reported = np.argsort(self.start, kind="stable").tolist()[::-1], 0, set[int]()
         for number, self.now in enumerate(events):
@@ -95,14 +96,14 @@ class ParticularWalk:
             yield from self._compare("reserved_start_differs", self.reserved_start, self.first, "first reservation is")
 
     def _take_back(self, started: list[int]) -> None:
-        """Undo a pass that started jobs which the schedule does not start; all reservations are made again."""
+        """Undo a pass that started jobs that the schedule does not start; all reservations are then made again."""
         self.begun.difference_update(started)
         self.running = [job for job in self.running if job not in started]
         self.waiting = sorted([*self.waiting, *started])
         self.reserved[:], self.ended = -1, True
 
     def _adopt(self, job: int) -> None:
-        """Start a job as the schedule does, on the first processors that are free; all reservations are made again."""
+        """Start a job as the schedule does, on the first free processors; all reservations are then made again."""
         free = ~self.sets[self.running].any(axis=0)
         self.sets[job] = free & (np.cumsum(free) <= self.procs[job])
         self.waiting = [other for other in self.waiting if other != job]
@@ -137,7 +138,7 @@ class ParticularWalk:
         return started
 
     def _place(self, job: int, line: list[int], now_only: bool = False) -> bool:
-        """Give a job its earliest place, or only one that begins now; start the job if it does, and return whether it has started."""
+        """Give a job its earliest place, or only a place that begins now; start it in that case, and return whether it has started."""
         others = [*self.running, *(one for one in self.waiting if one != job and self.reserved[one] >= 0)]
         rows = np.array(others, np.int64)
         begin, expected = self.reserved[rows], np.maximum(self.start[rows] + self.length[rows], self.now + 1)
@@ -168,13 +169,13 @@ class ParticularWalk:
             yield self._violation(rule, message, job, self.start[job], "'s ")
 
     def _left(self, job: int, head: int) -> Violation:
-        """Describe a job that the policy starts now and the schedule does not."""
+        """Describe a job that the policy starts now but the schedule does not."""
         needs = f"needs {counted(int(self.procs[job]), 'processor')}"
         message = f"{needs}, and {self.policy.label} starts it at {self.now}, but it starts at {self.start[job]}"
         return self._violation("head_waits" if job == head else "left_waiting", message, job)
 
     def _early(self, job: int) -> Violation:
-        """Describe a job that the schedule starts now and the policy does not."""
+        """Describe a job that the schedule starts now but the policy does not."""
         free = self.sets.shape[1] - int(self.procs[self.running].sum())
         rule = "out_of_turn" if self.procs[job] > free else "reservation_delayed"
         return self._violation(rule, f"starts at {self.now}, although {self.policy.label} would not start it", job)

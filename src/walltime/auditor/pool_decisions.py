@@ -24,9 +24,9 @@ Array = np.ndarray
 
 
 class PoolsWalk(Walk):
-    """A walk along a schedule of a policy that plans pools: jobs to come, waiting and running.
+    """A walk along a schedule of a policy that plans pools: future jobs, waiting jobs and running jobs.
 
-    `most`, `used`: jobs, processors and second resource that each limit allows, and that run.
+    `most`, `used`: jobs, processors and units of the second resource that each limit allows, and that are in use.
     """
 
     def __init__(self, schedule: MachineSchedule, policy: Policy, prediction: Prediction | None):
@@ -44,7 +44,7 @@ class PoolsWalk(Walk):
             for other in others:
                 self.followers[other].append(job)
         self.arrivals = sorted((self.submit[job], job) for job in self.coming if not self.waits_for[job])
-        """A heap of the jobs that wait for no other, by when they come."""
+        """A heap of the jobs that wait for no other job, by submission time."""
         self.waiting: list[int] = []
         self.arrival, self.ticket = [-1] * count, [-1] * count
         self.arrived = self.started = 0
@@ -68,7 +68,7 @@ class PoolsWalk(Walk):
         self.is_running: set[int] = set()
         self.running: list[tuple[int, int, int]] = []  # by expected end
         self.expiries: list[tuple[int, int]] = []
-        self.has_begun = False  # the jobs that run at the beginning have been predicted
+        self.has_begun = False  # whether the initially running jobs have been predicted
         self._out: set[int] = set()
         self.windows = schedule.windows
         self._last_instant: int | None = None
@@ -81,7 +81,6 @@ class PoolsWalk(Walk):
         self._fill_memory(pools)
 
     def _fill_memory(self, pools: int) -> None:
-        """Put the machine and the jobs into memory for compiled code."""
         w, placement, machine = self.w, self.placement, self.placement.machine
         count = len(w)
         state = np.zeros(1, POOL_STATE).view(np.recarray)[0]
@@ -162,7 +161,7 @@ class PoolsWalk(Walk):
         while True:
             started = self._decide()
             if (yield from self._report_late(started)):
-                for job in started:  # the schedule does not start all of them
+                for job in started:  # as the schedule does not start all of them
                     self.pools.free[:] += self.given[job]
                     self._count(job, -1)
                 self._adopt(now)
@@ -177,7 +176,6 @@ class PoolsWalk(Walk):
     # ------------------------------------------------------------------ events
 
     def _enter_arrivals(self) -> None:
-        """Add the jobs that arrive now to the waiting ones."""
         came = []
         while self.arrivals and self.arrivals[0][0] <= self.now:
             came.append(heappop(self.arrivals)[1])
@@ -211,9 +209,9 @@ class PoolsWalk(Walk):
             self.used[limit] += (sign, sign * self.procs[job], sign * int(self.placement.second[job]))
 
     def _change_capacity(self) -> None:
-        """Take out and return the processors of outages; an outage that becomes known now breaks the reservations.
+        """Take out and return the capacity of outages; an outage that becomes known now breaks the reservations.
 
-        It does so once: when a job of zero length ends and the instant continues, the reservations of its first round are kept.
+        This happens once: if a job with runtime 0 ends and the instant continues, the reservations of its first round are kept.
         """
         is_again, self._last_instant = self._last_instant == self.now, self.now
         for number, (pool, procs, second, begin, until, known) in enumerate(self.placement.outages):
@@ -270,7 +268,7 @@ class PoolsWalk(Walk):
         return min(length, estimate) if correction.capped else length
 
     def _until_tick(self, job: int, length: int) -> int:
-        """Round an expected runtime up to a tick of the scheduler; waiting jobs start at a tick, as they arrive at one."""
+        """Round an expected runtime up so that the job ends at a tick; waiting jobs arrive, and therefore start, at a tick."""
         begin = self.submit[job] if self.placement.since[job] == NO_TIME and job not in self.is_running else self.start[job]
         return int(next_tick(begin + length, self.placement.machine.overhead.tick) - begin)
 
@@ -296,7 +294,7 @@ class PoolsWalk(Walk):
         return lists.started[: state.started].tolist()
 
     def _sorted(self, order: Order, tiers: bool) -> list[int]:
-        """Sort the waiting jobs by tier, if wanted, then by score, the highest first, then by arrival."""
+        """Sort the waiting jobs by tier (if `tiers`), then by score, the highest first, then by arrival."""
         if order == FCFS:
             return sorted(self.waiting, key=lambda job: -self.tier[job]) if tiers and self.tiers else self.waiting
         score = {job: self._score(job, order) for job in self.waiting}
@@ -308,7 +306,7 @@ class PoolsWalk(Walk):
     # ------------------------------------------------------------------ what the schedule does
 
     def _mark_running(self, job: int, counted: bool = False) -> None:
-        """Start a job; `counted`: its processors and limits are already counted."""
+        """Start a job; `counted`: whether its processors and limits are already counted."""
         self.ticket[job] = self.started
         self.started += 1
         heappush(self.ends, (self.end[job], self.ticket[job], job))
@@ -348,7 +346,7 @@ class PoolsWalk(Walk):
         return [p for p in self.pools.order[self.placement.partition[job]].tolist() if p >= 0]
 
     def _place_in_order(self, job: int) -> None:
-        """Give a job the free processors of its pools in their order, and any missing ones from the first pool."""
+        """Give a job the free processors of its pools in their order, and any missing processors from the first pool."""
         rest, pools = np.array([self.procs[job], self.placement.second[job]]), self._pools_of(job)
         self.given[job] = 0
         for p in pools:

@@ -1,8 +1,9 @@
-"""The auditor's rules for schedules that do not record the jobs' pools: there must be some way to place the jobs.
+"""Rules for schedules that do not record the jobs' pools: at every start, the running jobs must fit into the pools in some way.
 
-At every start, the running jobs must fit into the pools of their partitions (Hall's condition on unions of pools). An outage takes
-processors in use without ending jobs, so more of a pool may be in use than is left, but then no job starts there. If single nodes are
-planned, jobs on lost nodes leave the other nodes free: only the jobs that have started since must fit into the rest.
+The jobs of some partitions together must fit into all pools that these partitions can use (Hall's condition on unions of pools). An outage
+takes processors that are in use without ending jobs, so more of a pool may be in use than is left, but then no job may start there. On
+single nodes, jobs that run on lost nodes leave the other nodes free, so only the jobs that have started since the outage must fit into the
+rest.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from walltime.machine.placing import NEVER
 
 Array = np.ndarray
 MOST_PARTITIONS = 10
-"""Unions of at most this many partitions are tried."""
+"""Largest number of partitions whose unions are checked."""
 MOST_POOLS_OUT = 8
-"""In at most this many pools with an outage, jobs that outlast its begin are considered."""
+"""Largest number of pools with an outage for which jobs that outlast the beginning of the outage are considered."""
 
 
 def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
-    """Yield the jobs at whose start more of some pools is in use than they have: the job's index and a message."""
+    """Yield the jobs at whose start more of some pools is in use than these pools have: the job's index and a message."""
     placement, machine = schedule.placement, schedule.placement.machine
     sets = [frozenset(one.pools) for one in machine.partitions]
     capacity = {pool.name: np.array([pool.nodes * pool.procs, pool.nodes * pool.second]) for pool in machine.pools}
@@ -43,7 +44,7 @@ def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
 
 
 def broken_in_outages(schedule: MachineSchedule, nodes: Any) -> Iterator[tuple[int, str]]:
-    """Yield the jobs that start in an outage without a way to place them: the job's index and a message; `nodes`: if they are planned."""
+    """Yield the jobs that start in an outage and cannot be placed: index and message; `nodes`: the machine's nodes, None unless planned."""
     placement, machine, start, end = schedule.placement, schedule.placement.machine, schedule.start, schedule.end
     if not placement.outages:
         return
@@ -58,7 +59,7 @@ def broken_in_outages(schedule: MachineSchedule, nodes: Any) -> Iterator[tuple[i
             through = np.flatnonzero((start < moment) & (end > moment) & (need > 0))
             starters = np.flatnonzero((start == moment) & ~at_first & (need > 0))
             lasting = starters[end[starters] > moment]
-            # Jobs of zero length need not run together, nor together with the jobs that start then.
+            # Jobs with runtime 0 need not run at the same time, nor together with the other jobs that start then.
             for together in [lasting, *(np.array([job]) for job in starters[end[starters] <= moment].tolist())]:
                 if len(together) and not _fit(schedule, np.concatenate([through, together]), moment, need, has, levels, nodes is not None):
                     had = f"with {len(through)} running jobs and outages considered, its partition's pools have no room for it"
@@ -66,7 +67,7 @@ def broken_in_outages(schedule: MachineSchedule, nodes: Any) -> Iterator[tuple[i
 
 
 class PoolLevels:
-    """The amount that a pool has, of processors or of the second resource, over time; with `nodes`, a node in two outages counts once."""
+    """The capacity of a pool over time: processors (`kind` 0) or second resource (1); with `nodes`, a node in two outages counts once."""
 
     def __init__(self, placement: Placement, pool: int, kind: int, nodes: Any = None):
         one = placement.machine.pools[pool]
@@ -84,20 +85,21 @@ class PoolLevels:
         self.left = np.maximum(np.array([self.most, *left], np.int64), 0)
 
     def at(self, time: Array | int) -> Array:
-        """Return the amounts at some times."""
+        """Return the capacity at some times, int64."""
         return np.asarray(self.left[np.searchsorted(self.times, time, side="right")])
 
     def since(self, time: int) -> int:
-        """Return the time of the last change up to a time."""
+        """Return the time of the last change of capacity up to a time, s."""
         place = int(np.searchsorted(self.times, time, side="right"))
         return int(self.times[place - 1]) if place else -NEVER
 
 
 def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[PoolLevels], by_node: bool) -> bool:
-    """Return whether these jobs fit into the pools of their partitions at once.
+    """Return whether these jobs fit into the pools of their partitions together.
 
-    If a pool has lost processors, either its use is at most the rest, or no job in it has started since the loss. If single nodes are
-    planned (`by_node`), all jobs fit into the pools without losses, and the jobs that started since the last change into what is left.
+    If a pool has lost processors, either its use is at most the rest, or no job in it has started since the loss. On single nodes
+    (`by_node`), all jobs must fit into the pools as if there were no losses, and the jobs that started since the last change into what is
+    left.
     """
     placement, machine = schedule.placement, schedule.placement.machine
     places = [[machine.place_of(name) for name in one.pools] for one in machine.partitions]
@@ -121,7 +123,7 @@ def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: 
 
 
 def _is_enough(supply: Iterable[tuple[frozenset[int], int]], room: Sequence[int]) -> bool:
-    """Return whether amounts fit into pools by Hall's condition: amounts bound to a union of pools are at most its room, for all unions."""
+    """Return whether amounts fit into pools by Hall's condition: for all unions of pools, the amounts bound to them are no larger."""
     needs = Counter[frozenset[int]]()
     for own, amount in supply:
         needs[own] += amount

@@ -17,18 +17,21 @@ NEVER = np.iinfo(np.int64).max // 4
 
 POOL_JOB = record_dtype("procs second partition own run expected reservation reserved arrival later shut")
 """A job. `own`: its planned length while it waits; `run`: its expected runtime once it runs, until `expected`. `reservation`, `reserved`:
-its current and its first reservation, -1 for none. `later`: 1 if it is left for the backfill order. `shut`: 1 if a window of the site
-forbids its start now."""
+the starts of its current and its first reservation, -1 for none. `later`: 1 if it is left for the backfill order. `shut`: 1 if a window of
+the site forbids its start now."""
 POOL_STATE = record_dtype("now waiting running steps started again early void due depth backfills in_order")
-"""The state that changes from pass to pass, and the policy: `depth` reservations per pool, whether it backfills, and in queue order."""
+"""The state that changes from pass to pass, and the policy: the number of reservations per pool (`depth`), whether it backfills, and
+whether it does so in queue order."""
 
 
 class Pools(NamedTuple):
-    """A machine of several pools, and the limits on its jobs.
+    """A machine of several pools, and the limits on its jobs; int64.
 
-    `order`: the pools of each partition in order, -1 after the last. `free`: processors and second resource of each pool now. `outages`:
-    pool, processors, second resource, begin, end, known from. `most`, `used`: each limit and the amounts counted towards it; job k has the
-    limits `limits[first[k] : first[k + 1]]`. `marks`: for each pool the reservations, whether a job is blocked, and whether it is closed.
+    * `order`: the pools of each partition in order, -1 after the last; `free`: processors and second resource of each pool now
+    * `outages`: pool, processors, second resource, beginning, end, and the time from which the outage is known
+    * `most`, `used`: for each limit, the amounts that it allows, and that are in use; job k has the limits `limits[first[k] : first[k +
+      1]]`
+    * `marks`: for each pool, the number of reservations, whether a job is blocked, and whether the pool is closed
     """
 
     order: Array
@@ -50,7 +53,7 @@ class PoolPlan(NamedTuple):
 
 
 class PoolLists(NamedTuple):
-    """Jobs: waiting in queue order, and in backfill order or by arrival; running by expected end; started in this pass."""
+    """Jobs: waiting in queue order; waiting in backfill order or by arrival; running by expected end; started in this pass."""
 
     queue: Array
     other: Array
@@ -60,7 +63,7 @@ class PoolLists(NamedTuple):
 
 @called_kernel
 def step_at(state: Any, plan: Any, time: Any) -> Any:
-    """Return the index of the step that begins at a time, inserted if missing; the number of steps for NEVER."""
+    """Return the index of the step that begins at a time, inserting it if it is missing; the number of steps for NEVER."""
     if time >= NEVER:
         return state.steps
     k = state.steps
@@ -91,7 +94,7 @@ def change(state: Any, plan: Any, begin: Any, end: Any, pool: Any, procs: Any, s
 
 @called_kernel
 def make_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: Any) -> Any:
-    """Plan from the amounts free now, the expected ends of running jobs, and the outages known now."""
+    """Make the plan from the amounts that are free now, the expected ends of running jobs, and the outages that are known now."""
     plan.time[0], state.steps = state.now, 1
     for p in range(pools.free.shape[0]):
         plan.free[0, p, 0], plan.free[0, p, 1] = pools.free[p, 0], pools.free[p, 1]
@@ -126,7 +129,7 @@ def may_start(jobs: Any, pools: Any, job: Any) -> Any:
 
 @called_kernel
 def find_place(state: Any, jobs: Any, pools: Any, plan: Any, job: Any, latest: Any) -> Any:
-    """Return the earliest time up to `latest` from which a job has enough for its whole length, or NEVER; set `plan.least`."""
+    """Return the earliest time up to `latest` from which a job has enough for its planned length, else NEVER; set `plan.least`."""
     one, begin = jobs[job], 0
     while begin < state.steps and plan.time[begin] <= latest:
         until = plan.time[begin] + one.own
@@ -172,7 +175,7 @@ def put_in_place(state: Any, jobs: Any, pools: Any, plan: Any, given: Any, job: 
 
 @called_kernel
 def occupy(state: Any, jobs: Any, plan: Any, given: Any, job: Any, begin: Any, sign: Any) -> Any:
-    """Take a job's place from the plan, or release it (-1)."""
+    """Take a job's place out of the plan (1), or release it (-1)."""
     for p in range(plan.free.shape[1]):
         if given[job, p, 0] > 0 or given[job, p, 1] > 0:
             change(state, plan, begin, begin + jobs[job].own, p, -sign * given[job, p, 0], -sign * given[job, p, 1])
@@ -180,7 +183,7 @@ def occupy(state: Any, jobs: Any, plan: Any, given: Any, job: Any, begin: Any, s
 
 @kernel
 def begin_now(state: Any, jobs: Any, pools: Any, lists: Any, given: Any, job: Any) -> Any:
-    """Start a job; if at most the heads have reservations and its expected runtime differs from its planned length, the pass must end."""
+    """Start a job; end the pass if at most the heads have reservations and the job is expected to run longer or shorter than planned."""
     for p in range(pools.free.shape[0]):
         pools.free[p, 0] -= given[job, p, 0]
         pools.free[p, 1] -= given[job, p, 1]
@@ -198,7 +201,7 @@ def begin_now(state: Any, jobs: Any, pools: Any, lists: Any, given: Any, job: An
 
 @kernel
 def free_in_all(plan: Any) -> Any:
-    """Return the processors free now in all pools together."""
+    """Return the processors that are free now in all pools together."""
     free = 0
     for p in range(plan.free.shape[1]):
         free += max(plan.free[0, p, 0], 0)
@@ -210,7 +213,7 @@ def make_new_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, give
     """Run a pass that makes all reservations again; `lists.started` gets the jobs that start, in order.
 
     If only the head of each pool has a reservation, the pass ends after the start of a job whose expected runtime differs from its planned
-    length, and must be repeated: `state.again`.
+    length, and must be repeated (`state.again`).
     """
     make_plan(state, jobs, pools, plan, lists, given)
     pools.marks[:] = 0
@@ -264,9 +267,9 @@ def make_new_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, give
 
 @entry
 def update_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: Any) -> Any:
-    """Run a pass of conservative backfilling with kept reservations (mualem01, section 2.1); `state.due` is the next one due.
+    """Run a pass of conservative backfilling with kept reservations (mualem01, section 2.1); `state.due`: the next reserved start.
 
-    Jobs over a limit have no reservation. After an unplanned change (`state.void`) and while a running job is overdue, all reservations
+    Jobs over a limit have no reservation. After an unplanned change (`state.void`), and while a running job is overdue, all reservations
     are made again in queue order.
     """
     make_plan(state, jobs, pools, plan, lists, given)

@@ -37,9 +37,9 @@ MACHINE_CHECKS = {
 }
 """Further rules for machines with several pools, and their requirements."""
 NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Any]] = {"slurm": SlurmWalk, "oar": OarWalk}
-"""The walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
+"""Walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")
-"""The rules on a policy's decisions in the state of the schedule."""
+"""Rules on a policy's decisions in the state that the schedule has reached."""
 
 
 def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, prediction: Prediction | None = None) -> Iterator[Difference]:
@@ -59,7 +59,7 @@ def broken_rules(schedule: MachineSchedule, policy: Policy | None = None, predic
         yield from _pools(schedule, schedule.given, exact=not on_nodes)
     else:
         yield from _somewhere(schedule, by_node=on_nodes)
-    if policy is not None and _unchecked_reason(schedule, policy, on_nodes, prediction) is None:
+    if policy is not None and _unchecked_reason(policy, on_nodes, prediction) is None:
         of_nodes = NODE_WALKS.get(policy.passes.kind, FirstFitWalk)
         walk = of_nodes(schedule, policy) if on_nodes else PoolsWalk(schedule, policy, prediction)
         yield from walk.run()
@@ -75,7 +75,7 @@ def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None, predi
         skipped["limit_shortened"] = "the schedule does not record shortened limits"
     if schedule.given is None:
         skipped["pool_order"] = "the schedule does not record the jobs' pools"
-    reason = _unchecked_reason(schedule, policy, on_nodes, prediction)
+    reason = _unchecked_reason(policy, on_nodes, prediction)
     if policy is None or reason is not None:
         return skipped | dict.fromkeys((*DECISIONS, "pool_order", "node_order"), reason or "")
     if on_nodes:
@@ -90,7 +90,7 @@ def skipped_rules(schedule: MachineSchedule, policy: Policy | None = None, predi
 def decided_share(schedule: MachineSchedule, policy: Policy | None, prediction: Prediction | None = None) -> tuple[float | None, list[str]]:
     """Return the share of the events at which the policy's decisions are checked, None without a policy, and notes on it."""
     on_nodes = runs_on_nodes(policy, schedule.placement.machine)
-    if policy is None or _unchecked_reason(schedule, policy, on_nodes, prediction) is not None:
+    if policy is None or _unchecked_reason(policy, on_nodes, prediction) is not None:
         return None if policy is None else 0.0, []
     if not on_nodes or policy.passes.kind in NODE_WALKS:
         return 1.0, []
@@ -98,7 +98,7 @@ def decided_share(schedule: MachineSchedule, policy: Policy | None, prediction: 
     return sample.share, [str(sample)] if sample.share < 1 else []
 
 
-def _unchecked_reason(schedule: MachineSchedule, policy: Policy | None, on_nodes: bool, prediction: Prediction | None) -> str | None:
+def _unchecked_reason(policy: Policy | None, on_nodes: bool, prediction: Prediction | None) -> str | None:
     """Return why the policy's decisions cannot be checked; None if they can."""
     if policy is None:
         return "no policy was given"
@@ -115,9 +115,9 @@ def _unchecked_reason(schedule: MachineSchedule, policy: Policy | None, on_nodes
 
 
 def may_be_shortened(workload: Workload, policy: Policy | None) -> Array:
-    """Return which jobs' limits may be shorter than requested: under Slurm, without soft limits, those with a shorter `time_min`.
+    """Return whether each job's limit may be shorter than requested, bool: under Slurm without soft limits, if its `time_min` is shorter.
 
-    Without a policy, all jobs with a `time_min`.
+    Without a policy, this is so for all jobs with a `time_min`.
     """
     least = workload.columns.get("time_min", np.full(len(workload), -1))
     if policy is None:
@@ -130,10 +130,10 @@ def may_be_shortened(workload: Workload, policy: Policy | None) -> Array:
 def believable_limits(
     workload: Workload, policy: Policy | None, job: Array, requested: Array, recorded: Array | None, lasted: Array
 ) -> Array:
-    """Return the kill limits of jobs: as requested or, where limits may be shortened, as recorded.
+    """Return the kill limits of jobs, int64 s: as requested or, if limits may be shortened, as recorded.
 
-    `job`: indices into the workload. If the schedule records no limits, the time that a job `lasted` is taken, but not less than its
-    `time_min`.
+    `job`: indices into the workload. If the schedule records no limits, the limit is the time that a job `lasted` (s), but not less than
+    its `time_min`.
     """
     shorter = may_be_shortened(workload, policy)[job]
     if recorded is not None:
@@ -186,9 +186,9 @@ def _shortened(schedule: MachineSchedule, limit: Array, allowed: Array) -> Itera
 
 
 def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Difference]:
-    """Check at each start that the running jobs use no more of each pool than it has then.
+    """Check at each start that the running jobs use no more of each pool than it has at that time.
 
-    `exact`: whether jobs get exactly their needs; on nodes, they may get more of the second resource, or of whole nodes.
+    `exact`: whether jobs get exactly what they need; on nodes, they may get more of the second resource, or more processors on whole nodes.
     """
     placement, start, machine = schedule.placement, schedule.start, schedule.placement.machine
     has, needed = given.sum(axis=1), np.stack([schedule.workload.procs, placement.second], axis=1)
@@ -210,7 +210,7 @@ def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Dif
 
 
 def _somewhere(schedule: MachineSchedule, by_node: bool) -> Iterator[Difference]:
-    """Check that there is some way to place the jobs."""
+    """Check that the jobs can be placed in some way."""
     reported = set()
     nodes = nodes_of(schedule.placement.machine, schedule.placement, schedule.workload) if by_node else None
     for job, what in chain(broken_by_unions(schedule), broken_in_outages(schedule, nodes)):
@@ -220,7 +220,7 @@ def _somewhere(schedule: MachineSchedule, by_node: bool) -> Iterator[Difference]
 
 
 def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Difference]:
-    """Yield the violations of rules on nodes, which are numbered pool by pool."""
+    """Yield the violations of rules on nodes; nodes are numbered pool by pool."""
     placement, start, end, machine = schedule.placement, schedule.start, schedule.end, schedule.placement.machine
     job, node, procs, second = slots
     nodes = nodes_of(machine, placement, schedule.workload)
@@ -261,7 +261,7 @@ def _needs(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any, needs:
 
 
 def _overused(start: Array, end: Array, node: Array, amounts: Array, capacity: Array) -> Iterator[tuple[int, int]]:
-    """Yield the slots at whose start more of a node is in use than it has, and the amount in use."""
+    """Yield the slots at whose start more of a node is in use than it has, with the amount in use."""
     ran = np.flatnonzero((end > start) & (amounts > 0))
     at = np.concatenate([start[ran], end[ran]])
     change = np.concatenate([amounts[ran], -amounts[ran]])

@@ -27,7 +27,7 @@ ALWAYS = {
     "over_limit": "no job runs past its kill limit",
     "capacity": "the jobs never use more processors than the machine has; a job of zero length starts only while enough are free",
 }
-"""The rules that hold under every policy, and their requirements."""
+"""Rules that hold under every policy, and their requirements."""
 POLICY_RULES = {
     "head_waits": "the head of the queue starts when the policy starts it",
     "left_waiting": "no other job that the policy would start now is left waiting",
@@ -37,15 +37,15 @@ POLICY_RULES = {
     "reserved_start_differs": "the first reservation of each job is the one that the policy makes",
     "kind_wrong": "each start has the right label",
 }
-"""The rules that policies promise. `Policy.promises` names those that hold for a policy, with its wording."""
+"""Rules that policies may guarantee, and their requirements; `Policy.promises` has those of a policy, with its wording."""
 BOUNDS = {"overtaken_too_often": "no more jobs start before a job that arrived earlier than the policy allows"}
-"""The rules of policies with a bound."""
+"""Rules of policies with a bound."""
 CHECKS = ALWAYS | POLICY_RULES | BOUNDS
 """All rules for a machine with a single pool, and their requirements."""
 
 
 _TIME = re.compile(r"\b(at|since|until) (\d+)\b(?! s)")
-"""A time within the message of a violation, s of the log."""
+"""A time in the message of a violation, s of the log."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Violation:
     time: int
 
     def told(self, origin: Origin) -> str:
-        """Return its time and its message as text, with dates if the log has any."""
+        """Return the time and the message as text, with dates if the log has any."""
 
         def dated(found: re.Match[str]) -> str:
             return "then" if found[1] == "at" and int(found[2]) == self.time else f"{found[1]} {origin.when(int(found[2]))}"
@@ -70,9 +70,9 @@ class Violation:
 class AuditReport:
     """The result of an audit.
 
-    `violations`: all violations, the earliest first. `skipped`: rules that apply but could not be checked, and the reason. `assumed`:
-    assumptions of the audit, such as what it took from the schedule itself. `decided`: the share of the events at which the policy's
-    decisions were checked, 0 to 1; None without a policy that the auditor has rules for.
+    `violations`: the earliest first. `checked`: the rules that were checked. `skipped`: the rules that apply but could not be checked, and
+    the reason. `assumed`: assumptions of the audit, such as data that it took from the schedule itself. `decided`: the share of the events
+    at which the policy's decisions were checked, 0 to 1; None without a policy or if the auditor has no rules for it.
     """
 
     violations: tuple[Violation, ...]
@@ -84,7 +84,7 @@ class AuditReport:
 
     @property
     def ok(self) -> bool:
-        """Return whether all checked rules hold; False if the auditor has rules for the policy's decisions and could not check them."""
+        """Return whether all checked rules hold; False if the policy's decisions should have been checked but were not."""
         return not self.violations and self.decided != 0
 
     @property
@@ -98,7 +98,7 @@ class AuditReport:
         return dict(Counter(v.rule for v in self.violations))
 
     def answer(self, name: str, workload: Workload, policy: str | None) -> str:
-        """Return the result in a sentence; `name`: of the schedule's file; `policy`: with the promises, if any."""
+        """Return the result as a sentence; `name`: of the schedule's file; `policy`: None if no guarantees were checked."""
         promised = f"the guarantees of {policy}" if policy else "the rules common to all policies (no --policy: no guarantee is checked)"
         first, broken = self.first, len(self.violations)
         if first is None:

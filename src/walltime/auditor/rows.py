@@ -1,4 +1,4 @@
-"""The rows of a schedule matched to the jobs of its workload, and the rules that hold under every policy."""
+"""The rows of a schedule matched with the jobs of its workload, and the rules that hold under every policy."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from walltime.workload import Array, Workload
 
 
 def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
-    """Return the amounts that jobs use together when each starts, int64, shape (jobs, kinds of amounts).
+    """Return the amounts in use when each job starts, int64, shape (jobs, kinds of amounts).
 
-    Jobs that start at the instant count, jobs that end then do not. A job of zero length needs its amounts only in addition to the jobs
-    that run before and after the instant: jobs that start then may start after it.
+    Jobs that start at this instant count, jobs that end then do not. A job with runtime 0 needs its amounts only in addition to the jobs
+    that run before and after the instant, because the other jobs that start then may start after it.
     """
     ran, used = end > start, np.zeros_like(amounts)
     for kind in range(amounts.shape[1]):
@@ -36,9 +36,9 @@ def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
 class Rows:
     """The jobs that are in both the schedule and the workload, by order of arrival; times int64 s.
 
-    `job`: indices into the workload. `submit`: with feedback, computed from the schedule. `ran`: effective runtime. `estimate`: the planned
-    runtime without predictions. `unmatched`: violations of rows and jobs without a counterpart. `lost`: the job, start and end of runs that
-    were preempted before the last one; `cut`: the jobs whose last run was preempted.
+    `job`: indices into the workload. `submit`: computed from the schedule if there is feedback. `ran`: effective runtime. `estimate`: the
+    planned runtime without predictions. `unmatched`: violations by rows and jobs without a counterpart. `lost`: job, start and end of the
+    runs that were preempted before the last one; `cut`: the jobs whose last run was preempted.
     """
 
     def __init__(self, workload: Workload, schedule: Mapping[str, Array], runtime: Array, estimate: Array, placement: Placement | None):
@@ -91,7 +91,7 @@ class Rows:
             yield Violation("missing_job", f"job {job} is not in the schedule", (job,), int(w.submit[index]))
 
     def _eligible(self) -> Array:
-        """Return the time from which each job waits: its submission, or the last end of a job that it depends on, if later."""
+        """Return when each job begins to wait, int64 s: at its submission, or at the last end of a job that it depends on, if later."""
         w, placement = self.workload, self.placement
         submit = w.submit
         end = np.full(len(w), np.iinfo(np.int64).max // 2)
@@ -110,13 +110,13 @@ class Rows:
     # ------------------------------------------------- rules for every schedule
 
     def differing(self, rule: str, name: str, true: Array) -> Iterator[Violation]:
-        """Yield the jobs whose column of this name has another value than the true one."""
+        """Yield the jobs for which the schedule's column `name` differs from the true values."""
         stated = self.file[name][self.row]
         for i in np.flatnonzero(stated != true):
             yield self._violation(rule, f"job {self.ids[i]} has {name} {stated[i]} in the schedule and {true[i]} in the workload", i)
 
     def wrong_times(self, limit: Array | None) -> Iterator[Violation]:
-        """Yield starts before submission, and ends that do not follow from start and runtime; `limit`: kill limits, None without."""
+        """Yield starts before submission, and ends that do not follow from start and runtime; `limit`: kill limits, None without limits."""
         at_first = np.zeros(len(self.job), bool) if self.placement is None else self.placement.since[self.job] < NEVER
         for i in np.flatnonzero((self.start < self.submit) & ~at_first):
             message = f"job {self.ids[i]} starts at {self.start[i]}, before it is submitted at {self.submit[i]}"
@@ -135,8 +135,8 @@ class Rows:
     def over_capacity(self) -> Iterator[Violation]:
         """Yield the instants at which more processors are in use than the machine has; jobs use processors in [start, end).
 
-        A job of zero length needs its processors among the jobs that run before and after the instant: jobs that end then have ended, and
-        jobs that start then may start later.
+        A job with runtime 0 needs its processors in addition to the jobs that run before and after the instant: jobs that end then have
+        ended, and jobs that start then may start later.
         """
         if not len(self.job):
             return

@@ -31,9 +31,9 @@ class SlurmWalk(SlurmReference, Walk):
         self.recorded = None if schedule.slots is None else _by_job(schedule.slots, problem)
         self.runtimes = [job.runtime for job in self.jobs]
         self.begun_now: list[SlurmJob] = []
-        self.preempted: set[int] = set()  # reported
+        self.preempted: set[int] = set()  # jobs whose preemption has been reported
         self.differences: list[Difference] = []
-        """In nodes, limits and ends of the jobs that start when Slurm starts them."""
+        """Differences in the nodes, limits and ends of jobs that start when Slurm starts them."""
 
     def _has_started(self, job: int) -> bool:
         return self.jobs[job].ticket >= 0
@@ -44,12 +44,11 @@ class SlurmWalk(SlurmReference, Walk):
         yield from self._found()
 
     def _found(self) -> Iterator[Difference]:
-        """Yield the new differences."""
         yield from self.differences
         self.differences.clear()
 
     def _next_passes(self, is_more_to_come: bool) -> list[int]:
-        """Return when passes are made; for jobs that have been reported alone there are none."""
+        """Return when the next passes are made; none are made if all waiting jobs have already been reported."""
         return [] if all(job.index in self.late for job in self.waiting) else super()._next_passes(is_more_to_come)
 
     def _instant(self) -> Iterator[Difference]:
@@ -71,7 +70,7 @@ class SlurmWalk(SlurmReference, Walk):
                 self._adopt(self.now)
 
     def _to_backfill(self) -> list[SlurmJob]:
-        """Return the jobs up to the last one for which there is room now: plans of later jobs start nothing."""
+        """Return the jobs up to the last one for which there is room now; planning later jobs would start nothing."""
         waiting = list(self.waiting)
         if self.machine.preemption is not None:
             return waiting
@@ -85,7 +84,7 @@ class SlurmWalk(SlurmReference, Walk):
         return waiting
 
     def _run(self, job: SlurmJob, free: Free, start: int, limit: int) -> None:
-        """Start a job, on the schedule's nodes and until the schedule's end, after comparing these with Slurm's."""
+        """Start a job, compare its nodes and its end with Slurm's, and let it run as in the schedule."""
         super()._run(job, free, start, limit)
         self.begun_now.append(job)
         if self.start[job.index] == start:
@@ -108,7 +107,7 @@ class SlurmWalk(SlurmReference, Walk):
         self._follow(one)
 
     def _adopt(self, moment: int) -> int:
-        """Start jobs as the schedule does; if it only leaves jobs waiting, the next passes have nothing new to try."""
+        """Start jobs as the schedule does; if the schedule only leaves jobs waiting, the next passes have nothing new to try."""
         count = super()._adopt(moment)
         self._news = self._news_for_all = count > 0
         return count
@@ -116,21 +115,21 @@ class SlurmWalk(SlurmReference, Walk):
     # ------------------------------------------------------------------ preemption
 
     def _preempt(self, job: SlurmJob, victims: list[SlurmJob]) -> None:
-        """Preempt jobs for another; those that the schedule does not preempt then run on."""
+        """Preempt jobs for another job; those that the schedule does not preempt then continue."""
         for other in victims:
             if self._is_cut(other.index) and other.due == NEVER:
                 other.runtime = self.runtimes[other.index]
         super()._preempt(job, victims)
         for other in victims:
             k = other.index
-            may_fail = self.now < self.end[k] < other.due  # `_lose_nodes` looks then for a node that fails in the grace time
+            may_fail = self.now < self.end[k] < other.due  # `_lose_nodes` then checks whether a node fails in the grace time
             if other.due < NEVER and not (self._is_cut(k) and (self.end[k] == other.due or may_fail)):
                 self._note_preemption(other, f"must end at {other.due} for job {self._job_id(job)}, but runs until {self.end[k]}")
                 other.due = NEVER
             other.runtime = self.end[k] - other.start
 
     def _lose_nodes(self) -> None:
-        """End jobs with their nodes, unless they continue in the schedule, and note jobs that end early without a reason."""
+        """End jobs that lose a node, unless they continue in the schedule, and note jobs that end early without a reason."""
         for job in self.running:
             if job.end <= self.now < job.due and self._is_cut(job.index):
                 job.runtime = self.runtimes[job.index]

@@ -21,9 +21,9 @@ Difference = tuple[str, str, int, int]
 class MachineSchedule:
     """A schedule on a machine with several pools, and its jobs' placement; times int64 s, one entry per job of the workload.
 
-    `given`, `slots`, `limit`: as in `Schedule`; None where the schedule lacks them: jobs then get the policy's choice. `windows`:
-    the site's windows, which forbid starts. `lost`: the job, start and end of the runs that were preempted and requeued, before the last
-    one, and the jobs whose last run was `cut` by preemption.
+    `given`, `slots`, `limit`: as in `Schedule`; if the schedule lacks one of them (None), jobs get the policy's choice. `windows`: the
+    site's windows, which forbid starts. `lost`: job, start and end of the runs that were preempted and requeued before the last one; `cut`:
+    the jobs whose last run was preempted.
     """
 
     workload: Workload
@@ -44,38 +44,38 @@ class MachineSchedule:
 
 
 class Walk(ABC):
-    """A walk from event to event of a schedule: the policy decides in the state to which the schedule has led.
+    """A walk from event to event of a schedule: the policy decides in the state that the schedule has reached.
 
-    Its starts are compared with the schedule's. After a difference the walk continues as the schedule does. Jobs are indices into the
+    Its starts are compared with the schedule's. After a difference, the walk continues as the schedule does. Jobs are indices into the
     workload, times are in s.
     """
 
     def __init__(self, schedule: MachineSchedule):
         self.schedule, self.placement = schedule, schedule.placement
         self.start, self.end = schedule.start.tolist(), np.maximum(schedule.start, schedule.end).tolist()
-        self.later: dict[int, list[tuple[int, int]]] = {}  # the runs of a job after this one, the next one last
+        self.later: dict[int, list[tuple[int, int]]] = {}  # by job, its later runs, the next one last
         for job, start, end in sorted(schedule.lost, key=lambda run: run[1], reverse=True):
             self.later.setdefault(job, []).append((self.start[job], self.end[job]))
             self.start[job], self.end[job] = start, end
         jobs = np.flatnonzero(self.placement.since == NO_TIME).tolist()
         self.to_start = sorted(jobs, key=lambda job: (self.start[job], job), reverse=True)  # the next one is the last
         self.now, self.is_under_way = 0, False
-        self.settled: int | None = None  # the instant of the last difference, at which the policy decides no more
-        self.late: set[int] = set()  # reported as left waiting
+        self.settled: int | None = None  # the instant of the last difference; the policy makes no more decisions then
+        self.late: set[int] = set()  # jobs reported as left waiting
 
     # ------------------------------------------------------------------ what differs by policy
 
     @abstractmethod
     def _begin_job(self, job: int) -> Iterator[Difference]:
-        """Start a job that runs at the beginning."""
+        """Start an initially running job."""
 
     @abstractmethod
     def _has_started(self, job: int) -> bool:
-        """Return whether a job has started here."""
+        """Return whether a job has started in this walk."""
 
     @abstractmethod
     def _next_event(self) -> int | None:
-        """Return when the policy may next start a job; None for never."""
+        """Return when the policy may next start a job; None if never."""
 
     @abstractmethod
     def _instant(self) -> Iterator[Difference]:
@@ -87,11 +87,11 @@ class Walk(ABC):
 
     @abstractmethod
     def _too_late(self, job: int) -> Difference:
-        """Describe a job that the policy starts now and the schedule leaves waiting."""
+        """Describe a job that the policy starts now but the schedule leaves waiting."""
 
     @abstractmethod
     def _too_early(self, job: int) -> Difference:
-        """Describe a job that the schedule starts now and the policy leaves waiting."""
+        """Describe a job that the schedule starts now but the policy leaves waiting."""
 
     # ------------------------------------------------------------------ from event to event
 
@@ -119,7 +119,7 @@ class Walk(ABC):
                 return
 
     def _go_to(self, moment: int) -> None:
-        """Move the clock; the first time may be below 0, because initially running jobs may have ended before the beginning."""
+        """Move the clock; the first time may be negative, because initially running jobs may have ended before the beginning."""
         self.now, self.is_under_way = max(self.now, moment) if self.is_under_way else moment, True
 
     def _is_cut(self, job: int) -> bool:
@@ -132,13 +132,13 @@ class Walk(ABC):
         self.to_start = sorted([*self.to_start, job], key=lambda job: (self.start[job], job), reverse=True)
 
     def _next_recorded(self) -> int | None:
-        """Return when the schedule starts the next job that has not started here; None without one."""
+        """Return when the schedule starts the next job that has not started in this walk; None without one."""
         while self.to_start and self._has_started(self.to_start[-1]):
             self.to_start.pop()
         return self.start[self.to_start[-1]] if self.to_start else None
 
     def _adopt(self, moment: int) -> int:
-        """Start the jobs that the schedule has started by now and the policy has not; return how many."""
+        """Start the jobs that the schedule has started by now but the policy has not; return their number."""
         self.settled, count = moment, 0
         while (recorded := self._next_recorded()) is not None and recorded <= moment:
             self._adopt_job(self.to_start.pop())
@@ -148,7 +148,7 @@ class Walk(ABC):
     # ------------------------------------------------------------------ messages
 
     def _report_late(self, started: Sequence[int]) -> Generator[Difference, None, bool]:
-        """Report, once, the first job that the policy starts now and the schedule does not; return whether there is one."""
+        """Report, once, the first job that the policy starts now but the schedule does not; return whether there is one."""
         late = next((job for job in started if self.start[job] != self.now), None)
         if late is not None and late not in self.late:
             yield self._too_late(late)
@@ -156,7 +156,6 @@ class Walk(ABC):
         return late is not None
 
     def _difference(self, rule: str, job: int, what: str, moment: int | None = None) -> Difference:
-        """Return the violation of a rule by a job, now or at another moment."""
         return rule, f"job {self.schedule.workload.job_id[job]} {what}", job, self.now if moment is None else moment
 
     def _actual_start(self, job: int) -> str:

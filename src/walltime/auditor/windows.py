@@ -1,4 +1,4 @@
-"""The hours in which a site's windows forbid starts, from the machine's description and the site's clock, for the span of a schedule.
+"""The hours in which a site's windows forbid starts, from the machine file and the site's clock, for the span of a schedule.
 
 The clock is represented as stretches of time with a constant offset from UTC.
 """
@@ -20,12 +20,12 @@ from walltime.workload import Array, Workload
 MINUTE, DAY = 60, 86_400
 WEEK = 7 * DAY
 CENTURIES = 146_097 * DAY
-"""Seconds of 400 years, after which calendars repeat."""
+"""Length of 400 years, s, after which the calendar repeats."""
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 class ShutHours(NamedTuple):
-    """Hours [begin, end), int64 s, in which some `jobs` (bool) may not start; `crossing`: nor be planned to run across a begin."""
+    """Hours [begin, end), int64 s, in which some `jobs` (bool) may not start; with `crossing`, they may not be planned to run into them."""
 
     begin: Array
     end: Array
@@ -36,7 +36,7 @@ class ShutHours(NamedTuple):
 class SiteWindows:
     """The hours in which the windows of a machine forbid jobs to start.
 
-    `workload`: the jobs as submitted; `planned`: their planned lengths; `last`: the last time that matters; int64 s.
+    `workload`: the jobs as submitted; `planned`: their planned lengths, int64 s; `last`: the last time that matters, s.
     """
 
     def __init__(self, workload: Workload, placement: Placement, planned: Array, last: int):
@@ -85,7 +85,7 @@ class SiteWindows:
         return False
 
     def changes(self) -> set[int]:
-        """Return the times at which jobs may no longer start, or may again, s."""
+        """Return the times at which jobs may no longer start, or may start again, s."""
         return {time for one in self.shut_hours for side in (one.begin, one.end) for time in side.tolist()}
 
 
@@ -119,7 +119,7 @@ class _Clock:
         return int((then.astimezone(self.zone).replace(tzinfo=UTC) - then).total_seconds())
 
     def hours(self, window: Window, since: int, until: int) -> tuple[Array, Array]:
-        """Return the hours of a window within [since, until), clipped to it: begins and ends, int64 s."""
+        """Return the hours of a window within [since, until), clipped to this span: beginnings and ends, int64 s."""
         days = np.arange((self.start + self.first) // DAY - 4, (self.start + self.last) // DAY + 4)  # dates of the clock
         days = days[np.isin((days + 3) % 7, [DAYS.index(day) for day in window.days])]  # day 0 was a Thursday
         walls = days * DAY - self.start
@@ -132,7 +132,7 @@ class _Clock:
         return np.maximum(begin[there], since), np.minimum(end[there], until)
 
     def _shows(self, walls: Array) -> tuple[Array, Array]:
-        """Return when the clock first and last shows some times, s after the start of the log; for a skipped time, the next later one."""
+        """Return when the clock first and last shows some times, s after the start of the log; for a skipped time, the next later time."""
         first = np.full(len(walls), NEVER)
         stretches = list(zip(self.since, [*self.since[1:], NEVER], self.ahead, strict=True))
         for since, until, ahead in stretches[::-1]:
@@ -157,7 +157,7 @@ def _jobs_of(window: Window, workload: Workload, machine: Machine, partition: Ar
 
 
 def _held_by(windows: tuple[Window, ...], planned: int, tick: int) -> tuple[Window, ...]:
-    """Return the windows that apply to a job, without those that never let it start, alone or together."""
+    """Return the windows that apply to a job, except windows that, alone or together, would never let it start."""
     alone = tuple(window for window in windows if planned <= _room(frozenset([window]), tick))
     hours = tuple(window for window in alone if not window.crossing)
     return next((held for held in (alone, hours) if planned <= _room(frozenset(held), tick)), ())
@@ -165,7 +165,7 @@ def _held_by(windows: tuple[Window, ...], planned: int, tick: int) -> tuple[Wind
 
 @cache
 def _room(windows: frozenset[Window], tick: int) -> int:
-    """Return the longest planned length of a job that may start at some minute of a week, or within a tick after it, s; 0 for none."""
+    """Return the longest planned length, s, of a job that may start at some minute of a week, or within a tick after it; 0 for none."""
     shut, nexts = np.zeros(WEEK // MINUTE, bool), {False: np.full(WEEK // MINUTE, NEVER), True: np.full(WEEK // MINUTE, NEVER)}
     minutes = np.arange(WEEK // MINUTE)
     for window in windows:

@@ -21,30 +21,31 @@ NEVER = np.iinfo(np.int64).max
 
 
 class ShutHours(Protocol):
-    """Hours in which jobs do not start; they recur without end, and are computed as far as a caller needs them."""
+    """Hours in which jobs do not start; they recur forever, and are computed as far as a caller needs them."""
 
     crossing: bool
-    """whether jobs may not be planned to run into them either"""
+    """whether jobs may not be planned to run into these hours either"""
     settled: int
-    """from this time on every week is like the one before, or there are no more such hours, s"""
+    """from this time on, every week is like the one before, or there are no more such hours, s"""
 
     def until(self, moment: int) -> Any:
         """Return all stretches that begin by a time, s, and the next one, as sorted arrays `begin` and `end` (int64 s)."""
 
 
 IDLE = 70 * 86_400
-"""A job counts as never starting if it has not started this long (s) after the last change other than of these hours.
+"""Time after the last change other than of such hours after which a job that has not started is taken never to start, s.
 
-The hours in which a job may start recur every week, except in the weeks in which the clock changes: fewer than one in four."""
+Hours in which a job may start recur every week, except in the weeks in which the clock changes, which are fewer than one in four."""
 
 
 class Pools(NamedTuple):
     """A machine of several pools.
 
-    `capacity`: processors and second resource of each pool, int64, shape (pools, 2). `partitions`: the pools of each, in the order in which
-    they are taken. `tiers`: the tier of each partition; higher tiers come first. `outages`: pool, processors, second resource, begin, end
-    and the time from which it is known. `limits`: the most jobs, processors and second resource that run. `windows`: the hours in which
-    jobs do not start.
+    * `capacity`: processors and second resource of each pool, int64, shape (pools, 2)
+    * `partitions`: the pools of each partition, in the order in which jobs take them; `tiers`: of each partition; higher tiers come first
+    * `outages`: pool, processors, second resource, beginning, end, and the time from which the outage is known, s
+    * `limits`: the most jobs, processors and units of the second resource of a group that may be in use
+    * `windows`: hours in which jobs do not start
     """
 
     capacity: Array
@@ -58,9 +59,9 @@ class Pools(NamedTuple):
 class Demands(NamedTuple):
     """The needs of jobs on pools besides processors, and their constraints; one entry per job, in order of arrival.
 
-    `second`: units of the second resource; `partition`: the partition's number; `since`: the start of a job that runs at the beginning,
-    NEVER for others (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: its
-    windows; by index.
+    `second`: units of the second resource; `partition`: the partition's number; `since`: the start of an initially running job, s, NEVER
+    for others (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: its
+    windows; all by index.
     """
 
     second: Array
@@ -72,9 +73,9 @@ class Demands(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """The tree of accounts and users; a parent has a lower number than its children, and the root is number 0, its own parent.
+    """The tree of accounts and users: `parent`, `shares`, and `leaf` (1 for a user, 0 for an account), int64.
 
-    int64: `parent`, `shares`, and `leaf`: 1 for a user.
+    A parent has a lower number than its children; the root is number 0, its own parent.
     """
 
     parent: Array
@@ -85,9 +86,10 @@ class Shares(NamedTuple):
 class Preemption(NamedTuple):
     """The preemption of running jobs, by classes of jobs; int64.
 
-    `may`: shape (classes, classes), 1 where jobs of the first class may preempt jobs of the second. The others have an entry for each
-    class. `rank`: the lowest are preempted first; `requeue`: 1 if preempted jobs return to the queue, 0 if they are cancelled; `grace`: how
-    long they continue to run (s); `exempt`: how long they must have run before (s).
+    * `may`: shape (classes, classes), 1 where jobs of the first class may preempt jobs of the second; the others have an entry per class
+    * `rank`: classes with the lowest rank are preempted first
+    * `requeue`: 1 if preempted jobs return to the queue, 0 if they are cancelled
+    * `grace`: how long preempted jobs continue to run, s; `exempt`: how long a job must have run before it may be preempted, s
     """
 
     may: Array
@@ -98,15 +100,15 @@ class Preemption(NamedTuple):
 
 
 REQUEUE_DELAY = 121
-"""Seconds after which a requeued job is eligible again: Slurm waits until the credentials of its last run have expired."""
+"""Time after which a requeued job is eligible again, s: Slurm waits until the credentials of its last run have expired."""
 REQUEUED = 1
 
 
 class LostRuns(NamedTuple):
-    """Runs that ended early, by preemption or with a node, in the order of their ends; int64.
+    """Runs that ended early, by preemption or because a node was lost, in the order of their ends; int64.
 
-    The job's index, start and end (s), and its kind of start. `requeued`: 1 if the job returned to the queue, 0 if it was cancelled; then
-    this is its last run. `failed`: 1 if an outage took a node of the job, 0 if it was preempted.
+    The job's index, its start and end (s), and its `kind` of start, as in `Outcome`. `requeued`: 1 if the job returned to the queue, 0 if
+    it was cancelled, so that this is its last run. `failed`: 1 if an outage took a node of the job, 0 if it was preempted.
     """
 
     job: Array
@@ -120,16 +122,19 @@ class LostRuns(NamedTuple):
 class Nodes(NamedTuple):
     """A machine of nodes.
 
-    `pool`, `procs`, `second`, `memory` (0 everywhere if it is not limited), `weight`: of each node, int64. `partitions`: the nodes of each
-    partition, in the order in which they are taken among nodes of one weight, the lowest first. `tiers`: the tier of each partition; higher
-    tiers come first. `outages`: the nodes, begin, end and the time from which it is known, s, and the number of the reservation whose jobs
-    may use them, 0 for none. `limits`: the most jobs, processors and second resource that run. `members`: the sets of nodes that jobs may
-    use: the partitions, by number, then parts of them, each with its partition. `least_loaded`: of each partition, whether the nodes with
-    the largest share of free processors are taken first. `reservations`: of each partition, the number of the reservation that its jobs are
-    in, and whose nodes and times bind them, 0 for none; negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each
-    limit, the most processor-seconds that its running jobs may have until their limits; empty without such limits. `preemption`: None if no
-    job may end early, by preemption or with its nodes. `losses`: of each outage, the fate of the jobs on its nodes when it begins: 0 if
-    they continue, REQUEUED, or 2 if they are cancelled; empty for 0 everywhere.
+    * `pool`, `procs`, `second`, `memory`, `weight`: of each node, int64; memory is 0 everywhere if it is not limited
+    * `partitions`: the nodes of each partition; jobs take nodes of the lowest weight first, and in this order among nodes of one weight
+    * `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, with `partition_of_members`
+    * `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first
+    * `tiers`: of each partition; higher tiers come first
+    * `outages`: the nodes, beginning, end, the time from which the outage is known, s, and the user reservation whose jobs may use them, or
+      0
+    * `losses`: of each outage, 0 if jobs on its nodes continue when it begins, REQUEUED, or 2 if they are cancelled; empty for 0 everywhere
+    * `limits`: the most jobs, processors and units of the second resource of a group that may be in use
+    * `run_seconds`: of each limit, the most processor-seconds that its running jobs may have left until their time limits, or empty
+    * `reservations`: of each partition, the user reservation of its jobs, negative if its nodes and times do not bind them, or 0; may be
+      empty
+    * `preemption`: None if no job may end early, by preemption or because it loses a node
     """
 
     pool: Array
@@ -150,7 +155,7 @@ class Nodes(NamedTuple):
     losses: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
-        """Return the amounts of this many jobs in each pool, int64, shape (jobs, pools, 2), from their nodes: `Outcome.slots`."""
+        """Return the processors and second resource of these jobs in each pool, int64, shape (jobs, pools, 2); `slots`: see `Outcome`."""
         given = np.zeros((jobs, int(self.pool.max()) + 1, 2), np.int64)
         if isinstance(slots, NodeRanges):
             for p in range(given.shape[1]):
@@ -165,14 +170,14 @@ class Nodes(NamedTuple):
 
 
 SETS = 10_000
-"""Sets that are unpacked at a time."""
+"""Number of sets that are unpacked at a time."""
 
 
 class NodeRanges(Sequence[Array]):
-    """The share of single nodes that jobs had: the job, the node, processors and second resource, int64, in order of job and node.
+    """The jobs' shares of single nodes: job, node, processors and second resource, int64, in order of job and node.
 
-    Stored as ranges: this many `nodes`, beginning with `first`. The four arrays are made when they are first used, because a million jobs
-    may have hundreds of millions of nodes.
+    Stored as ranges of consecutive nodes: `nodes` of them, beginning with `first`. The four arrays are made when they are first used,
+    because a million jobs may have hundreds of millions of nodes.
     """
 
     def __init__(self, job: Array, first: Array, nodes: Array, procs: Array, second: Array):
@@ -182,7 +187,7 @@ class NodeRanges(Sequence[Array]):
 
     @classmethod
     def of_sets(cls, sets: Array) -> NodeRanges:
-        """Return the single processors of jobs from a row of int64 words for each job, as in kernel/bits.py; a processor is a node here."""
+        """Return jobs' shares of single processors, which are nodes here, from a row of int64 words for each job, as in kernel/bits.py."""
         firsts, counts, jobs = [], [], []
         for begin in range(0, len(sets), SETS):
             bits = np.unpackbits(np.ascontiguousarray(sets[begin : begin + SETS]).view(np.uint8), axis=1, bitorder="little")
@@ -208,23 +213,36 @@ class NodeRanges(Sequence[Array]):
 
 
 CHARGE = 2**16
-"""Parts of a processor in which past use is counted: whole numbers, whose sums are exact; as a power of two, it changes no ratio."""
+"""Parts into which a processor is divided to count past usage in integers, whose sums are exact; a power of two, which changes no ratio."""
 
 
 class NodeDemands(NamedTuple):
     """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
 
-    int64: `second`: units of the second resource, for limits. `nodes`, `most_nodes`: the fewest and the most nodes, 0 for any. `whole`: 1
-    if the job gets whole nodes. `spread`: 1 if it takes nodes in order of weight. `sole`: 1 if only jobs of its user may run on its nodes.
-    `asked`: the processors that it requests on all of its nodes together. `members`: the set of nodes that it may use. `task`: it gets
-    multiples of this many processors on a node, on nodes with at least `least`, and at most `most` of each. It gets `each` units of the
-    second resource on every node, or `per_task` for each `task`; or, if `total` is positive, that many units from any nodes with at least
-    `each`. `memory`, `task_memory`: memory on every node, and for each `task`. `partition`: its number. `since`: the start of a job that
-    runs at the beginning, NEVER for others. `time_min`: the shortest runtime (s) for which it may be started, 0 for none. `user`: a number
-    from 0 on. `place`: its place in the order of submissions, -1 if that is the order of arrivals. `unreserved`: 1 if backfill reserves no
-    nodes for it. `association`: its leaf of the tree of shares. `charge`: the past use that each second counts as, in parts of CHARGE.
-    `preemption`: its class in `Preemption`. float64: `merit`: the constant part of its priority. `after`: the jobs that must have ended;
-    `limits`: the limits that it counts towards; both by index.
+    All are int64, except `merit` (float64), `after` and `limits`. Nodes and processors:
+
+    * `nodes`, `most_nodes`: the fewest and the most nodes, 0 for any; `members`: the nodes that the job may use, an index of
+      `Nodes.members`
+    * `asked`: processors requested on all of its nodes together; `whole`: 1 if the job gets whole nodes
+    * `task`: the job gets multiples of this many processors on a node; `least`, `most`: the fewest processors of a node that it uses, and
+      the most that it takes there
+    * `spread`: 1 if the job takes nodes in order of weight; `sole`: 1 if only jobs of its user may run on its nodes
+
+    Other resources:
+
+    * `each`, `per_task`: units of the second resource on every node, or for each `task`; `total`: if positive, that many units from any
+      nodes with at least `each`; `second`: units that count towards limits
+    * `memory`, `task_memory`: memory on every node, and for each `task`
+
+    Time, priority and constraints:
+
+    * `partition`: the partition's number; `since`: the start of an initially running job, s, NEVER for others
+    * `time_min`: the shortest time limit with which the job may be started, s, 0 for none
+    * `user`: the user's number, from 0; `place`: position in the order of submissions, -1 if that is the order of arrivals
+    * `association`: the job's leaf in the tree of shares; `charge`: the usage counted for each second, in parts of CHARGE
+    * `merit`: the constant part of the priority; `unreserved`: 1 if backfill reserves no nodes for it; `preemption`: its class in
+      `Preemption`
+    * `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; both by index
     """
 
     second: Array
@@ -260,8 +278,8 @@ class NodeDemands(NamedTuple):
 class OarSettings(NamedTuple):
     """Settings of OAR's scheduling, from the options of `walltime.policy.Oar`.
 
-    `bug`: whether running jobs are put into the plan as in 2016. `noticed`, `phase`: for each job, int64 ms, the delay from its second
-    until its submission is noticed, and from the second of its end until it really ends.
+    `security_time`: s. `bug`: whether running jobs are put into the plan as in 2016. `noticed`, `phase`: for each job, int64 ms, the delay
+    from its second of submission until the submission is noticed, and from the second of its end until it really ends.
     """
 
     security_time: int
@@ -272,15 +290,15 @@ class OarSettings(NamedTuple):
 
 
 class PredictionSource(Protocol):
-    """Predicted runtimes, in the form that each engine takes."""
+    """Predicted runtimes, in the forms that the engines take."""
 
     @property
     def needs_reference(self) -> str:
-        """Return the feature that only the reference engine has, as the beginning of a sentence; empty if there is none."""
+        """Return a feature that only the reference engine has, as the beginning of a sentence; empty if there is none."""
 
     @property
     def may_be_overdue(self) -> bool:
-        """Return whether running jobs may outlive their expected ends, even those that end within their estimates."""
+        """Return whether running jobs may outlive their expected ends even if they end within their estimates."""
 
     def compiled(self) -> Any:
         """Return a `compiled.prediction_memory.PredictionRules`."""
@@ -294,16 +312,15 @@ class Problem:
     """Jobs, a machine and a policy: everything that an engine needs.
 
     `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `runtime` is the real runtime, `believed`
-    the one that the scheduler plans with. `machine`: a number of processors, pools or nodes, with the `demands` of the jobs on them.
-    `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it requests equal the
-    planned runtimes. With feedback, `after` and `think` (int64) give for each job the index of an earlier job (-1 for none) and the
-    seconds after its end at which this job is submitted. `coincident`, `expiry`: how simultaneous events and expired predictions are
-    handled (`walltime.policy.Dialect`).
+    the planned one. `machine`: a number of processors, pools or nodes; `demands`: the jobs' needs on pools or nodes. `known`: the columns
+    and the calendar that custom orders read; missing columns are -1 everywhere, and without `known`, requests equal planned runtimes.
+    `after`, `think` (int64): with feedback, for each job the index of an earlier job (-1 for none), and how many seconds after its end this
+    job is submitted. `coincident`, `expiry`: how simultaneous events and expired predictions are handled (`walltime.policy.Dialect`).
 
     On nodes, `settings` are Slurm's or OAR's, `shares` are Slurm's, and `kill`: whether a job is killed at a limit that Slurm's backfill
-    has shortened. `tick`: seconds between the scheduler's checks; jobs arrive, end, and are expected to end only at such times. `logged`:
-    whether starts are recorded, to compute the effects of backfilling. `starts_only`: whether first reservations may be left out, where
-    that is faster.
+    has shortened. `tick`: interval between the scheduler's checks, s; jobs arrive, end, and are expected to end only at multiples of it.
+    `logged`: whether starts are recorded, to compute the effects of backfilling. `starts_only`: whether first reservations may be left out
+    where that is faster.
     """
 
     submit: Array
@@ -352,10 +369,9 @@ class Problem:
 class State(NamedTuple):
     """The state of a scheduler at one moment of a simulation; arrays are int64, times s.
 
-    `now`: the time; `free`: processors on which no job runs, including those in an outage. `queue`: the indices of the waiting jobs in the
-    workload, in order of arrival; for each of them `planned`, the planned runtime, and `reserved`, the start of its first reservation, -1
-    without one. `running`: the indices of the running jobs, in order of their `expected_end`. Jobs that have arrived or started keep their
-    indices when others are submitted.
+    `now`: the time; `free`: processors on which no job runs, including those in an outage. `queue`: indices of the waiting jobs, in order
+    of arrival. For each of them, `planned`: the planned runtime; `reserved`: the start of its first reservation, -1 without one. `running`:
+    indices of the running jobs, in order of their `expected_end`. Jobs keep their indices when others are submitted.
     """
 
     now: int
@@ -370,8 +386,8 @@ class State(NamedTuple):
 class Observation(NamedTuple):
     """The result of a scheduling pass.
 
-    `started`: the jobs that it started, in this order, and the expected runtime of each while it waited, s. `reserved`: the reservations
-    after it, by job, s. `extra`: under EASY, the processors that the head of the queue will not need when it starts.
+    `started`: the jobs that it started, in this order, with their planned runtimes, s. `reserved`: the reserved starts after it, by job, s.
+    `extra`: under EASY, the processors that the head of the queue will not need when it starts.
     """
 
     state: State
@@ -384,13 +400,17 @@ class Observation(NamedTuple):
 class Outcome:
     """The schedule of a problem; arrays have one entry per job.
 
-    `engine`: `kernel` or `reference`; `machine`: `number`, `pools` or `nodes`, the kind of machine that was simulated. `start`,
-    `reserved_start` (the start of the first reservation; -1 without one), `submit` (the begin of each job's wait) and `runtime`: int64 s.
-    `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. With predictions, `predicted` (int64 s), `basis` (uint8) and `corrections`
-    (int64). On pools and nodes, `given`: processors and second resource of each pool, int64, shape (jobs, pools, 2). On nodes, `slots`: the
-    job, the node, processors and second resource, in order of job and node; and `limit`, under which each job ran, int64 s. `lost`: the
-    preempted runs; start and runtime are those of the last runs. If jobs get particular processors, these are nodes in `slots`. `effects`:
-    those of backfilling, where starts were recorded, in the order of `walltime.metrics.Dynamics`. `seconds`: the time that each part took.
+    * `engine`: `kernel` or `reference`; `machine`: the kind of machine that was simulated, `number`, `pools` or `nodes`
+    * `start`; `submit`: the beginning of the wait; `runtime`; `reserved_start`: of the first reservation, -1 without one; all int64 s
+    * `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled
+    * with predictions: `predicted` (int64 s), `basis` (uint8) and `corrections` (int64)
+    * on pools and nodes: `given`: processors and second resource in each pool, int64, shape (jobs, pools, 2)
+    * on nodes, or if jobs get particular processors (then these are the nodes): `slots`: job, node, processors and second resource, in
+      order of job and node
+    * under Slurm: `limit`: under which each job ran, int64 s; `lost`: the runs that ended early; start and runtime are those of the last
+      runs
+    * where starts are logged: `effects` of backfilling, in the order of `walltime.metrics.Dynamics`
+    * `seconds`: the time that each part took
     """
 
     engine: str
@@ -418,7 +438,7 @@ def running_at_first(since: Array) -> Array:
 
 
 def overfull(job: int) -> WorkloadError:
-    """Return the error that the jobs running at the start need more than the machine has, from the job of this index on."""
+    """Return the error that the initially running jobs need more than the machine has, from the job with this index on."""
     why = f"the running jobs need more than the machine has; add nodes, or leave out job number {job + 1}"
     error = WorkloadError(why, "overfull_machine")
     error.job = job
@@ -426,12 +446,12 @@ def overfull(job: int) -> WorkloadError:
 
 
 def as_number(problem: Problem) -> Problem | None:
-    """Return the problem on one pool of processors, if that gives the same schedule for these jobs; else None.
+    """Return the problem on a single-pool machine, if that gives the same schedule for these jobs; else None.
 
     The schedule is the same if all jobs use the same single pool, in one tier, and there are no outages and no windows. In addition, no job
-    may wait for others; the initially running jobs must be submitted when they started, before all others, so that they start at once. And
-    neither the second resource nor a limit may restrain any job. Under EASY, no job may outlive its expected end: pools expect such a job
-    to end in a second, EASY on one pool at its expected end, which has passed.
+    may wait for others; the initially running jobs must be submitted when they started, before all others, so that they start at once; and
+    neither the second resource nor a limit may restrict any job. Under EASY, no job may outlive its expected end: on a machine of pools,
+    such a job is expected to end in a second; on a single-pool machine, at its expected end, which has passed.
     """
     machine, demands = problem.machine, problem.demands
     if not isinstance(machine, Pools) or not isinstance(demands, Demands) or not len(problem):
@@ -466,7 +486,6 @@ def _starts_at_once(problem: Problem, since: Array, capacity: int) -> bool:
 
 
 def _may_be_overdue(problem: Problem) -> bool:
-    """Return whether a running job may outlive its expected end."""
     return bool((problem.runtime > problem.believed).any()) or (problem.prediction is not None and problem.prediction.may_be_overdue)
 
 

@@ -17,15 +17,15 @@ HEAD_STARTS = "the head of the queue starts in the first pass in which procs <= 
 FIRST_OF_HEAD = "a job's first reservation is its first shadow time as the head; a job that never waits at the head has none"
 FIRST_OF_ALL = "a job's first reservation is the start at which it is first planned"
 PARTICULAR = "the lowest-numbered processors that stay free for its whole length, which no other job may use then"
-"""The processors of a job or a reservation where these are particular ones."""
+"""The processors of a job or a reservation, if these are particular ones."""
 KINDS = {"kind_wrong": "a job that starts while a job ahead of it waits is backfilled; any other job that starts on arrival is immediate"}
-"""Promises that several policies share: the head, first reservations, and the labels of starts."""
+"""Guarantees that several policies share: on the head, on first reservations, and on the labels of starts."""
 
 
 def pass_promises(
     left_waiting: str, *, head: str = HEAD_STARTS, others: str = "no other job starts ahead of the head", first: str = FIRST_OF_HEAD
 ) -> dict[str, str]:
-    """Return the promises of passes in which the head of the queue starts, and then the jobs that `left_waiting` describes."""
+    """Return the guarantees of passes in which the head of the queue starts, and then the jobs that `left_waiting` describes."""
     return {"head_waits": head, "left_waiting": left_waiting, "reservation_delayed": others, "reserved_start_differs": first, **KINDS}
 
 
@@ -210,7 +210,7 @@ class Policy(Specification):
 
     @property
     def on_nodes(self) -> Support:
-        """Return the engine for single nodes: none without one for pools, and the kernel where jobs are backfilled in the queue's order."""
+        """Return the engine for single nodes: none if pools are unsupported; the kernel if jobs are backfilled in queue order."""
         if not self.on_pools.engine:
             return NO_NODES
         in_order = getattr(self, "backfill_order", None) in (None, self.order)
@@ -219,7 +219,7 @@ class Policy(Specification):
 
     @property
     def plans_nodes(self) -> bool:
-        """Return whether it plans single nodes on every machine."""
+        """Return whether the policy plans single nodes on every machine."""
         return bool(self.machines["nodes"].engine) and not self.machines["number"].engine
 
     @property
@@ -228,7 +228,7 @@ class Policy(Specification):
         return False
 
     def settings(self, machine: Mapping[str, str] | None = None) -> Any:
-        """Return the Slurm settings of this policy and of a machine file; None if it reads none."""
+        """Return the Slurm settings of this policy and a machine file; None for policies without Slurm settings."""
 
     @property
     def passes(self) -> PassSpec:
@@ -237,7 +237,7 @@ class Policy(Specification):
 
     @property
     def reads(self) -> dict[str, str]:
-        """Return the log columns that its orders read, each with the order in the words of an error."""
+        """Return the log columns that its orders read; for each, the name of the order in error messages."""
         return {**(getattr(self, "backfill_order", None) or self.order).reads, **self.order.reads}
 
 
@@ -285,7 +285,7 @@ class BoundedBackfilling(Backfilling):
 
     @property
     def on_pools(self) -> Support:
-        """Return the engine for several pools; none with a bound, as each pool has its own head."""
+        """Return the engine for several pools; none with a bound, because each pool has its own head."""
         return super().on_pools if self.overtakes is None else Support("", "leave out the option overtakes, or use a single-pool machine")
 
     def bounded(self, promises: Mapping[str, str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ _VALUED = (*sys.stdlib_module_names, "numpy", "numba")
 def captured_constants(function: Callable[..., Any], name: str) -> tuple[tuple[Any, ...], list[Any]]:
     """Return the values of the constants that an order's function and its compiled helpers read, and the helpers, innermost first.
 
-    `name`: the order's. Raises PolicyError for a value that can change in place, such as a list.
+    `name`: the name of the order. Raises PolicyError for a value that can change in place, such as a list.
 
     >>> factor = 2
     >>> captured_constants(lambda procs: factor * procs, "mine")[0]

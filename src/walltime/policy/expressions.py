@@ -16,9 +16,9 @@ from walltime.policy.orders import HISTORY, SYSTEM_STATE, Limit, Name, ScoredOrd
 from walltime.wording import counted, shown
 
 MEASURED = ("wait", "believed", "requested", "procs", "elapsed", "longest", "hour", "weekday", *SYSTEM_STATE)
-"""The arguments of orders that an expression may name: quantities, not codes such as a user's number."""
+"""Arguments of orders that an expression may use: quantities, but not codes such as a user's number."""
 TINY, LARGE = 1e-9, 700.0
-"""The smallest argument of logarithms and the largest of exp; arguments beyond are replaced by these."""
+"""The smallest argument of logarithms and the largest of exp; arguments beyond these are replaced by them."""
 
 FUNCTIONS: dict[str, tuple[str, int, str]] = {
     "log": ("math.log({0} if {0} > TINY else TINY)", 1, "the natural logarithm of at least 1e-9"),
@@ -34,9 +34,9 @@ _COMPARED = {ast.Lt: "<", ast.Gt: ">"}
 
 
 class Template(NamedTuple):
-    """An expression without its numbers: a function of its names and numbers, which is compiled once.
+    """An expression without its numbers, as a function of its names and numbers that is compiled only once.
 
-    `text`: with `k0`, `k1`, ... for the numbers; `names`: the arguments of orders; `numbers`: in the order of the text.
+    `text`: with `k0`, `k1`, ... in place of the numbers; `names`: the arguments of orders; `numbers`: in the order of the text.
     """
 
     text: str
@@ -106,7 +106,7 @@ def _canonical(node: ast.expr, names: dict[str, None], numbers: list[float]) -> 
 
 
 def _within(node: ast.expr, binds: int, names: dict[str, None], numbers: list[float]) -> str:
-    """Return a part's canonical text, in brackets if it binds less."""
+    """Return a part's canonical text, in brackets if its precedence is lower."""
     text, own = _canonical(node, names, numbers)
     return f"({text})" if own < binds else text
 
@@ -126,7 +126,7 @@ def _function(text: str, names: tuple[str, ...], numbers: int) -> Callable[..., 
 
 
 class _Steps(ast.NodeTransformer):
-    """Turns an expression into compilable Python: arguments of functions become variables, in `lines`, and comparisons 1 or 0."""
+    """A transformer of expressions into compilable Python: arguments of functions become variables (`lines`), comparisons become 1 or 0."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

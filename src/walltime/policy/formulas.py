@@ -20,9 +20,8 @@ ScoreFunction = Callable[..., float]
 class Formula(ScoredOrder):
     """An order of `FORMULAS`, by name.
 
-    `believed` is the planned runtime. UNICEF puts serial jobs first, since their score is infinite.
-    Sources: Lelong, Reis and Trystram 2017 for `lcfs`, `ljf`, `sqf`, `lqf`, `saf`, `laf` and `lxf`; tang09 for UNICEF, with the
-    guards of carastan17's code.
+    `believed` is the planned runtime. UNICEF puts serial jobs first, since their score is infinite. Sources: Lelong, Reis and Trystram 2017
+    for `lcfs`, `ljf`, `sqf`, `lqf`, `saf`, `laf` and `lxf`; tang09 for UNICEF, with the guards of carastan17's code.
 
     >>> Formula("saf").score(wait=0, believed=60, procs=8, submit=0)
     -480.0
@@ -78,7 +77,6 @@ class FittedFormula(Formula):
 
     @property
     def _published(self) -> float:
-        """Return the published weight."""
         return float(inspect.signature(self.scoring).parameters["weight"].default)
 
     def is_written(self, option: DeclaredField) -> bool:
@@ -114,7 +112,7 @@ HOUR = 3600.0
 
 
 def _weighted_sum(wait, believed, procs, *weights):
-    """Return the weighted sum of the features and of their logarithms; those without a weight are not computed."""
+    """Return the weighted sum of the features and of their logarithms; logarithms without a weight are not computed."""
     of_wait, of_believed, of_procs, of_area, of_log_wait, of_log_believed, of_log_procs, of_log_area = weights
     score = of_wait * (wait / HOUR) + of_believed * (believed / HOUR) + of_procs * procs
     if of_area != 0.0:
@@ -134,7 +132,7 @@ def _weighted_sum(wait, believed, procs, *weights):
 class WeightedOrder(ScoredOrder):
     """A queue order by a score whose options are the weights of its features.
 
-    The weights are arguments of the compiled function, so new weights compile nothing. Raises PolicyError if no feature has a weight.
+    The weights are arguments of the compiled function, so new weights need no compilation. Raises PolicyError if no feature has a weight.
     """
 
     scoring = staticmethod(_weighted_sum)
@@ -225,7 +223,7 @@ class Power(WeightedOrder):
 
 
 SCORES: Mapping[str, type[WeightedOrder]] = {"linear": Linear, "power": Power}
-"""The kinds of scores."""
+"""The kinds of weighted scores."""
 
 
 def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 _one_at_a_time = threading.Lock()
 
 LARGE = 1e6
-"""Logarithms are rounded, so the last digit may not grow; no larger factor may multiply one."""
+"""Largest factor of a logarithm: logarithms are rounded, so a larger factor could make a growing score fall."""
 MAX_FACTORS = 12
-"""With more products a score could overflow."""
+"""Largest number of products in a score; with more, the score could overflow."""
 
 
 def parse_expression(text: str) -> ast.expr:
@@ -23,7 +23,7 @@ def parse_expression(text: str) -> ast.expr:
 
 
 class Trend(NamedTuple):
-    """Change of a value over time (1: never falls, -1: never rises, 0: constant), its bounds, and whether it contains a logarithm."""
+    """The change of a value over time (1: never falls, -1: never rises, 0: constant), its bounds, and whether it contains a logarithm."""
 
     sign: int
     low: float
@@ -62,7 +62,7 @@ def _trend(node: ast.expr, numbers: tuple[float, ...]) -> Trend | None:
             if name in _KNOWN:
                 return _KNOWN[name]
             if not (name[0] == "k" and name[1:].isdigit()):
-                return None  # calendar, longest wait, queue and past use cannot be predicted
+                return None  # calendar, longest wait, queue and past usage cannot be predicted
             value = numbers[int(name[1:])]
             return Trend(0, value, value)
         case ast.UnaryOp(operand=inner):

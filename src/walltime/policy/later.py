@@ -65,7 +65,7 @@ class Lookahead(Backfilling):
 
 
 def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:
-    """Return the promises of backfilling sets of jobs; `reserves`: whether the head has a reservation."""
+    """Return the guarantees of backfilling sets of jobs; `reserves`: whether the head has a reservation."""
     may = " and (now + believed <= shadow time or procs <= extra processors)" if reserves else ""
     return {
         "head_waits": HEAD_STARTS,

@@ -12,7 +12,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.policy.randomness import numbers_of_jobs
 
 COLUMNS = ("requested", "user", "group", "executable", "queue", "partition", "job_id")
-"""The readable log columns, whole numbers: the user's request (s), and codes that are -1 if unknown."""
+"""The readable log columns, integers: the user's request (s), and codes, which are -1 if unknown."""
 LATER = frozenset(
     (
         *("wait", "runtime", "allocated_procs", "cpu_time", "memory", "status", "held", "held_by_hindsight", "nodes", "node_list", "gpus"),
@@ -21,7 +21,7 @@ LATER = frozenset(
         *("gpus_idle", "machine", "cores", "eligible_wait", "start", "end", "kind", "reserved_start", "limit", "interrupted"),
     )
 )
-"""The columns of logs and schedules that are known only after the submission: policies, orders and predictors cannot read them."""
+"""The columns of logs and schedules that are known only after submission; policies, orders and predictors cannot read them."""
 ALL = "*"
 """In place of a name: all columns that are known at submission."""
 RANDOM = "random"
@@ -88,17 +88,17 @@ class Moment(int):
 
 
 class LogView(NamedTuple):
-    """The readable part of a log: the calendar or None, and columns by name, int64 (further ones may be float64), one value per job."""
+    """The readable part of a log: its calendar or None, and columns by name, int64 (additional ones may be float64), one value per job."""
 
     columns: Mapping[str, Any]
     calendar: Calendar | None = None
 
     @classmethod
     def of(cls, names: Mapping[str, str], workload: Any, requested: Any) -> LogView:
-        """Return these columns of a `walltime.Workload`, those of `COLUMNS` as far as they exist.
+        """Return these columns of a `walltime.Workload`; columns of `COLUMNS` that it lacks are left out.
 
-        `names`: each with its reader in errors. `requested`: the users' requests, int64 s, per job.
-        Raises PolicyError for another missing column.
+        `names`: for each column, its reader in error messages. `requested`: the users' requests, int64 s, one per job. Raises PolicyError
+        for another missing column.
         """
         wanted, own = set(names), {"requested": requested, "job_id": workload.job_id}
         if ALL in wanted:

@@ -10,17 +10,19 @@ from walltime.declared import Field
 from walltime.policy.base import ON_NODES, PassSpec, Policy, Reservations
 
 STREAM = 6
-"""The stream of random numbers for the moments of events."""
+"""Number of the stream of random numbers for the times of events."""
 
 
 class Latencies(NamedTuple):
-    """Durations in OAR, ms; one server does everything except the launches, one after the other.
+    """Durations in OAR, ms; a single server performs all steps except launches, one after the other.
 
-    `step`: updating the nodes' states before a pass. `clock`: from the begin of a pass until it reads the clock. `idle`, `busy`: a pass
-    without and with waiting jobs. `start`: extra per started job. `launch`: from the end of a pass until its jobs are launched, which
-    triggers another pass. `period`: longest time without a pass while jobs wait; 0 for no limit. `noticed`: range of the random delay after
-    which a submission is noticed. `phase`: range of the random moment of an end within its second, noticed `end` later. `tick`: seconds
-    from the time that a pass has read to its starts.
+    * `step`: update of the nodes' states before a pass; `clock`: from the beginning of a pass until it reads the clock
+    * `idle`, `busy`: a pass without and with waiting jobs; `start`: additional time per started job
+    * `launch`: from the end of a pass until its jobs are launched, which triggers another pass
+    * `period`: longest time without a pass while jobs wait; 0 for no limit
+    * `noticed`: range of the random delay after which a submission is noticed
+    * `phase`: range of the random time of an end within its second; `end`: delay until the end is noticed
+    * `tick`: from the time that a pass has read to the starts that it decides, s
     """
 
     step: int = 0
@@ -64,12 +66,12 @@ class Oar(Policy):
 
     @property
     def durations(self) -> Latencies:
-        """Duration of each step."""
+        """Return the duration of each step."""
         return MEASURED if self.latencies == "measured" else Latencies()
 
     @property
     def without(self) -> Mapping[str, str]:
-        """Most features of a machine file, and predictions."""
+        """Return the unsupported features: predictions, and most features of a machine file."""
         machine = "OAR's policy does not model this; leave it out of the machine file, or use another policy"
         reasons = dict.fromkeys(("windows", "overheads", "limits", "outages", "tiers", "second"), machine)
         return {**super().without, **reasons, **dict.fromkeys(("predictor", "plain"), "OAR plans by limits; leave the predictor out")}

@@ -24,17 +24,17 @@ from walltime.specification import Specification, spell
 CALENDAR = ("hour", "weekday")
 """The site's local time when the queue is ordered: 0 to 23, and 0 (Monday) to 6."""
 SYSTEM_STATE = ("waiting", "queued", "free", "machine")
-"""State of queue and machine: waiting jobs, their estimated work (processor seconds), free processors, and all processors. Ends and
-arrivals at that instant count, starts do not yet."""
+"""State of queue and machine: waiting jobs, their estimated work (processor-seconds), free processors, and all processors. Ends and
+arrivals of the same instant are included, starts are not."""
 Array = np.ndarray
 ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *SYSTEM_STATE, RANDOM)
-"""Parameters of an order's function: wait so far, planned runtime, processors, submit time, seconds since the first
-submission, log columns, the calendar, the longest wait of earlier jobs, the system state, and a random number; times in s."""
+"""Parameters of an order's function: wait so far, planned runtime, processors, submit time, time since the first submission, log columns,
+the calendar, the longest wait of earlier jobs, the system state, and a random number; times in s."""
 HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
-"""Further parameters, with the log column of each: past use by the job's user, group, queue or partition, over the order's `last` seconds
-or with its half-life. `waited`: waits of started jobs, s; `used`: processor seconds of ended jobs; `started`: number of jobs."""
+"""Further parameters, with the log column of each: past usage by the job's user, group, queue or partition, over the order's `last` seconds
+or with its half-life. `waited`: waits of started jobs, s; `used`: processor-seconds of ended jobs; `started`: number of started jobs."""
 OWN_SETTINGS = ("last", "half_life", "starvation", "limit")
-"""Settings of a user-defined order besides the parameters of its function: the period of past use, and the bounds of the wait."""
+"""Settings of a user-defined order besides the parameters of its function: the period of past usage, and the bounds on the wait."""
 LARGEST_SCORE = sys.float_info.max
 """The highest score of a job that does not starve, if other jobs may."""
 
@@ -73,7 +73,7 @@ class Order(Specification):
 
     @property
     def unlisted(self) -> str:
-        """Return its own name."""
+        """Return the order's own name."""
         return self.name
 
     @property
@@ -90,13 +90,13 @@ class Order(Specification):
 
     @property
     def reads(self) -> dict[str, str]:
-        """Return the log columns that it reads, itself or for past use, each with its name in errors."""
+        """Return the log columns that the order reads, directly or for past usage; for each, its name in error messages."""
         name = f"{location_of(getattr(self, 'scoring', None))}the order {self.name!r}"
         return dict.fromkeys((*self.columns, *self.history_of), name)
 
     @property
     def history_of(self) -> tuple[str, ...]:
-        """Return the log columns by which it reads past use."""
+        """Return the log columns for which the order reads past usage."""
         return tuple(dict.fromkeys(HISTORY[name] for name in self.arguments if name in HISTORY))
 
     @property
@@ -112,7 +112,7 @@ class Order(Specification):
         raise NotImplementedError
 
     def sort_key(self, score: float, wait: int, longest: int = 0) -> float:
-        """Return the score, or minus infinity for NaN, or infinity for a starving job.
+        """Return the score, minus infinity for NaN, or infinity for a starving job.
 
         `wait`: the job's wait, s; `longest`: the longest wait of the jobs that started earlier, s.
         """
@@ -173,7 +173,7 @@ class ScoredOrder(Order):
 
     @property
     def parameters(self) -> Sequence[float]:
-        """Numbers that the function takes after its other arguments; new values compile nothing."""
+        """Return the numbers that the function takes after its other arguments; new values need no compilation."""
         return ()
 
     @property
@@ -206,14 +206,14 @@ class ScoredOrder(Order):
             return self._called(self.scoring, *given, *self.parameters)
 
     def scores(self, columns: Mapping[str, Array]) -> Array:
-        """Return the scores of many jobs, float64, faster than `score`; `columns`: int64 values per job for each argument."""
+        """Return the scores of many jobs, float64, faster than `score`; `columns`: for each argument, int64 values, one per job."""
         rows = zip(*(columns[name] for name in self.arguments), strict=True)
         function, parameters = self.scoring, self.parameters
         with np.errstate(all="ignore"):
             return np.array([self._called(function, *row, *parameters) for row in rows], np.float64)
 
     def _called(self, function: Callable[..., float], *given: Any) -> float:
-        """Call a function, with division by zero and overflow as in compiled code."""
+        """Call a function; division by zero and overflow have the same result as in compiled code."""
         try:
             return float(function(*given))
         except (ValueError, ZeroDivisionError):
@@ -229,7 +229,7 @@ class ShortestFirst(ScoredOrder):
     """Shortest job first, by the planned runtime; as a backfill order, the SJBF of EASY++ (tsafrir07)."""
 
     is_monotone = True  # the score is constant
-    scoring = staticmethod(lambda believed: -believed)  # for kernels without a built-in one
+    scoring = staticmethod(lambda believed: -believed)  # for kernels without this order built in
     name: Name = "sjf"
     starvation: Starvation = None
     limit: Limit = None
@@ -270,7 +270,7 @@ class Wfp(ScoredOrder):
 
 @functools.cache
 def _wfp(exponent: int) -> Callable[..., float]:
-    """Return the score of `Wfp`, as repeated products, which the compiled kernel rounds in the same way."""
+    """Return the function of `Wfp` as repeated products, which the compiled kernel rounds in the same way."""
 
     def wfp(wait, believed, procs):
         ratio = wait / believed
@@ -286,7 +286,7 @@ def _wfp(exponent: int) -> Callable[..., float]:
 class UserOrder(ScoredOrder):
     """A user-defined order, made by `walltime.order`.
 
-    `settings`: values of the function's parameters with defaults, in their order. `last` or `half_life` (s): the period of past use.
+    `settings`: values of the function's parameters with defaults, in their order. `last` or `half_life` (s): the period of past usage.
     """
 
     function: Annotated[Callable[..., float], Field(inside=True)]
@@ -326,7 +326,7 @@ class UserOrder(ScoredOrder):
         return float(value)
 
     def options(self) -> dict[str, DeclaredField]:
-        """Return the options of `but`: parameters with a default, the period of past use, and bounds of the wait."""
+        """Return the options of `but`: parameters with a default, the period of past usage, and bounds on the wait."""
         period = [DeclaredField(name, int | None, Field(least=1), None) for name in ("last", "half_life")] if self.history_of else []
         bounds = [DeclaredField("starvation", int | None, Field(least=0), None), DeclaredField("limit", float | None, Field(least=0), None)]
         parameters = [DeclaredField(name, float, Field(), default) for name, default in self._defaults.items()]
@@ -351,7 +351,7 @@ class UserOrder(ScoredOrder):
         return "inf" in getattr(getattr(self.function, "__code__", None), "co_names", ())
 
     def bad_score(self, score: float, job: int) -> PolicyError:
-        """Return the error for a score that orders nothing; `job`: the place of the job in the workload."""
+        """Return the error for a score that cannot be ordered; `job`: the job's index in the workload."""
         found, remedy = ("NaN", "return a number") if math.isnan(score) else ("infinity", "return a finite number, or name math.inf in it")
         text = f"the order {self.name!r} gives {found} for job number {job + 1}, as by a division by zero; {remedy}"
         return PolicyError(f"{location_of(self.function)}{text}", "bad_score")
@@ -363,7 +363,7 @@ class UserOrder(ScoredOrder):
         return score
 
     def __reduce__(self) -> Any:
-        """Return how to make the order from the place of its function: a module, or a file that was loaded as `FILE.py:NAME`."""
+        """Return how to make the order again from the location of its function: a module, or a file that was loaded as `FILE.py:NAME`."""
         values = {name: getattr(self, name) for name in ("name", "settings", "last", "half_life", "starvation", "limit")}
         return _unpickled, (*_place_of(self.function), values)
 
@@ -391,7 +391,7 @@ class UserOrder(ScoredOrder):
 
     @property
     def label(self) -> str:
-        """Return its name, with the settings that differ from the defaults."""
+        """Return the name, with the settings that differ from the defaults."""
         mine = zip(self._defaults.items(), self.settings or (), strict=True)
         changed = {name: value for (name, default), value in mine if value != default}
         changed |= {name: value for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None}
@@ -423,7 +423,7 @@ WFP = Wfp()
 
 
 def has_history(policy: Any) -> bool:
-    """Return whether an order of this policy reads past use, the longest wait so far, or `SYSTEM_STATE`."""
+    """Return whether an order of this policy reads past usage, the longest wait so far, or `SYSTEM_STATE`."""
     orders = (policy.order, getattr(policy, "backfill_order", None))
     return any(order is not None and (order.history_of or order.reads_longest or order.reads_system_state) for order in orders)
 

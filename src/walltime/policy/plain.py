@@ -18,17 +18,17 @@ from walltime.policy.randomness import generator, takes_generator
 from walltime.wording import counted, shown
 
 LATEST = 2**60
-"""All times of a schedule are below this."""
+"""Upper bound of all times of a schedule, s."""
 
 
 class WaitingJob:
-    """A waiting job as the scheduler sees it; all values are whole numbers, times in s from the start of the log.
+    """A waiting job as the scheduler sees it; all values are integers, times are in s from the start of the log.
 
-    `index`: its place in order of arrival, from 0; `submit`; `wait`, so far; `believed`, the planned runtime;
-    `requested`, the user's request; `procs`; and `job_id, user, group, executable, queue, partition`, -1 if unknown.
-    Each further column of the log that is known at submission, such as `requested_memory`, is an attribute, too.
-    `submitted` is the local date of submission, None if the log does not record its start time. Reading its runtime, start
-    or end raises AttributeError, as they are still unknown. Two views of the same job are equal.
+    `index`: its position in the order of arrival, from 0. `submit`. `wait`: the wait so far. `believed`: the planned runtime. `requested`:
+    the user's request. `procs`. `job_id, user, group, executable, queue, partition`: -1 if unknown. Each additional column of the log that
+    is known at submission, such as `requested_memory`, is an attribute, too. `submitted` is the local date of submission, None if the log
+    does not record its start time. Reading the job's runtime, start or end raises AttributeError, because they are still unknown. Two views
+    of the same job are equal.
     """
 
     __slots__ = ("_views", "believed", "index", "procs", "submit")
@@ -51,7 +51,7 @@ class WaitingJob:
         return None if calendar is None else calendar.local(self.submit)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # while it is copied, it has no views yet
+        if name.startswith("_"):  # while a view is copied, it has no `_views` yet
             raise AttributeError(name)
         column = self._views.log.columns.get(name)
         if column is not None or name in COLUMNS:
@@ -84,7 +84,7 @@ class RunningJob(WaitingJob):
 
     @property
     def wait(self) -> int:
-        """Wait before its start, s."""
+        """Return the wait before its start, s."""
         return self.start - self.submit
 
 
@@ -131,7 +131,7 @@ class JobViews:
 class Choice:
     """A policy's decision: the jobs that start now, in this order, and the time (s) of its next call, even without an event.
 
-    A wake-up stays in force even if an event calls the policy earlier.
+    A requested call still takes place if an event calls the policy earlier.
     """
 
     jobs: Iterable[WaitingJob] = ()
@@ -155,9 +155,9 @@ class PlainPolicy(Policy):
         return copy.deepcopy(self)
 
     def begin(self, procs: int) -> None:
-        """Handle the begin of a run, on a machine with `procs` processors.
+        """Handle the beginning of a run on a machine with `procs` processors.
 
-        With a further parameter `rng`, it is given a `numpy.random.Generator`, which depends on the run's seed only.
+        If the method has a further parameter `rng`, it receives a `numpy.random.Generator` that depends only on the run's seed.
         """
 
     @property
@@ -198,9 +198,9 @@ class PlainPolicy(Policy):
 
 @dataclass(frozen=True)
 class OwnPolicy(PlainPolicy):
-    """A user's class with `choose`, with or without base class: each run begins by calling `make` with the `options`.
+    """A user's class with `choose`, with or without a base class: each run begins by calling `make` with the `options`.
 
-    Its methods are those of `PlainPolicy`; all except `choose` may be left out. `spelling`: its label; by default its name.
+    Its methods are those of `PlainPolicy`; all except `choose` are optional. `spelling`: its label; by default its name.
     """
 
     make: Annotated[Callable[..., Any], Field(inside=True)] = object
@@ -261,7 +261,7 @@ class PlainRun:
             return _jobs_and_wake_up(result) if name == "choose" else None
 
     def report(self, event: str, job: Any, now: int) -> None:
-        """Call the policy's method for an event of an engine's job, `submitted`, `started` or `ended`, if it has one."""
+        """Call the policy's method for an event of a job (`submitted`, `started` or `ended`), if it has one."""
         if event in self._methods:
             view: Any = self.views.waiting(job) if event == "submitted" else self.views.running(job)
             self._call(event, EndedJob(view, now) if event == "ended" else view, self._moment(now))
@@ -271,7 +271,7 @@ class PlainRun:
         return Moment(now, self.views.log.calendar)
 
     def choose(self, now: int, waiting: Iterable[Any], running: Iterable[Any], free: int) -> tuple[list[int], int | None]:
-        """Return the indices of the chosen jobs, and the wake-up or None; raises PolicyError for an invalid choice."""
+        """Return the indices of the chosen jobs, and the wake-up time or None; raises PolicyError for an invalid choice."""
         moment, name = self._moment(now), self.policy.name
         jobs, wake_at = self._call("choose", moment, tuple(map(self.views.waiting, waiting)), tuple(map(self.views.running, running)), free)
         wrong = [job for job in jobs if not isinstance(job, WaitingJob)]
@@ -292,7 +292,7 @@ class PlainRun:
 
 
 def deadlock_message(policy: Policy, now: int, jobs: Sequence[int], woken: int) -> str:
-    """Return the message for jobs (numbers) that wait when no event is left; `woken`: wake-ups without a start, 0 for none."""
+    """Return the message for jobs (numbers) that wait when no event is left; `woken`: number of wake-ups without a start, 0 for none."""
     many = len(jobs) > 1
     listed = f"{'jobs' if many else 'job'} {', '.join(map(str, jobs[:3]))}{', ...' if len(jobs) > 3 else ''}"
     begin = f"{len(jobs)} job{'s wait' if many else ' waits'} forever ({listed}): {policy.name}"

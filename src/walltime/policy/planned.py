@@ -59,5 +59,5 @@ class PlanBased(Policy):
 
 
 def first_random(passes: PassSpec) -> int:
-    """Return the first state of the search's generator, from 1 to 2**31 - 2, for the seed of this run."""
+    """Return the first state of the search's random number generator, from 1 to 2**31 - 2, for the seed of this run."""
     return int(generator(f"plan {passes.seed}").integers(1, 2**31 - 1))

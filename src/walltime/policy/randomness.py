@@ -1,4 +1,4 @@
-"""The random numbers of a run for policies and predictors of one's own: a generator that depends on the run's seed only."""
+"""The random numbers of a run for user-defined policies and predictors: a generator that depends only on the run's seed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from walltime.plugins.dependencies import is_local
 
 _seed: ContextVar[int] = ContextVar("_seed", default=0)
 _global = threading.RLock()
-"""Held by a run that may draw global random numbers, so that runs on other threads draw none of its numbers."""
+"""Held by a run that may draw global random numbers, so that runs in other threads do not draw from the same sequence."""
 _said: set[str] = set()
 _python: Any = random.random.__self__  # type: ignore[attr-defined]
 _numpy: Any = np.random.rand.__self__  # type: ignore[attr-defined]
-"""The global generators, to which the functions of the modules belong."""
+"""The global generators, to which the functions of these modules belong."""
 
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Give the runs in this context, of one thread, this seed, from 0 to 2**64 - 1."""
+    """Set the seed, from 0 to 2**64 - 1, of the runs in this context (one thread)."""
     before = _seed.set(int(seed))
     try:
         yield
@@ -38,9 +38,10 @@ def seeded(seed: int) -> Iterator[None]:
 
 @contextmanager
 def global_numbers(own: Mapping[str, Any]) -> Iterator[None]:
-    """Give `random` and `numpy.random` the seed of this context, if code of one's own may draw from them, and restore them at the end.
+    """Give `random` and `numpy.random` the seed of this context, if user code may draw from them, and restore them at the end.
 
-    `own`: the classes by their labels. Warns once of each that has drawn such numbers, since only a generator makes runs independent.
+    `own`: the user's classes by their labels. Warns once per class that has drawn such numbers, since only a generator makes runs
+    independent.
     """
     users = [label for label, kind in own.items() if _may_draw(kind)]
     if not users:
@@ -74,7 +75,7 @@ def _drawn() -> tuple[Any, ...]:
 
 
 def _may_draw(kind: Any) -> bool:
-    """Return whether the code of a class, or local code that it names, directly or not, names `random` or a function of it."""
+    """Return whether the code of a class, or local code that it uses directly or indirectly, names `random` or one of its functions."""
     seen, ahead = set[int](), [kind]
     while ahead:
         one = ahead.pop()
@@ -101,7 +102,7 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 def generator(user: str) -> np.random.Generator:
-    """Return a new generator for the seed of this context; `user`: other ones get other numbers.
+    """Return a new generator for the seed of this context; generators of different `user` names are independent.
 
     >>> with seeded(3):
     ...     first, second = generator("policy").integers(1000), generator("policy").integers(1000)
@@ -112,7 +113,7 @@ def generator(user: str) -> np.random.Generator:
 
 
 def numbers_of_jobs(ids: np.ndarray) -> np.ndarray:
-    """Return a number from 0 to 1 for each job, float64, which depends on the seed of this context and the job's number (int64) only.
+    """Return a number from 0 to 1 for each job, float64, that depends only on the seed of this context and the job's number (int64).
 
     Source: the finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
     """

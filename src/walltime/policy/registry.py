@@ -21,7 +21,7 @@ from walltime.wording import printable
 
 
 def _order_of(order: Any, spelling: str) -> Variant:
-    """Return the form of a user-defined order, made by `walltime.order` or from a function."""
+    """Return the variant for a user-defined order, made by `walltime.order` or from a function."""
     if callable(order) and not isinstance(order, Order | type):
         order = UserOrder(name=order.__name__, function=order)
     if isinstance(order, UserOrder):
@@ -37,12 +37,12 @@ _own_order = own_variants("orders", "order", _order_of)
 
 
 def _order_or_file(text: str) -> tuple[Variant, str] | None:
-    """Return the form of a user-defined order and its options, or of the order in a file of `walltime search`."""
+    """Return the variant for a user-defined order and its options, or for the order in a file of `walltime search`."""
     return (Variant(_read_searched_order(text)), "") if text.endswith(".toml") else _own_order(text)
 
 
 def _policy_of(policy: Any, spelling: str) -> Variant:
-    """Return the form of a user-defined policy.
+    """Return the variant for a user-defined policy.
 
     A class without a base class, or with an `__init__` of its own, is instantiated for each run.
     """

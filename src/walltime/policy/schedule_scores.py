@@ -1,6 +1,6 @@
 """The scores that ordered a queue, computed from a given schedule, for the auditor and for explanations.
 
-No engine uses this module: each computes scores from its own state.
+No engine uses this module, because each computes scores from its own state.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class SystemState:
 
     def __init__(self, submit: Array, start: Array, end: Array, procs: Array, estimate: Array, machine: int):
         self._machine = machine
-        held = np.where(end > start, procs, 0)  # a job without runtime never holds processors at another time
+        held = np.where(end > start, procs, 0)  # a job with runtime 0 holds no processors at any other time
         self._arrivals, self._starts = (_Sums(times, np.ones_like(procs), procs * estimate) for times in (np.minimum(submit, start), start))
         self._taken, self._freed = _Sums(start, held), _Sums(end, held)
 
@@ -32,9 +32,9 @@ class SystemState:
 
 
 class PastUse:
-    """Past use by users, groups, queues and partitions, for some jobs with these times (s) and processors; int64.
+    """Past usage by users, groups, queues and partitions, for jobs with these times (s) and processors; int64.
 
-    Starts and ends at the queried time do not count yet. `columns`: of all jobs, by name; `job`: the jobs with these times.
+    Starts and ends at the queried time are not included. `columns`: of all jobs, by name; `job`: indices of the jobs with these times.
     """
 
     def __init__(self, columns: Mapping[str, Array], job: Array, submit: Array, start: Array, end: Array, procs: Array):
@@ -43,7 +43,7 @@ class PastUse:
         self._cache: dict[tuple[str, int | None, int], tuple[Array, Array]] = {}
 
     def of(self, order: Order, jobs: Array, now: int) -> dict[str, Array]:
-        """Return the past use that an order reads, for each of these jobs, float64, by argument."""
+        """Return the past usage that an order reads, for each of these jobs, float64, by argument."""
         found = {}
         for name in order.arguments:
             if name in HISTORY:
@@ -60,7 +60,7 @@ class PastUse:
         return float(totals[until] - totals[int(np.searchsorted(times, now - getattr(order, "last", now)))])
 
     def _totals(self, name: str, half_life: int | None, value: int) -> tuple[Array, Array]:
-        """Return the times of amounts, and the running total after 0, 1, ... of them, decayed to the last one."""
+        """Return the times of all amounts, and the running totals after 0, 1, ... amounts, decayed to the time of the last one included."""
         key = (name, half_life, value)
         if key not in self._cache:
             (times, amounts), mine = self._events[name.rpartition("_")[2]], self._columns[HISTORY[name]][self._job] == value
@@ -88,8 +88,8 @@ class _Sums:
 class Scores:
     """Scores of a workload's jobs under some orders, given a schedule.
 
-    `times`: submissions, starts, ends and estimates of its jobs, int64 s, shape (jobs,) each. `job`: their places in the workload, int64,
-    by default all in its order. `machine`: processors, by default the workload's. A missing log column counts as one value.
+    `times`: submissions, starts, ends and estimates of its jobs, int64 s, shape (jobs,) each. `job`: their indices in the workload, int64,
+    by default all jobs. `machine`: processors, by default the workload's. A missing log column counts as one value for all jobs.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class Scores:
         return np.where(np.isnan(scores), -np.inf, scores)
 
     def of(self, job: int, order: Order, now: int, length: int, submit: int) -> float:
-        """Return a waiting job's sort key now, the highest first."""
+        """Return a waiting job's sort key at a time; the highest comes first."""
         is_constant = isinstance(order, ScoredOrder) and not order.reads_time and order.bounds == (None, None)
         key = (order, job, length)
         if is_constant and key in self._known:

@@ -25,9 +25,9 @@ Unit = Literal["number", "s", "min", "flag", "time", "word"]
 class Parameter(Field):
     """A Slurm setting as an option.
 
-    `default`: Slurm's default. `unit`: of its number: `s`, `min`; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
-    configuration; empty if Slurm has none. `field`: its name in the records of compiled passes, if any: times are in s there, and a word
-    is 1 if it is the first known one. `restrains`: whether a value over 0 keeps jobs from reservations.
+    `default`: Slurm's default. `unit`: of its number; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
+    configuration; empty if Slurm has none. `field`: its name in the records of compiled passes, if any; there, times are in s, and a word
+    is 1 if it is the first known one. `restrains`: whether a value over 0 keeps jobs from getting reservations.
     """
 
     default: Value = 0
@@ -37,7 +37,7 @@ class Parameter(Field):
     restrains: bool = False
 
     def number(self, value: Value) -> int:
-        """Return a value as compiled passes store it."""
+        """Return a value in the form of compiled passes."""
         return int(value == self.known[0]) if self.known else int(value) * (60 if self.unit == "min" else 1)
 
 
@@ -55,7 +55,7 @@ def _parameter(
 
 
 def _read(parameter: Parameter, text: str) -> Value:
-    """Return a value in Slurm's notation; raises PolicyError for an invalid one."""
+    """Return a value in Slurm's notation; raises PolicyError if it is invalid."""
     text = text.strip()
     value: Value | None = None
     if parameter.unit == "word":
@@ -84,7 +84,7 @@ NO_EFFECT = (
     *("batch_sched_delay", "bf_continue", "bf_max_time", "bf_node_space_size", "bf_yield_interval", "bf_yield_rpc_cnt", "bf_yield_sleep"),
     *("build_queue_timeout", "max_rpc_cnt", "sched_min_interval", "preempt_send_user_signal"),
 )
-"""Parameters that relieve a busy slurmctld: they have no effect on simulated passes, which take no time."""
+"""Parameters that reduce the load on slurmctld: they have no effect on simulated passes, which take no time."""
 NOT_MODELLED = {
     "PreemptType": ("preempt/none", "preempt/partition_prio", "preempt/qos", "(null)", ""),
     "PriorityUsageResetPeriod": ("NONE", "(null)", ""),
@@ -99,7 +99,7 @@ RESOURCES = re.compile("cpu|mem|node|gres/gpu(:.+)?")
 
 
 def weights_of(text: str) -> dict[str, float]:
-    """Return the weights of resources in Slurm's notation, by their names in lower case; separated by commas or, in options, by colons.
+    """Return the weights of resources in Slurm's notation, by lower-case name; separated by commas or, in options, by colons.
 
     >>> weights_of("CPU=1000.00,Mem=500"), weights_of("GRES/gpu:A100=2:Node=1"), weights_of("(null)")
     ({'cpu': 1000.0, 'mem': 500.0}, {'gres/gpu:a100': 2.0, 'node': 1.0}, {})
@@ -125,23 +125,23 @@ class SlurmSettings:
 
     @property
     def restrains(self) -> bool:
-        """Return whether a parameter keeps jobs from reservations."""
+        """Return whether a parameter may keep jobs from getting reservations."""
         return any(one.number(self.values[name]) > 0 for name, one in PARAMETERS.items() if one.restrains)
 
     @property
     def multifactor(self) -> bool:
-        """Return whether priorities differ, which takes a weight over 0."""
+        """Return whether priorities can differ, which requires a weight over 0."""
         weights = (self[name] for name in PARAMETERS if name.startswith("priority_weight") and name != "priority_weight_tres")
         return self["priority_type"] == "multifactor" and (any(weights) or any(weights_of(self["priority_weight_tres"]).values()))
 
     @property
     def decay(self) -> float:
-        """Return the weight of past use after one PriorityCalcPeriod."""
+        """Return the weight of past usage after one PriorityCalcPeriod."""
         half_life = self["priority_decay_half_life"]
         return float(0.5 ** (self["priority_calc_period"] / half_life)) if half_life else 1.0
 
     def flag(self, name: str) -> bool:
-        """Return whether one of PriorityFlags is set."""
+        """Return whether this flag of PriorityFlags is set."""
         return name in str(self["priority_flags"]).upper().replace(":", ",").split(",")
 
 
@@ -254,14 +254,14 @@ class Slurm(Policy):
 
     @property
     def without(self) -> Mapping[str, str]:
-        """Windows, overheads and predictions."""
+        """Return the unsupported features: windows, overheads and predictions."""
         own = dict.fromkeys(("predictor", "plain"), "Slurm plans by limits and by time_min; leave the predictor out")
         own |= dict.fromkeys(("windows", "overheads"), "Slurm's policy does not model this; leave it out of the machine file")
         return {**super().without, **own}
 
     @property
     def shortens_limits(self) -> bool:
-        """Return whether backfill starts jobs with a limit down to their time_min, which soft limits prevent."""
+        """Return whether backfill may start jobs with a limit reduced to their time_min; soft limits prevent this."""
         return not self.time_min_as_soft_limit
 
 
@@ -279,7 +279,7 @@ def read_settings(settings: Mapping[str, str]) -> tuple[dict[str, Value], list[s
         if not text or text == "(null)":
             continue
         if parameter.known and (word := text.lower().rpartition("/")[2]) not in parameter.known:
-            notes += [] if word == "cons_res" else [f"{parameter.setting}={text}"]  # which cons_tres has replaced
+            notes += [] if word == "cons_res" else [f"{parameter.setting}={text}"]  # cons_tres has replaced cons_res
         else:
             values[name] = _value(name, text)
     items = by_name.get("schedulerparameters", "").split(",")

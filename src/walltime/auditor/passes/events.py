@@ -1,7 +1,7 @@
-"""A run along a schedule, from event to event: compare the policy's starts with the schedule's; compiled.
+"""A run along a schedule, from event to event, that compares the policy's starts with the schedule's; compiled.
 
-Start here: `run_along`. Ends and arrivals are taken from the schedule, so every decision is made in the state to which the schedule has
-led. At a difference, the run returns, and later continues as the schedule does.
+Start here: `run_along`. Ends and arrivals are taken from the schedule, so every decision is made in the state that the schedule has
+reached. At a difference, the run returns; the next call continues as the schedule does.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from walltime.auditor.passes.together import BY_PLAN, together
 from walltime.compiled.jit import called_kernel, entry, kernel
 
 PASSES = {**BY_HEAD, **BY_PLAN, "lookahead": together}
-"""The passes by the kinds of `walltime.policy.PassSpec`."""
+"""Passes by the kinds of `walltime.policy.PassSpec`."""
 
 
 @kernel
 def can_be_corrected(rules, jobs, job):
-    """Return whether a running job's prediction is used, and shorter than its estimate."""
+    """Return whether a running job has a prediction in use that is shorter than its estimate."""
     return rules.correction != s.NOT_CORRECTED and jobs[job].run < jobs[job].estimate
 
 
 @kernel
 def may_arrive(jobs, job):
-    """Return whether a job has not arrived yet and no longer waits for the end of another."""
+    """Return whether a job has not arrived yet and does not wait for the end of another job."""
     return jobs[job].phase == s.COMING and (jobs[job].after < 0 or jobs[jobs[job].after].phase == s.ENDED)
 
 
 @kernel
 def next_arrival(state, jobs):
-    """Return the job that arrives next, or -1 if it waits for the end of another, which comes first."""
+    """Return the job that arrives next, or -1 if it waits for the end of another job, which comes first."""
     for job in range(state.next_arrival, len(jobs)):
         if jobs[job].phase == s.COMING:
             return job if may_arrive(jobs, job) else -1
@@ -42,7 +42,7 @@ def next_arrival(state, jobs):
 
 @called_kernel
 def next_event(state, rules, jobs, lists):
-    """Return the time of the next event, and whether only predictions expire then."""
+    """Return the time of the next event, and whether nothing happens then except that predictions expire."""
     others, expiry = s.NEVER, s.NEVER
     if state.gone > 0:
         others = state.now
@@ -78,7 +78,7 @@ def end_job(state, rules, jobs, lists, profile, job):
 
 @kernel
 def observe(state, jobs, lists, job):
-    """Note the end of a job, as the scheduler sees it."""
+    """Note the end of a job when the scheduler sees it."""
     jobs[job].phase = s.ENDED
     state.terminated = 1
     ran = max(jobs[job].runtime, 10)
@@ -156,7 +156,7 @@ def first_arrival(state, jobs):
 
 @called_kernel
 def first_ending(state, jobs, lists):
-    """Return the job that started first among the running jobs that end now and those already gone; -1 for none."""
+    """Return the job that started first among those that end now or are already gone; -1 for none."""
     first = -1
     for k in range(state.running):
         job = lists.running[k]
@@ -185,7 +185,7 @@ def all_events(state, rules, jobs, lists, profile):
 
 @called_kernel
 def one_event(state, rules, jobs, lists, profile):
-    """Handle one event: an arrival, else the termination of the job that started first; or the other way round.
+    """Handle one event: an arrival, else the termination of the job that started first; with ONE_BY_ONE, the termination comes first.
 
     Jobs that end when expected are gone (their processors are free) before their termination is handled, unless arrivals come first. They
     are listed at the end of `lists.other`.
@@ -227,7 +227,7 @@ def one_event(state, rules, jobs, lists, profile):
 
 
 def _one_of(kinds):
-    """Return a compiled function that runs the pass of `rules.kind`, one of these kinds."""
+    """Return a compiled function that runs the pass of `rules.kind`, which is one of these kinds."""
     number, make = list(PASSES).index(kinds[0]), PASSES[kinds[0]]
     other = _one_of(kinds[1:]) if len(kinds) > 1 else make
 
@@ -258,10 +258,10 @@ def decide(state, rules, jobs, lists, profile, tables):
 
 @called_kernel
 def follow(state, rules, jobs, lists, until):
-    """Start the jobs that the schedule has started by then and the policy has not; drop the policy's plan."""
+    """Start the jobs that the schedule has started by then but the policy has not; drop the policy's plan."""
     while state.next_start < len(jobs):
         job = lists.by_start[state.next_start]
-        if jobs[job].start > until or jobs[job].phase == s.COMING:  # the latter waits for the end of another job at this instant
+        if jobs[job].start > until or jobs[job].phase == s.COMING:  # a coming job waits for an end at this instant
             break
         if jobs[job].phase == s.WAITING:
             mark_running(state, rules, jobs, lists, job)
@@ -271,7 +271,7 @@ def follow(state, rules, jobs, lists, until):
 
 @kernel
 def give_up_plan(state, jobs, lists):
-    """Drop the policy's plan, since the schedule does something else."""
+    """Drop the policy's plan, because the schedule does something else."""
     for k in range(state.waiting):
         jobs[lists.queue[k]].reservation = -1
     state.void, state.planned, state.head = 1, 0, -1
@@ -291,8 +291,8 @@ def next_start(state, jobs, lists):
 def run_along(state, rules, jobs, lists, profile, tables, steps):
     """Continue along the schedule for at most `steps` events; return DONE, PAUSED, ASKS, LEFT or EARLY.
 
-    `profile`, `tables`: None where the policy needs none. After ASKS, the caller updates the predictor from the log of events and scores
-    the waiting jobs before it calls again.
+    `profile`, `tables`: None if the policy does not need them. After ASKS, the caller updates the predictor from the log of events and
+    scores the waiting jobs before it calls again.
     """
     for _ in range(steps):
         if state.resume == 0:
@@ -338,11 +338,11 @@ def run_along(state, rules, jobs, lists, profile, tables, steps):
 
 
 def _named(name):
-    """Return the run as a function with this name, compiled separately without the branches for memory that it lacks."""
+    """Return the run as a function with this name; it is compiled separately, without the branches for the memory that it lacks."""
     own = types.FunctionType(run_along.__code__, run_along.__globals__, name)
     own.__qualname__, own.__module__ = name, run_along.__module__
     return entry(own)
 
 
 RUNS = {name: _named(f"run_{name}") for name in ("heads", "plans", "combinations")}
-"""The runs for policies that reserve for the head at most, that plan on a profile, and that compare combinations of jobs."""
+"""The runs for policies that reserve at most for the head, that plan on a profile, and that compare combinations of jobs."""

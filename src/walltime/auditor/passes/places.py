@@ -8,7 +8,7 @@ from walltime.compiled.jit import called_kernel, kernel
 
 @kernel
 def expected_end(state, jobs, job, overdue):
-    """Return when a running job is expected to end; `overdue` if that has passed."""
+    """Return when a running job is expected to end; `overdue` if that time has passed."""
     end = jobs[job].start + jobs[job].run
     return end if end > state.now else overdue
 
@@ -22,7 +22,7 @@ def note(state, lists, kind, job):
 
 @kernel
 def comes_before(jobs, job, other, backfilling):
-    """Return whether a waiting job comes before another, in the queue or among the candidates."""
+    """Return whether a waiting job comes before another in queue order or, if `backfilling`, in backfill order."""
     own, its = jobs[job].score, jobs[other].score
     if backfilling:
         own, its = jobs[job].back_score, jobs[other].back_score
@@ -31,7 +31,7 @@ def comes_before(jobs, job, other, backfilling):
 
 @called_kernel
 def score_waiting(state, rules, jobs, lists):
-    """Score the waiting jobs where scores grow with the wait (tang13, eq. 5)."""
+    """Score the waiting jobs if scores grow with the wait (tang13, eq. 5)."""
     if rules.power == 0 and rules.back_power == 0:
         return
     for k in range(state.waiting):
@@ -112,7 +112,7 @@ def mark_running(state, rules, jobs, lists, job):
 
 @kernel
 def start(state, rules, jobs, lists, job, kind):
-    """Start a job that the policy starts now, if the schedule does too; return whether it does."""
+    """Start a job that the policy starts now if the schedule does, too; return whether it does."""
     if jobs[job].start != state.now:
         state.culprit = job
         return False
@@ -123,13 +123,13 @@ def start(state, rules, jobs, lists, job, kind):
 
 @kernel
 def kind_of_head(state, jobs, job):
-    """Return the kind of start of a job that overtakes no other."""
+    """Return the kind of start of a job that overtakes no other job."""
     return IMMEDIATE if jobs[job].submit == state.now else RESERVED
 
 
 @called_kernel
 def kind_behind(state, jobs, job, ahead, count):
-    """Return the kind of start of a job, given the jobs that were ahead of it in the queue."""
+    """Return the kind of start of a job, given the `count` jobs that were `ahead` of it in the queue."""
     for k in range(count):
         if ahead[k] == job:
             break

@@ -8,7 +8,7 @@ from walltime.compiled.jit import called_kernel, kernel
 
 @called_kernel
 def build(state, jobs, lists, profile):
-    """Make the profile of the running jobs alone; overdue jobs are expected to end in the next second."""
+    """Make the profile of the running jobs alone; overdue jobs are expected to end in a second."""
     profile.time[0], profile.free[0] = state.now, state.free
     state.points = 1
     for k in range(state.running):
@@ -24,7 +24,7 @@ def build(state, jobs, lists, profile):
 
 @called_kernel
 def move_on(state, profile):
-    """Drop the steps of the profile that are past."""
+    """Drop the steps of the profile that have passed."""
     place = 0
     while place + 1 < state.points and profile.time[place + 1] <= state.now:
         place += 1
@@ -52,7 +52,7 @@ def anchor(state, profile, procs, length):
 
 @kernel
 def cut(state, profile, time):
-    """Return the index of the step that begins at this time, which is inserted if it is missing."""
+    """Return the index of the step that begins at this time, inserting it if it is missing."""
     low, high = 0, state.points
     while low < high:
         middle = (low + high) // 2
@@ -72,7 +72,7 @@ def cut(state, profile, time):
 
 @kernel
 def join(state, profile, place):
-    """Remove a step without a change."""
+    """Remove a step if it does not differ from the one before it."""
     if place == 0 or profile.free[place] != profile.free[place - 1]:
         return
     state.points -= 1
@@ -82,7 +82,7 @@ def join(state, profile, place):
 
 @called_kernel
 def occupy(state, profile, begin, end, procs):
-    """Take processors, or release them if negative, from `begin`, not in the past, until `end`."""
+    """Take processors (release them, if negative) in [begin, end); `begin` is not in the past."""
     if end <= begin:
         return
     first = cut(state, profile, begin)
@@ -95,7 +95,7 @@ def occupy(state, profile, begin, end, procs):
 
 @kernel
 def reserve(state, jobs, profile, job):
-    """Reserve the earliest place for a job and return its begin."""
+    """Reserve the earliest place for a job, and return its start, s."""
     begin = anchor(state, profile, jobs[job].procs, jobs[job].own)
     occupy(state, profile, begin, begin + jobs[job].own, jobs[job].procs)
     return begin

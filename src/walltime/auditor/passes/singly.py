@@ -33,7 +33,7 @@ def head_of(state, rules, jobs, lists):
 
 @called_kernel
 def start_heads(state, rules, jobs, lists):
-    """Start the head of the queue while it fits (feitelson98, section 1); afterwards `state.at_head` does not fit, or is -1."""
+    """Start the head of the queue as long as it fits (feitelson98, section 1); afterwards `state.at_head` does not fit, or is -1."""
     state.at_head, state.last_in_queue = head_of(state, rules, jobs, lists)
     while state.at_head >= 0 and jobs[state.at_head].procs <= state.free:
         if rules.head_runtime_factor > 1:
@@ -45,7 +45,7 @@ def start_heads(state, rules, jobs, lists):
 
 
 @kernel
-def near_enough(state, rules, jobs, job, head):
+def near_enough(rules, jobs, job, head):
     """Return whether a job's score is close enough to the head's for the job to be backfilled."""
     return rules.near == 0.0 or jobs[job].score >= rules.near * jobs[head].score
 
@@ -64,7 +64,7 @@ def find_shadow(state, rules, jobs, lists, head):
             shadow = end
             place += 1
     else:
-        # Among jobs with the same expected end (now, for overdue ones), the last started comes first.
+        # Among jobs with the same expected end (now, for overdue jobs), the one that started last comes first.
         while available < needed:
             end, last = expected_end(state, jobs, lists.running[place], state.now), place
             while last < state.running and expected_end(state, jobs, lists.running[last], state.now) == end:
@@ -85,7 +85,7 @@ def find_shadow(state, rules, jobs, lists, head):
 
 
 @kernel
-def note_head(state, jobs, head, shadow):
+def note_head(jobs, head, shadow):
     """Note the first reservation of the head."""
     if jobs[head].reserved < 0:
         jobs[head].reserved = shadow
@@ -93,7 +93,7 @@ def note_head(state, jobs, head, shadow):
 
 @called_kernel
 def find_candidate(state, rules, jobs, lists, head, last, latest, extra):
-    """Return the first job in backfill order that may start: it ends by `latest` or fits in the extra processors; -1 for none."""
+    """Return the first job in backfill order that may start: it ends by `latest` or fits into the extra processors; -1 for none."""
     if jobs[head].overtaken >= rules.overtakes:
         return -1
     for k in range(state.waiting):
@@ -102,14 +102,14 @@ def find_candidate(state, rules, jobs, lists, head, last, latest, extra):
             continue
         end = state.now + jobs[job].own
         in_time = end < latest or (end == latest and rules.before == 0)
-        if (in_time or jobs[job].procs <= extra) and near_enough(state, rules, jobs, job, head):
+        if (in_time or jobs[job].procs <= extra) and near_enough(rules, jobs, job, head):
             return job
     return -1
 
 
 @called_kernel
 def easy(state, rules, jobs, lists):
-    """Run algorithm EASY Backfill (mualem01, section 2.2), again from the beginning after each backfilled job."""
+    """Run algorithm EASY Backfill (mualem01, section 2.2), from the beginning again after each backfilled job."""
     while True:
         if not start_heads(state, rules, jobs, lists):
             return False
@@ -121,7 +121,7 @@ def easy(state, rules, jobs, lists):
             if rules.extra == NONE:
                 state.extra = 0
             state.head, state.terminated = head, 0
-        note_head(state, jobs, head, state.shadow)
+        note_head(jobs, head, state.shadow)
         found = find_candidate(state, rules, jobs, lists, head, last, state.shadow, state.extra)
         if found < 0:
             return True
@@ -138,7 +138,7 @@ def greedy(state, rules, jobs, lists):
         return True
     head, count = lists.line[0], 0
     for k in range(state.waiting):
-        if near_enough(state, rules, jobs, lists.back[k], head):
+        if near_enough(rules, jobs, lists.back[k], head):
             lists.scratch[count] = lists.back[k]
             count += 1
     for k in range(count):
@@ -160,7 +160,7 @@ def head(state, rules, jobs, lists, _profile):
 
 @called_kernel
 def relaxed(state, rules, jobs, lists, _profile):
-    """Run EASY with the head's reservation relaxed to the latest time allowed (Ward, Mahood and West 2002)."""
+    """Run EASY with the head's reservation postponed to its latest allowed start (Ward, Mahood and West 2002)."""
     while True:
         if not start_heads(state, rules, jobs, lists):
             return False
@@ -168,7 +168,7 @@ def relaxed(state, rules, jobs, lists, _profile):
             return True
         head = lists.line[0]
         shadow, _ = find_shadow(state, rules, jobs, lists, head)
-        note_head(state, jobs, head, shadow)
+        note_head(jobs, head, shadow)
         if state.earliest_of == head:
             state.earliest = min(state.earliest, shadow)
         else:
@@ -208,7 +208,7 @@ def begin_pass(state, jobs, lists):
 
 @called_kernel
 def reserve_or_start(state, rules, jobs, lists, profile, job, kind):
-    """Reserve a place for a job, and start it if that is now: 1 if it starts, 0 if not, -1 if only the policy starts it."""
+    """Reserve a place for a job and start it if that is now: return 1 if it starts, 0 if not, -1 if the schedule does not start it."""
     begin = reserve(state, jobs, profile, job)
     if jobs[job].reserved < 0:
         jobs[job].reserved = begin
@@ -221,7 +221,8 @@ def reserve_or_start(state, rules, jobs, lists, profile, job, kind):
 def backfill(state, rules, jobs, lists, profile, ahead):
     """Start the jobs whose `latest` is 0 and that delay no reservation, in backfill order.
 
-    `ahead`: the number of jobs of `lists.scratch`; a job is backfilled if one before it there still waits. 0: all are backfilled.
+    `ahead`: number of jobs in `lists.scratch`; a job counts as backfilled if one before it there still waits. With 0, all count as
+    backfilled.
     """
     count = 0
     for k in range(state.waiting):
@@ -314,7 +315,7 @@ def kept(state, rules, jobs, lists, profile):
     """Run algorithm Conservative Backfill (mualem01, section 2.1), with compression when a job has ended early.
 
     All reservations are made again while a running job is overdue, and once after a correction, a changed prediction, or the start of a job
-    that is expected to run for longer than its reservation.
+    that is expected to run longer than its reservation.
     """
     overdue = 1 if state.running > 0 and expected_end(state, jobs, lists.running[0], state.now) == state.now else 0
     if overdue == 1 or state.void == 1:
@@ -368,4 +369,4 @@ def kept(state, rules, jobs, lists, profile):
 
 BY_HEAD = {"head": head, "relaxed": relaxed}
 BY_PLAN = {"fresh": fresh, "kept": kept, "selective": selective, "multiqueue": several_queues}
-"""The passes by the kinds of `walltime.policy.PassSpec`: with a reservation for the head at most, and on a profile."""
+"""Passes by the kinds of `walltime.policy.PassSpec`: with a reservation for at most the head, and on a profile."""

@@ -1,6 +1,6 @@
 """The memory of a run along a schedule: the recorded jobs, the lists of waiting and running jobs, and the policy's plan.
 
-Everything is a record with named fields or a list of job numbers, for compiled code; times in s.
+For compiled code, everything is a record with named fields or an array of job numbers; times in s.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ COMING, WAITING, RUNNING, GONE, ENDED = range(5)
 STARTED, OBSERVED, ARRIVED = range(3)
 """Events logged for predictors."""
 DONE, PAUSED, ASKS, LEFT, EARLY = range(5)
-"""Why the run returned. ASKS: it needs predictions or scores. LEFT: the policy starts `culprit` now, the schedule does not. EARLY: the
-schedule starts it, the policy does not."""
+"""Why the run returned. ASKS: it needs predictions or scores. LEFT: the policy starts `culprit` now, but the schedule does not. EARLY: the
+schedule starts it, but the policy does not."""
 QUIET, PASS = 1, 2
 """Where the run resumes after ASKS: without a pass, or with one."""
 
@@ -43,12 +43,15 @@ JOB = record_dtype(
     "first_wait latest decided overtaken score back_score",
     "score back_score",
 )
-"""A job. `submit, start, end`: as in the schedule; `after`: the job whose end it waits for before its submission, -1 for none. `own`: its
-planned length while it waits, `run`: its expected runtime once it runs, `estimate`: the same without predictions. `reservation`,
-`reserved`: its current and its first reservation, -1 for none. `first_wait`: the expected wait at its first reservation as the head.
-`latest`: the latest start that slack allows; in other passes, 1 once the job has been considered. `decided`: 1 if the policy
-starts it when the schedule does. `overtaken`: jobs that arrived later and started while it waited. `score`, `back_score`: its scores in
-the queue and among the candidates, the highest first."""
+"""A job; times in s.
+
+* `submit, start, end`: as in the schedule; `after`: the job after whose end it is submitted, -1 for none
+* `own`: its planned length while it waits; `run`: its expected runtime once it runs; `estimate`: both, without predictions
+* `reservation`, `reserved`: the starts of its current and its first reservation, -1 for none
+* `first_wait`: the expected wait at its first reservation as the head
+* `latest`: the latest start that its slack allows; in other passes, 1 once the job has been considered
+* `decided`: 1 if the policy starts it when the schedule does; `overtaken`: number of jobs that arrived later and started while it waited
+* `score`, `back_score`: its scores in queue order and in backfill order; the highest comes first"""
 
 RULES = record_dtype(
     "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
@@ -57,23 +60,25 @@ RULES = record_dtype(
     "power back_power near omega factor",
     "near omega factor",
 )
-"""The policy and the dialect in numbers. `kind`: the pass, an index into `PASSES` (events.py); `plans`: it uses a profile, `keeps`: it
-keeps and compresses reservations. `depth`: blocked jobs with reservations. `fitting`: arrivals that do not fit cause no pass. `near`: the
-fraction of the head's score that other jobs need. `overtakes`: jobs that may overtake one, NEVER for any number. `threshold_of_all`: 1 if
-the threshold of selective reservations is the mean slowdown. `dynamic`: scores change while jobs wait. `asks`: the run needs predictions or
-scores from Python. `all_reserved`: the first reservation of every job is checked, even if it decides no start. `head_runtime_factor`:
-factor on the expected runtime of a job that starts at the head. `iterations`, `cost_power`: swaps of a search for a plan, and the power of
-the waits that it minimises. `power`, `back_power`: the exponent of an order by (wait / length) ** exponent * procs, which compiled code
-scores, in the queue and among the candidates; 0 for other orders."""
+"""The policy and the dialect in numbers.
+
+* `kind`: the pass, an index into `PASSES` (events.py); `plans`: it uses a profile; `keeps`: it keeps and compresses reservations
+* `depth`: number of blocked jobs with reservations; `all_reserved`: 1 if first reservations are checked even where they decide no start
+* `near`: the fraction of the head's score that other jobs need; `overtakes`: number of jobs that may overtake one, NEVER for any number
+* `threshold_of_all`: 1 if the threshold of selective reservations is the mean slowdown
+* `fitting`: 1 if arrivals that do not fit cause no pass; `head_runtime_factor`: the factor on the expected runtime of a job that starts at
+  the head
+* `dynamic`: scores change while jobs wait; `asks`: the run needs predictions or scores from Python
+* `power`, `back_power`: exponents of the orders of queue and backfilling by (wait / length) ** exponent * procs, 0 for other orders
+* `iterations`, `cost_power`: number of swaps in the search for a plan, and the power of the waits that it minimises"""
 
 STATE = record_dtype(
     "now culprit free waiting running gone arrived started next_arrival next_start unsorted logged resume settled "
     "at_head last_in_queue terminated ended_early void overdue planned points head shadow extra committed earliest_of earliest "
     "slowdowns ended slack_count waited random"
 )
-"""The state that changes at every event. `settled`: the instant at which a difference was found, at which no further pass runs.
-`planned`: 1 while the profile holds all reservations; `points`: its length. `random`: the state of the random
-number generator of a search."""
+"""The state that changes at every event. `settled`: the instant at which a difference was found; no further pass runs then. `planned`: 1
+while the profile holds all reservations; `points`: its length. `random`: the state of the random number generator of a search."""
 
 
 class Lists(NamedTuple):
@@ -96,14 +101,14 @@ class Lists(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """Free processors over time: `free[i]` from `time[i]` on."""
+    """Free processors over future time: `free[i]` from `time[i]` on (s)."""
 
     time: Array
     free: Array
 
 
 class Tables(NamedTuple):
-    """The value of the best combination of jobs by processors, for jobs that end in time (`short`) and for others (`long`)."""
+    """The highest value of a combination of jobs by number of processors, for jobs that end in time (`short`) and for others (`long`)."""
 
     short: Array
     long: Array
@@ -113,7 +118,7 @@ class Tables(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """The memory of a run: its state, the policy's rules, jobs and lists, and the plan or the tables that the policy needs."""
+    """The memory of a run: its state, the policy's rules, jobs and lists, and the profile or the tables that the policy needs."""
 
     state: Records
     rules: Records

@@ -1,4 +1,4 @@
-"""The passes that compare combinations or positions of jobs: lookahead, and slack-based backfilling; compiled."""
+"""The passes that compare combinations or positions of jobs: lookahead, slack-based backfilling, and plan-based scheduling; compiled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MORE_THAN_SLOWDOWNS = 2**40
 
 @kernel
 def worth(state, rules, jobs, job):
-    """Return the value of a job in a combination, by the objective of the policy."""
+    """Return the value of a job in a combination, by the policy's objective."""
     if rules.objective == BY_SECONDS:
         return jobs[job].own
     if rules.objective == BY_PROCSECONDS:
@@ -33,7 +33,7 @@ def worth(state, rules, jobs, job):
 
 @called_kernel
 def fill(tables, table, in_time, count, most):
-    """Fill one table with the best value of the jobs from each index on, for up to `most` processors: of jobs in time, or of others."""
+    """Fill one table with the highest value of the jobs from each index on, for up to `most` processors: jobs in time, or others."""
     for room in range(most + 1):
         table[count, room] = 0
     for k in range(count - 1, -1, -1):
@@ -46,7 +46,7 @@ def fill(tables, table, in_time, count, most):
 
 @kernel
 def best(tables, first, free, extra):
-    """Return the value of the best combination of the jobs from this one on; jobs that do not end in time share the extra processors."""
+    """Return the highest value of a combination of the jobs from this one on; jobs that do not end in time share the extra processors."""
     most = np.int64(0)
     for room in range(min(free, extra) + 1):
         most = max(most, tables.long[first, room] + tables.short[first, free - room])
@@ -55,7 +55,7 @@ def best(tables, first, free, extra):
 
 @called_kernel
 def together(state, rules, jobs, lists, tables):
-    """Run EASY, or a pass without reservation, that backfills the best combination (Shmueli and Feitelson 2005)."""
+    """Run EASY, or a pass without a reservation, that backfills the best combination (Shmueli and Feitelson 2005)."""
     while True:
         if not start_heads(state, rules, jobs, lists):
             return False
@@ -64,12 +64,12 @@ def together(state, rules, jobs, lists, tables):
         head, shadow, extra = lists.line[0], NEVER, np.int64(0)
         if rules.depth > 0:
             shadow, extra = find_shadow(state, rules, jobs, lists, head)
-            note_head(state, jobs, head, shadow)
+            note_head(jobs, head, shadow)
         count, place = 0, 0
         while place < state.waiting and count < rules.ahead:
             job = lists.back[place]
             place += 1
-            if job == head or jobs[job].procs > state.free or not near_enough(state, rules, jobs, job, head):
+            if job == head or jobs[job].procs > state.free or not near_enough(rules, jobs, job, head):
                 continue
             in_time = state.now + jobs[job].own <= shadow
             if in_time or jobs[job].procs <= extra:
@@ -95,7 +95,7 @@ def together(state, rules, jobs, lists, tables):
 
 @called_kernel
 def reserve_in_order(state, jobs, lists, profile, count):
-    """Make new reservations for the first jobs of the slack order."""
+    """Make new reservations for the first `count` jobs of `lists.other`."""
     build(state, jobs, lists, profile)
     for k in range(count):
         jobs[lists.other[k]].reservation = reserve(state, jobs, profile, lists.other[k])
@@ -103,7 +103,7 @@ def reserve_in_order(state, jobs, lists, profile, count):
 
 @called_kernel
 def within_slack(state, rules, jobs, lists, profile):
-    """Place each new job as early in the order as the slacks of the others allow (the idea of Talby and Feitelson 1999).
+    """Insert each new job as early in the order as the slacks of the other jobs allow (the idea of Talby and Feitelson 1999).
 
     The order is `lists.other[:slack_count]`.
     """
@@ -116,7 +116,7 @@ def within_slack(state, rules, jobs, lists, profile):
     for k in range(state.waiting):
         job = lists.queue[k]
         if jobs[job].latest >= 0:
-            continue  # it has its place in the order
+            continue  # it already has a position
         place = first_place(state, jobs, lists, profile, job, count)
         for k_of in range(count, place, -1):
             line[k_of] = line[k_of - 1]
@@ -188,7 +188,7 @@ def cost_of_plan(state, rules, jobs, lists, profile, count):
 
 @called_kernel
 def sort_first(jobs, line, count, by):
-    """Sort jobs in order of arrival by rising (1) or falling (2) processors, or by rising (3) or falling (4) planned runtime."""
+    """Sort jobs by rising (1) or falling (2) processors, or by rising (3) or falling (4) planned runtime; ties by arrival."""
     sign = 1 if by % 2 == 1 else -1
     for k in range(1, count):
         job, place = line[k], k

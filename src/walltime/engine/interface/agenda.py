@@ -1,4 +1,4 @@
-"""The changes of outages and windows on a machine of several pools, as records for the loop, as far ahead as it needs them."""
+"""The times at which outages and windows change on a machine of several pools, computed only as far ahead as the event loop needs them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from walltime.engine.problem import IDLE, NEVER, ShutHours
 Array = np.ndarray
 DAY = 86_400
 AHEAD = 60 * DAY
-"""Time after the last submission, or after the first year of a longer log, up to which changes are known at first, s."""
+"""Time span covered at first, s: until this long after the last submission, or after the first year of a longer log."""
 
 
 class Agenda:
-    """All changes up to a time, the next ones of each window, and that time, s: `known`. New changes are only appended.
+    """Changes of outages and windows up to a time that `extend` moves later.
 
-    Copies of a simulation share an agenda, so changes and time are one attribute: no copy combines a new time with old changes. Windows
-    recur without end, so a loop runs up to `until`, and continues after `extend`. `outages`: records of OUTAGE; `windows`: the limits from
-    the number `first_limit` on. `first`, `last`: the first and the last submission, s.
+    `known` is a pair: the changes, as sorted records of CHANGE that include the next change of each window, and the time up to which they
+    are complete, s. Copies of a simulation share an agenda; since both values are one attribute, no copy combines a new time with old
+    changes. Windows recur forever, so a loop runs up to that time, calls `extend`, and continues.
+
+    `outages`: records of OUTAGE. `windows`: numbered as limits, from `first_limit` on. `first`, `last`: first and last submission, s.
     """
 
     def __init__(self, outages: Any, windows: Sequence[ShutHours], first_limit: int, first: int, last: int):

@@ -13,9 +13,9 @@ from walltime.policy.orders import has_history
 
 ENGINES = ("auto", "kernel", "reference")
 PASS_KINDS = ("head", "fresh", "kept", *PASS_OF_KIND, "oar", "slurm", "python", "unknown")
-"""The kinds of passes of the reference engine and of others."""
+"""Kinds of passes that at least one engine supports."""
 MACHINES = {"number": "on a single-pool machine", "pools": "on a machine of several pools", "nodes": "on a machine of nodes"}
-"""The kinds of machines, as in messages."""
+"""Kinds of machines, and how messages refer to them."""
 FEATURES = {
     "predictor": "with predicted runtimes",
     "plain": "with a predictor in plain Python with step-by-step simulation",
@@ -33,7 +33,7 @@ FEATURES = {
     "windows": "with hours in which jobs do not start",
     "overheads": "with overheads in a machine file",
 }
-"""Features of simulations, as in messages."""
+"""Features of simulations, and how messages refer to them."""
 OF_NUMBERS = Support("", "leave this out, or use a single-pool machine")
 LIMITED: Mapping[tuple[str, str], Support] = {
     **{(kind, "plain"): Support("reference", "the compiled loop cannot stop between its calls") for kind in ("number", "pools")},
@@ -90,7 +90,7 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
 
 
 def check_features(policy: Policy, machine: str, features: Collection[str]) -> None:
-    """Raise PolicyError for features that a policy does not support on a kind of machine, whether or not it runs there."""
+    """Raise PolicyError for features that a policy does not support on a kind of machine; a policy that cannot run there at all passes."""
     for feature in features:
         supported = support(policy, machine, [feature])
         if not supported.engine and supported != support(policy, machine):

@@ -1,4 +1,4 @@
-"""The common part of the compiled engines of all kinds of machines: running in bounded pieces, and the outcome."""
+"""The common part of the compiled engines for all kinds of machines: running a loop in pieces, and returning its outcome."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ PIECE = 10_000_000
 class CompiledEngine:
     """A simulation on arrays: the loop works on `_memory`, a tuple with the records `state` and `jobs`.
 
-    Columns have one entry per job and may be read at any time. `start`: int64 s, -1 while it waits. `submit`: int64 s, the begin of its
-    wait, which depends on the schedule where jobs wait for others. `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled. `reserved_start`:
-    int64 s, the start of its first reservation, -1 without one.
+    These columns have one entry per job and may be read at any time:
+
+    * `start`: int64 s, -1 while the job waits
+    * `submit`: the beginning of its wait, int64 s; it depends on the schedule if the job waits for others
+    * `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled
+    * `reserved_start`: the start of its first reservation, int64 s, -1 without one
     """
 
     name = "kernel"
@@ -36,12 +39,12 @@ class CompiledEngine:
     loop_name: str
     """Name of the loop in load.py."""
     agenda: Agenda | None = None
-    """The changing state of a machine of pools."""
+    """Coming changes of outages and windows; only on a machine of several pools."""
     _idle: tuple[int, int] | None = None
     """Number of jobs that had arrived and started when the changes were last extended with nothing but windows ahead."""
     _memory: Any
     _kept: tuple[LoweredOrder, ...] = ()
-    """The orders of the queue and of backfilling; none for policies that have their own."""
+    """Orders of the queue and of backfilling; empty for Slurm and OAR, which have orders of their own."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -66,11 +69,13 @@ class CompiledEngine:
             self._loop = load(self.loop_name)
 
     def _why_stuck(self) -> str:
-        """Return how many jobs never start, and why."""
         return f"{len(self.problem) - self.started} jobs wait for processors that no running job will free"
 
     def _flag(self, name: str, absent: bool) -> bool:
-        """Return a flag of the loop's state: whether the initially running jobs have `begun`, or passes are left `between` events."""
+        """Return a flag of a loop on nodes, or `absent` for other loops.
+
+        `begun`: whether the initially running jobs have been placed; `between`: whether the events of this instant still lack their pass.
+        """
         state = self._memory.state
         return bool(state[name]) if self.machine == "nodes" and name in state.dtype.names else absent
 
@@ -137,7 +142,7 @@ class CompiledEngine:
         return self.done
 
     def await_start(self, job: int) -> None:
-        """End the current piece when this job has started, too."""
+        """End the current piece as soon as this job has started."""
         self._memory.state["awaited"] = job + 1
 
     def step(self) -> bool:
@@ -210,7 +215,7 @@ class CompiledEngine:
 
 
 def new_jobs(problem: Problem, dtype: Any) -> Any:
-    """Return records of jobs that have not started; `after`, `think`: the job that each job follows, if any, and the think time."""
+    """Return records of jobs that have not started; `after`: the job that each one follows, -1 for none; `think`: its think time, s."""
     jobs = records(dtype, len(problem))
     for name in ("submit", "runtime", "believed"):
         jobs[name] = getattr(problem, name)
@@ -221,7 +226,7 @@ def new_jobs(problem: Problem, dtype: Any) -> Any:
 
 
 def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) -> None:
-    """Write how a prediction is used to a record of the rules, with the addresses of the compiled predictor."""
+    """Store in a record of rules how predictions are used, and the addresses of the predictor's compiled functions."""
     rules.tick = tick
     if prediction is None:
         return
@@ -234,7 +239,7 @@ def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) 
 
 
 def copied(value: Any) -> Any:
-    """Return a tuple of arrays, records and such tuples with copies of all arrays and records."""
+    """Return a deep copy of a tuple of arrays, records and further such tuples."""
     if isinstance(value, tuple):
         return type(value)(*map(copied, value))
     if value is None or value.ndim == 0:

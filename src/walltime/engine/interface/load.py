@@ -1,4 +1,4 @@
-"""The functions of the engine called from Python: a table of entries, each compiled on first use, or loaded from disk."""
+"""Table of the compiled functions that Python calls; each is compiled on first use, or loaded from disk."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Entry:
 
     name: str
     what: str
-    """a short description of its purpose: "the engine for ..." """
+    """its purpose, which follows "the engine for" in messages"""
     function: Any
     example: Callable[[], Arguments]
-    """arguments of the types for which it is compiled"""
+    """returns arguments of the types for which the function is compiled"""
     functions: int
-    """number of functions compiled for it if nothing is compiled yet; a test counts them"""
+    """number of functions compiled with it if no code is stored yet; a test counts them"""
     seconds: float
-    """approximate time of that on an ordinary machine"""
+    """approximate duration of that compilation on an ordinary machine, s"""
 
 
 _NOTHING = np.zeros(0, np.int64)
@@ -135,8 +135,8 @@ _TABLE = (
     _loop(Loop("cluster", _POOLS, 118, 14), cluster.run_cluster, _example_cluster, HEAD),
     _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 147, 16), cluster.run_cluster, _example_cluster, KEEP),
     Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 168, 22),
-    Entry("easy-nodes", "FCFS and EASY on single nodes", compiled_entry(easy.run_easy), _example_easy, 112, 13),
-    Entry("planned-nodes", "several reservations on single nodes", compiled_entry(planned.run_planned), _example_planned, 112, 13),
+    Entry("easy-nodes", "FCFS and EASY on single nodes", compiled_entry(easy.run_easy), _example_easy, 114, 13),
+    Entry("planned-nodes", "several reservations on single nodes", compiled_entry(planned.run_planned), _example_planned, 113, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),
     Entry("dynamics", "what backfilling did", dynamics.replay_starts, _example_dynamics, 6, 1),
     Entry("decisions", "learning environments", decisions.decide, _example_decisions, 27, 7),
@@ -178,7 +178,7 @@ def load(name: str) -> Callable[..., Any]:
 
 @functools.cache
 def load_unchecked(name: str) -> Callable[..., Any]:
-    """Return the entry without a check of the arguments' types, which takes longer than a decision of a learning environment.
+    """Return the compiled function without checks of argument types, which would take longer than a decision in a learning environment.
 
     Arguments of other types are read as if they had the right ones.
     """

@@ -1,4 +1,4 @@
-"""The compiled engines for Slurm's and OAR's scheduling on nodes: make the arrays of the loops, and return which job had which node."""
+"""The compiled engines for machines of nodes: they make the arrays of the loops, and return which jobs had which nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from walltime.policy.slurm import SlurmSettings
 
 Array = np.ndarray
 FORM = ("members", "whole", "task", "least", "most", "most_nodes", "each", "per_task", "memory", "task_memory")
-"""The form of a request; the rest of it is a number of nodes, of processors, and of the second resource on any nodes."""
+"""Fields that define the form of a request. Requests of one form differ only in their numbers of nodes, of processors, and of units of the
+second resource on any nodes."""
 FEWEST_ROWS = 64
-"""Number of running jobs for which there is room at first."""
+"""Number of running jobs for which memory is allocated at first."""
 
 
 def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:
-    """Return the parameters in the loop's form; `all_reserve`: whether all jobs may have reservations."""
+    """Return Slurm's parameters as a record of SLURM_RULES; `all_reserve`: whether every job may have a reservation."""
     numbers = settings.numbers
     return record(
         SLURM_RULES,
@@ -44,9 +45,9 @@ def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve
 
 
 def _processors_together(procs: Array, demands: NodeDemands, machine: Nodes) -> int:
-    """Return a power of two that divides all numbers of processors, a unit that leaves the schedule unchanged.
+    """Return the unit in which processors can be counted without a change of the schedule: a power of two that divides all their numbers.
 
-    Returns 1 where jobs may request more nodes.
+    Returns 1 if a job that does not take whole nodes may need several of them, or limits its processors per node.
     """
     common = int(np.gcd.reduce(np.concatenate([machine.procs, procs, demands.asked]), initial=0))
     unit = max(1, common & -common)
@@ -81,18 +82,18 @@ def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
 
 
 class PlannedNodes(CompiledEngine):
-    """The common part of the engines of Slurm's and OAR's scheduling, which plan single nodes."""
+    """The common part of the engines for machines of nodes."""
 
     machine = "nodes"
 
     @property
     def slots(self) -> Any:
-        """Return the jobs' shares of nodes: job, node, processors, units of the second resource; in order of job and node."""
+        """Return the jobs' shares of nodes, int64: job, node, processors, units of the second resource; in order of job and node."""
         raise NotImplementedError
 
     @property
     def lost_runs(self) -> LostRuns | None:
-        """Return the runs that ended early; None where none may."""
+        """Return the runs that ended early; None if no run can."""
         return None
 
     def outcome(self) -> Outcome:
@@ -202,7 +203,7 @@ class NodesEngine(PlannedNodes):
 
 
 class FirstFitEngine(NodesEngine):
-    """A simulation of FCFS or EASY on a machine of nodes, which jobs take by first fit; it runs and fails as `NodesEngine`."""
+    """A simulation of FCFS or EASY on a machine of nodes, with nodes chosen by first fit; it raises the errors of `NodesEngine`."""
 
     loop_name = "easy-nodes"
     _unit = 1
@@ -225,7 +226,7 @@ class FirstFitEngine(NodesEngine):
 
 
 class PlannedEngine(FirstFitEngine):
-    """A simulation of a policy that reserves nodes for several jobs; it runs and fails as `NodesEngine`."""
+    """A simulation of a policy that reserves nodes for several jobs; it raises the errors of `NodesEngine`."""
 
     loop_name = "planned-nodes"
 

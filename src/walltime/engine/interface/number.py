@@ -1,4 +1,4 @@
-"""The compiled engine for a single-pool machine: checks the problem and makes the arrays of the loop."""
+"""The compiled engine for a single-pool machine: it checks the problem and makes the arrays of the loop."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Array = np.ndarray
 
 
 MOST_BYTES = 4 * 2**30
-"""Memory for sets of processors."""
+"""Largest memory for sets of particular processors, bytes."""
 
 
 def _check_sets(rules: Any, count: int) -> None:
@@ -42,10 +42,10 @@ def _check_sets(rules: Any, count: int) -> None:
 
 
 class NumberEngine(CompiledEngine):
-    """A simulation on a number of processors that can be run as a whole or in pieces.
+    """A simulation on a single-pool machine that can be run as a whole or in pieces.
 
-    Raises PolicyError for a policy that only the reference engine supports, or an order that cannot be compiled, WorkloadError for a
-    machine of too many processors; ValueError if the arrays do not match.
+    Raises PolicyError for a policy that only the reference engine supports, or an order that cannot be compiled; WorkloadError for a
+    machine with too many processors; ValueError if the arrays do not match.
     """
 
     machine = "number"

@@ -29,20 +29,24 @@ from walltime.policy.orders import ShortestFirst, UserOrder
 
 Array = np.ndarray
 PLACE = "_place"
-"""The column of the place of each job, which a user's order reports with a bad score."""
+"""Name of an extra column with each job's index, so that a user's order can report which job has an invalid score."""
 DAY = 86_400
 END_OF_CALENDAR = 253_370_764_800
 """Start of the year 9999, s since 1970; dates cannot be much later."""
 
 
 class LoweredOrder(NamedTuple):
-    """An order for the kernel.
+    """A queue order in the kernels' form.
 
-    `kind`, `parameter`: one of BY_..., and its parameter. `reads_time`, `grows`: whether scores of waiting jobs change, and whether they
-    only grow. `starvation`: the wait (s) after which a job starves; `limited`: whether the order has a limit. `lasting`: whether scores of
-    waiting jobs change only with the history. `read`: the records that the order reads, of the history, the longest wait, and the state of
-    queue and machine, by their places in the `facts`. `arrays`: those to which the record of the history points. `kept`: other objects that
-    must stay alive. `own`: a user's order; `fault`: the number of the first job (from 1) whose score cannot be ordered, and that score.
+    * `kind`: one of BY_...; `parameter`: its exponent, or the address of `facts`
+    * `reads_time`: whether scores change while jobs wait; `grows`: whether they only grow; `lasting`: whether they change only with the
+      history
+    * `starvation`: the wait after which a job comes first, s; `limited`: whether that wait also grows with the longest wait so far
+    * `read`: the records of history.py that the order reads, by their positions in `facts`
+    * `facts`: the data of the compiled function (SCORE in callbacks.py), int64
+    * `arrays`, `kept`: arrays and other objects that these data point to, which must stay alive
+    * `own`: the user's order; `fault`: the number (from 1) of the first job with an invalid score, 0 for none, and the bits of that score,
+      int64
     """
 
     kind: int
@@ -145,9 +149,9 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
 def _watched(
     function: Callable[..., float], arguments: int, parameters: int, may_be_infinite: bool, _captured: Any
 ) -> Callable[..., float]:
-    """Return the function with two more arguments, the job's place and the address of the fault, to which it writes a bad score.
+    """Return the function with two more arguments, the job's index and the address of the fault, to which it writes an invalid score.
 
-    `arguments`, `parameters`: their numbers. With other `_captured` constants, the result is another function.
+    `arguments`, `parameters`: their numbers. `_captured` is part of the cache key: other constants give another function.
     """
     inner = numba.njit(nogil=True, error_model="numpy")(function)
     takes, given = [f"a{k}" for k in range(arguments)], [f"p{k}" for k in range(parameters)]
@@ -179,7 +183,7 @@ _compiled_with: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 
 
 def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[Array, ...]]:
-    """Return the record of the history that the order uses; a column that the log lacks has the same value for all jobs."""
+    """Return the record of the history that the order uses, and its arrays; a column that the log lacks has the same value for all jobs."""
     slots, width = np.zeros((jobs, len(order.history_of)), np.int64), 0
     for place, name in enumerate(order.history_of):
         values, of = np.unique(known.columns.get(name, np.full(jobs, -1, np.int64)), return_inverse=True)
@@ -196,8 +200,8 @@ def _history(order: ScoredOrder, known: LogView, jobs: int) -> tuple[Any, tuple[
 def clock_of(calendar: Calendar, first: int, last: int) -> list[int]:
     """Return the site's clock from `first` to `last` (s): the offset of local time from log time, then each change and the new offset.
 
-    All in seconds: `[offset, time, offset, time, offset, ...]`. Local time counts from midnight on a Monday. Raises WorkloadError if the
-    first of these times is beyond the calendar's range.
+    All values are seconds: `[offset, time, offset, time, offset, ...]`. Local time counts from midnight on a Monday. Raises WorkloadError
+    if the first of these times is beyond the calendar's range.
     """
     span = 1 << (last - first).bit_length()  # runs that are a little longer or shorter have the same clock
     offsets = _utc_offsets(calendar.zone, calendar.begin + first, calendar.begin + first + span)
@@ -250,7 +254,7 @@ def _not_compiled(order: ScoredOrder, error: Exception) -> PolicyError:
 def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, LoweredOrder]:
     """Return the orders of the queue and of backfilling.
 
-    The last end is at most `longest` s later than if the jobs ran one after the other.
+    `longest`: how much later the last job may end than if the jobs ran one after the other, s.
     """
     longest += int(np.maximum(problem.runtime, problem.believed).sum())
     longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())

@@ -116,7 +116,7 @@ def why_waiting(jobs: Any, count: int) -> str:
 def lowered_limits(limits: Sequence[tuple[int, int, int]], seconds: Sequence[int] = ()) -> Any:
     """Return the limits in the loops' form, with no job counted yet.
 
-    `seconds`: for each limit, the most processor-seconds that its running jobs may have left.
+    `seconds`: for each limit, the most processor-seconds that its running jobs may have left until their time limits.
     """
     lowered = records(of_pools.LIMIT, len(limits))
     lowered.until, lowered.seconds = NEVER, seconds or NEVER

@@ -64,7 +64,7 @@ def words_of(first, end):
 
 @kernel
 def next_member(members, node, end, inside):
-    """Return the first node from `node` on that is in a set, or with `inside` 0 is not in it; `end` if there is none before."""
+    """Return the first node in [node, end) that is in a set, or with `inside` 0 is not in it; `end` if there is none."""
     flip = 0 if inside else -1
     while node < end:
         word = node // WORD
@@ -143,7 +143,7 @@ def add_in_planes(planes, first_plane, last_plane, word, bits, number, sign):
 
 @kernel
 def take_less(planes, first_plane, end_plane, other, other_plane, word):
-    """Replace the numbers of the nodes of a word by those in other planes, from `other_plane` on, where these are smaller."""
+    """Replace the numbers of the nodes of a word by those in other planes, from `other_plane` on, where the latter are smaller."""
     less, equal = 0, -1
     for k in range(end_plane - 1, first_plane - 1, -1):
         theirs = other[other_plane + k - first_plane, word]

@@ -17,13 +17,15 @@ from walltime.engine.kernel.history import MEASURES, SYSTEM_STATE, history_at, l
 from walltime.engine.kernel.words import number_at, word_at
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
-"""Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, `job` being the job's index.
+"""Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, where `job` is the job's index.
 
-`facts` is the address of int64 words. First come the address of the function, the address of the columns that it reads (job by job), the
-number of clock changes, and the first submission (s). Then come the addresses of the order's parameters (float64), of the history, of the
-longest wait, and of the state of queue and machine (history.py; 0 for none), and the clock that interface/orders.py makes."""
+`facts` is the address of int64 words, in this order:
+
+* the address of the function, the address of its table of columns (one row per job), the number of clock changes, the first submission (s)
+* the addresses of the order's parameters (float64), of the history, of the longest wait, and of the system state (history.py; 0 for none)
+* the clock, as made by interface/orders.py"""
 COLUMNS, HISTORY, LONGEST, SYSTEM, FIRST_OFFSET = 1, 5, 6, 7, 8
-"""Positions of the addresses of the columns and of the records of history.py, and of the clock in the facts."""
+"""Positions in `facts`: the addresses of the table of columns and of the records of history.py, and the beginning of the clock."""
 
 _config: Any = numba.config
 _without_compiler: dict[int, Callable[..., Any]] = {}

@@ -27,7 +27,7 @@ JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: its start if it runs when the episode begins, else -1. `by_length`, `by_size`: its rank among all jobs by
 planned runtime, and by processors."""
 EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
-"""An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting jobs; its begin, s."""
+"""An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting jobs; its beginning, s."""
 RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
@@ -40,12 +40,12 @@ STATE = record_dtype(
     "paid owed",
 )
 """An environment. `play`: the formula that decides in place of the agent, -1 for none. `filler`: the formula for backfilling, -1 for no
-backfilling. `sorted`, `kept`: the numbers of jobs that had arrived and that were waiting when the waiting jobs were last sorted. `paid`:
-the costs of the jobs that have started. `owed`: these costs plus the costs of the waiting jobs as if they started now."""
+backfilling. `sorted`, `kept`: when the waiting jobs were last sorted, how many jobs had arrived and how many were waiting. `paid`: the
+costs of the jobs that have started. `owed`: these costs plus those of the waiting jobs as if they started now."""
 
 
 class Log(NamedTuple):
-    """The jobs of all episodes (JOB), `terms` of their formulas (float64), features that do not change (float32), and the EPISODEs."""
+    """The jobs of all episodes (JOB), `terms` of their formulas (float64), their constant features `still` (float32), and the EPISODEs."""
 
     jobs: Any
     terms: Any
@@ -150,7 +150,6 @@ def decide(begin, end, actions, rules, log, environments, observed):
 
 @kernel
 def _begin(env, rules, jobs, episode):
-    """Begin an episode, with its running and waiting jobs."""
     own = env.state
     own.now = own.choose_at = episode.begin
     own.free, own.chosen = rules.procs, rules.order
@@ -170,7 +169,6 @@ def _begin(env, rules, jobs, episode):
 
 @kernel
 def _occupy(env, jobs, job):
-    """Give a job its processors from its start on."""
     own = env.state
     enter_running(env.running, own.running, env.start[job] + jobs[job].believed, job, jobs[job].procs)
     push(env.ends, own.running, env.start[job] + jobs[job].runtime, own.started, job)
@@ -181,7 +179,6 @@ def _occupy(env, jobs, job):
 
 @kernel
 def _end_next(env, jobs):
-    """Handle the next termination."""
     own = env.state
     job = pop(env.ends, own.running)
     leave_running(env.running, own.running, env.start[job] + jobs[job].believed, job)
@@ -191,7 +188,6 @@ def _end_next(env, jobs):
 
 @kernel
 def _arrive(env, jobs):
-    """Put the next arrival into the queue."""
     own = env.state
     env.queue[own.waiting] = own.arrived
     own.work += jobs[own.arrived].believed * jobs[own.arrived].procs
@@ -201,7 +197,6 @@ def _arrive(env, jobs):
 
 @kernel
 def _start(env, rules, jobs, place):
-    """Start the job at this place of the queue now."""
     own, queue = env.state, env.queue
     job = queue[place]
     own.waiting -= 1
@@ -217,7 +212,7 @@ def _start(env, rules, jobs, place):
 
 @kernel
 def _owed(env, rules, jobs):
-    """Return the costs of the jobs so far: of the started ones, and of the waiting ones as if they started now."""
+    """Return the costs of the jobs so far: those of started jobs, plus those of waiting jobs as if they started now."""
     own, owed = env.state, env.state.paid
     for i in range(own.waiting):
         job = env.queue[i]
@@ -258,7 +253,6 @@ def _first(env, rules, jobs, terms, formula, first, only_candidates):
 
 @kernel
 def _filling(own, rules):
-    """Return the formula by which jobs are backfilled, -1 if none are."""
     if own.play >= 0:
         return own.filler
     if rules.backfills == 0:

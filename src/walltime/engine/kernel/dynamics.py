@@ -14,7 +14,8 @@ from walltime.engine.kernel.running import enter_running, find_shadow
 
 EFFECT = record_dtype("shortest alone wild suffered initial_shadow started")
 """The effects for a job: whether it was the shortest waiting job, whether it was the only one, and whether its backfilling was wild. For a
-head: the number of wild backfills over it, and its real shadow time, s, before the first job was backfilled over it (-1 for none)."""
+head: `suffered`: the number of wild backfills over it; `initial_shadow`: its real shadow time before the first backfill over it, s, -1 for
+none. `started`: whether the job has been replayed."""
 
 
 @entry

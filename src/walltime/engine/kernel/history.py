@@ -1,12 +1,12 @@
-"""History for queue orders: use, waits and starts of users, groups and queues, the longest wait so far, and the state of queue and machine.
+"""History for queue orders: usage, waits and starts of users, groups and queues, the longest wait so far, and the system state.
 
-Use, waits and starts are totals over a sliding window, or totals that decay. A score at some time uses only events strictly before it, and
-the state of queue and machine at the beginning of that instant; so scores do not depend on the order of events within an instant. The event
-loop does no extra work: when a score is computed at a later time, this module reads the new entries of the log of starts
-(`MachineState.notes`), and the loop's memory once per instant. Only quantities that the order uses are counted, and the slots whose totals
-have changed are noted: with a sliding window, only their jobs need a new score (number/ranks.py).
+Usage, waits and starts are totals over a sliding window, or totals that decay. A score uses only events strictly before its time, and the
+state of queue and machine at the beginning of that instant, so it does not depend on the order of simultaneous events. The event loop does
+no extra work: when a score is computed at a later time, this module reads the new entries of the log of starts (`MachineState.notes`), and
+once per instant the loop's memory. It counts only quantities that the order uses, and notes the slots whose totals have changed: with a
+sliding window, only their jobs need a new score (number/ranks.py).
 
-Compiled code accesses these records by their addresses, as it does the functions that score jobs (callbacks.py).
+Compiled code accesses these records by their addresses, because the functions that score jobs (callbacks.py) receive addresses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from walltime.engine.kernel.memory import ENTRY, JOB, NEVER, NOTE, RUN, STATE, M
 from walltime.engine.kernel.words import address_of, number_at, records_at, set_number, set_word, word_at
 
 MEASURES = ("waited", "used", "started")
-"""Wait of the jobs that started, s; processor seconds of the jobs that ended; number of jobs that started."""
+"""Waits of the jobs that started, s; processor-seconds of the jobs that ended; number of jobs that started."""
 WAITED, USED, STARTED = 0, 1, 2
 OWN = ("totals", "times", "ends", "changed", "marks", "values")
 """The fields of HISTORY with the addresses of arrays that change while a simulation runs, in the order of `new_history`."""
@@ -30,22 +30,22 @@ _FIELDS = "jobs notes started slots keys width window half_life seen read droppe
 HISTORY = np.dtype([(name, np.int64) for name in (*_FIELDS.split(), *(f"reads_{measure}" for measure in MEASURES), *OWN)])
 """The history of an order: addresses, sizes, and how far the log of starts has been read.
 
-`jobs`, `notes`: addresses of the loop's records; `started`: address of the number of starts. `slots`: the place of each job's user (group,
-queue) in `totals`, int64, shape (jobs, `keys`); `totals`: float64, shape (3, `width`), and when each was last changed in `times` (int64).
-`ends`: the ends of the `read` jobs that have started (END), sorted; the first `ended` of them have passed. `window`, `half_life`: s, one of
-them is 0. `seen`: the time up to which the log has been read, s; `dropped`, `ended_dropped`: the numbers of starts and ends that have left
-the window.
-
-`reads_waited`, ...: for each of `MEASURES`, a bit for each column for which the order uses it. `changed`: the slots that have changed
-(CHANGE), `changes` of them; `marks`, by slot, 1 for these. `alike`: whether all jobs of a slot have the same score; `values` then holds
-their ranks by slot (float64), NaN while unknown."""
+* `jobs`, `notes`: addresses of the loop's records; `started`: address of the number of starts
+* `slots`: for each job, the slot of its user (group, queue) in `totals`, int64, shape (jobs, `keys`)
+* `totals`: float64, shape (3, `width`), in the order of MEASURES; `times`: when each total was last changed, int64 s
+* `window`, `half_life`: of the totals, s; one of them is 0
+* `ends`: the sorted ends (END) of the `read` jobs that have started; the first `ended` of them have passed
+* `seen`: the time up to which the log has been read, s; `dropped`, `ended_dropped`: numbers of starts and ends that have left the window
+* `reads_waited`, ...: for each measure, a bit for each column for which the order uses it
+* `changed`: the `changes` slots that have changed (CHANGE); `marks`: 1 for each of these slots
+* `alike`: whether all jobs of a slot have the same score; `values`: their ranks by slot (float64), NaN while unknown"""
 END = np.dtype([(name, np.int64) for name in ("time", "job")])
 """The end of a job, s."""
 CHANGE = np.dtype([(name, np.int64) for name in ("slot", "job")])
 """A slot that has changed, and one of its jobs."""
 LONGEST = np.dtype([(name, np.int64) for name in ("jobs", "notes", "started", "seen", "read", "longest")] + [("limit", np.float64)])
-"""The longest wait. `jobs` to `read`: as in HISTORY; `longest`: the longest wait among the starts read so far, s; `limit`: the share of it
-after which a job comes first."""
+"""The longest wait. `jobs` to `read`: as in HISTORY; `longest`: the longest wait among the starts read so far, s; `limit`: the multiple of
+it after which a waiting job comes first."""
 
 history_of, change_at, longest_of, _end_at, _job_at, _note_at = (records_at(kind) for kind in (HISTORY, CHANGE, LONGEST, END, JOB, NOTE))
 
@@ -114,7 +114,6 @@ def _read_on(address, now):
 
 @kernel
 def _count_ends(own, now):
-    """Count the jobs that have ended before now."""
     while own.ended < own.read and _end_at(own.ends, own.ended).time < now:
         end = _end_at(own.ends, own.ended)
         job = _job_at(own.jobs, end.job)
@@ -136,7 +135,7 @@ def _insert_end(own, time, job):
 
 @kernel
 def _add(own, columns, job, measure, value, time):
-    """Add to those totals of a job's user, group and queue that the order uses, as of a time, and note that they have changed."""
+    """Add a value to the totals of a job's user, group and queue that the order uses, as of a time, and note which slots have changed."""
     if value == 0.0 and own.half_life == 0:
         return
     for key in range(own.keys):
@@ -174,7 +173,7 @@ def longest_at(address, now):
 
 @kernel
 def starving_after(address, starvation, now):
-    """Return the wait, s, after which a job comes first: `starvation`, or the limit if it is larger; `address` is 0 without a limit."""
+    """Return the wait after which a job comes first, s: `starvation`, or the limit if it is larger; `address` is 0 without a limit."""
     if address == 0:
         return starvation
     allowed = longest_of(address, 0).limit * longest_at(address, now)
@@ -184,7 +183,7 @@ def starving_after(address, starvation, now):
 def new_history(
     slots: np.ndarray, width: int, window: int, half_life: int, columns: Sequence[int], alike: bool
 ) -> tuple[Records, tuple[np.ndarray, ...]]:
-    """Return the record for jobs with these slots (int64, shape (jobs, keys)), and the arrays that it points to, to be kept alive.
+    """Return the record for jobs with these slots (int64, shape (jobs, keys)), and the arrays that it points to, which must stay alive.
 
     `columns`: for each of `MEASURES`, a bit for each column for which the order uses it; `alike`: whether all jobs of a slot have the same
     score. `bind` sets the addresses of the loop's memory.
@@ -204,9 +203,9 @@ def new_longest(limit: float) -> Records:
 
 
 SYSTEM = record_dtype("state jobs queue running notes now arrivals ended waiting queued free machine")
-"""`state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records. `now`, `arrivals`, `ended`: when the values were read, and
-how many jobs had arrived and ended then. The values: waiting jobs, their work by their estimates (processor seconds), and free and all
-processors."""
+"""State of the queue and the machine. `state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records. `now`, `arrivals`,
+`ended`: the time of the last reading, and how many jobs had arrived and ended by then. Results: the number of `waiting` jobs, their work by
+their estimates (`queued`, processor-seconds), and the `free` and all (`machine`) processors."""
 
 SYSTEM_STATE = ("waiting", "queued", "free", "machine")
 """The values that `system_at` returns, by their numbers."""

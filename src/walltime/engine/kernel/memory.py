@@ -41,20 +41,22 @@ GROUP = BLOCK * BLOCK
 """Number of places of the queue in a group of blocks."""
 
 NO_PLAN = 2
-"""Value of `State.broken` before the first pass, which makes the plan: its jobs get their places in order of arrival, like newcomers."""
+"""Value of `State.broken` before the first pass, which makes the plan and gives jobs their places in order of arrival, like newcomers."""
 
 RANKED_BLOCK = 16
-"""Number of places of the queue whose ranks are bounded together, in an order that changes with time."""
+"""Number of queue places whose ranks share one bound, in an order that changes with time."""
 
 # Queue orders.
 BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 
 JOB = record_dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
-"""A job; times in s. `runtime`: its real runtime, `believed`: the estimate used without predictions. Predictions that replace it are in
-`order_length` (for its place in the queue), `own_length` (its planned length while it waits) and `run_length` (once it runs). `submit`: as
-far as it is known. `arrival`: its place in order of arrival. Results: `start`, `kind`, and `reserved_start`, its first reservation; -1 for
-none."""
+"""A job; times in s.
+
+* `runtime`: the real runtime; `believed`: the estimate, used wherever no prediction replaces it
+* `order_length`: the planned length for its place in the queue; `own_length`: for itself while it waits; `run_length`: once it runs
+* `submit`: as far as it is known; `arrival`: its position in the order of arrival
+* results: `start`, `kind`, and `reserved_start`, the start of its first reservation; -1 for none"""
 
 RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
@@ -66,23 +68,27 @@ RULES = record_dtype(
 )
 """A policy, lowered to numbers.
 
-`mode`: the kind of its passes. `depth`: number of blocked jobs with reservations. `window`: how many of the first waiting jobs to arrive
-are in the queue, 0 for all. `order`, `backfill_order`: one of BY_..., with the exponent as its parameter, or the address called by
-callbacks.py. `order_reads_time`: whether the scores of waiting jobs change. `order_grows`: whether they never fall. `order_starvation`,
-`backfill_starvation`: seconds after which a job comes first, unless a limit is later. `order_limit`, `backfill_limit`: the address of the
-record of the longest wait (history.py), 0 for none. `own_backfill_order`: whether backfilling has its own order (two copies of one
-order have different addresses). `order_history`: the address of the history (history.py) if scores change only with it, else 0.
-`long_queue`, `short_queue`: the length from which on the queue is indexed, and the length below which the index is dropped. `predicts`:
-whether runtimes are predicted. `predict`, `started`, `observe`: addresses of the compiled predictor, 0 for none; then how predictions are
-used and corrected; `tick`: expected ends are multiples of it, s. `quiet_expiry`: whether no pass follows an instant at which only
-predictions expire. `quiet_arrivals`: whether, with predictions, no pass follows an instant at which only jobs that do not fit arrive.
+Passes: `mode`: the kind of passes. `depth`: number of blocked jobs with reservations. `window`: only this many of the waiting jobs that
+arrived first are in the queue, 0 for all. `long_queue`, `short_queue`: the queue is indexed from the first length on, and the index is
+dropped below the second.
 
-Later policies: `omega` of relaxed backfilling, 0 for none. `ahead`, `objective`: the number of jobs that are considered together, 0 for one
-after the other; and one of OBJECTIVES. `factor`: the expansion factor from which on a job has a reservation (the mean slowdown of the ended
-jobs if it `adapts`), or the factor of slack. `head_runtime_factor`: the factor by which a job that starts at the head is expected to run
-longer than planned. `overtakes`: the number of jobs that may start before an earlier one, NEVER for any number.
+Orders: `order`, `backfill_order`: one of BY_..., and its parameter: the exponent, or the address for callbacks.py. `order_reads_time`:
+whether scores of waiting jobs change; `order_grows`: whether they never fall. `order_starvation`, `backfill_starvation`: the wait after
+which a job comes first, unless a limit is later, s. `order_limit`, `backfill_limit`: the address of the record of the longest wait
+(history.py), 0 for none. `order_history`: the address of the history if scores change only with it, else 0. `own_backfill_order`: whether
+backfilling has its own order (two copies of one order have different addresses).
 
-Search for a plan: the `iterations`, the `power` of the waits that the search minimises, and the initial state of the `random` number
+Predictions: `predicts`: whether runtimes are predicted. `predict`, `started`, `observe`: addresses of the predictor's compiled functions, 0
+for none. The next five fields define where predictions are used and how they are corrected. `tick`: expected ends are multiples of it, s.
+`quiet_expiry`: no pass follows an instant at which only predictions expire. `quiet_arrivals`: with predictions, no pass follows an instant
+at which only jobs that do not fit arrive.
+
+Later policies: `omega`: of relaxed backfilling, 0 for none. `ahead`: the number of jobs that are considered together, 0 for one after the
+other; `objective`: one of OBJECTIVES. `factor`: the expansion factor from which on a job has a reservation (the mean slowdown of the ended
+jobs if it `adapts`), or the factor of slack. `head_runtime_factor`: a job that starts at the head is expected to run this many times as
+long as planned. `overtakes`: the number of jobs that may start before an earlier one, NEVER for any number.
+
+Search for a plan: the number of `iterations`, the `power` of the waits whose sum is minimised, and the initial state of the `random` number
 generator."""
 
 STATE = record_dtype(
@@ -100,23 +106,24 @@ free processors. `running`, `events`: numbers of jobs in the running set, and in
 
 The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
 considered in an earlier pass. `freed`: 1 if processors have been freed since then. `blocked`: the first job in that pass that did not fit,
--1 for none. `indexed`: 1 while there is an index over the queue, with this number of size `classes`.
+-1 for none. `indexed`: 1 while the queue has an index, with `classes` size classes.
 
 Orders (`ScoredQueue`): `heads`, `candidates`: numbers of items in the heaps of these names; `ranked`: the place below which the data for
-ranks are known. `horizon`: the time, s, before which their bounds hold; `sorted`: number of jobs in `ScoredQueue.sorted`, among the first
+ranks are known. `horizon`: the time up to which their bounds hold, s; `sorted`: number of jobs in `ScoredQueue.sorted`, among the first
 `sorted_arrivals` that arrived.
 
-EASY: `shadow`: the shadow time, s, of the job `head`; `extra`: the extra processors; `before_shadow`: number of running jobs that are
-expected to end by the shadow time. Relaxed backfilling: `earliest`: the earliest shadow time, s, of the head `earliest_of`; `shadow` is
-then its latest allowed start.
+EASY: `shadow`: the shadow time of the job `head`, s; `extra`: the extra processors; `before_shadow`: number of running jobs that are
+expected to end by the shadow time. Relaxed backfilling: `earliest`: the earliest shadow time so far of the head `earliest_of`, s; `shadow`
+is then its latest allowed start.
 
 Conservative: `early`: number of jobs that have ended before their expected end since the last pass; `broken`: 1 if the reservations are
 invalid, NO_PLAN before the first pass; `next_due`: the earliest reserved start, s.
 
-Selective reservations: `ended`: number of ended jobs, and the sum of their bounded `slowdowns` in thousandths. Slack: `waited`: the sum of
-the last `waits` stored waits, s; the planned jobs are `Slack.line[:sorted]`, among the first `sorted_arrivals` that arrived. `until`: the
-loop returns before the first event later than this time, NEVER for no limit. `awaited`: the number, from 1, of the job after whose start
-the loop returns, 0 for none."""
+Selective reservations: `ended`: number of ended jobs; `slowdowns`: the sum of their bounded slowdowns, in thousandths. Slack: `waited`: the
+sum of the last `waits` stored waits, s; the planned jobs are `Slack.line[:sorted]`, among the first `sorted_arrivals` that arrived.
+
+`until`: the loop returns before the first event later than this time, NEVER for no limit. `awaited`: the number, from 1, of the job after
+whose start the loop returns, 0 for none."""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""
@@ -128,7 +135,7 @@ ITEM = record_dtype("rank tie job")
 """An item of a heap: the lowest `rank` comes first, ties by the lowest `tie`."""
 
 RANKED = record_dtype("rank tie job", "rank")
-"""An item of a heap in queue order or backfill order; `rank` is the negative score, `tie` the place in the order of arrival."""
+"""An item of a heap in queue order or backfill order; `rank` is the negative score, `tie` the position in the order of arrival."""
 
 WAIT = record_dtype("after think first_follower next_follower")
 """Feedback: a job with `after` >= 0 is submitted only `think` s after the end of that job; jobs that wait for an end are a linked list."""
@@ -147,12 +154,12 @@ class Index(NamedTuple):
 class ScoredQueue(NamedTuple):
     """The queue in orders other than first come, first served.
 
-    `heads`: a heap of the waiting jobs in queue order, if scores do not change; items of jobs that have started are skipped. `rank`: the
-    rank of each place in the queue, valid during a pass, if scores change or the queue is kept sorted. `since`, `length` and `size` (submit
-    times, lengths and processors; NaN for a hole): the data for ranks. `bound`: by block of places, the lowest rank before the `horizon`.
-    All are float64. Where scores change only with a history, `rank` and `bound` are kept from pass to pass (number/ranks.py). `candidates`:
-    a heap of the jobs that may be backfilled, or of their places, during a pass. `sorted` (int64): the waiting jobs in queue order, for
-    passes that go through all of them while the queue stays in order of arrival.
+    * `heads`: a heap of the waiting jobs in queue order, if scores do not change; items of started jobs are skipped
+    * `rank`: the rank of each queue place, float64, valid during a pass; kept from pass to pass where scores change only with a history
+    * `since`, `length`, `size`: submit times, lengths and processors from which ranks are computed, float64; NaN for a hole
+    * `bound`: by block of places, the lowest rank before the `horizon`, float64
+    * `candidates`: a heap of the jobs that may be backfilled, or of their places, during a pass
+    * `sorted`: the waiting jobs in queue order (int64), for passes that visit all of them while the queue stays in order of arrival
     """
 
     heads: Records
@@ -168,10 +175,11 @@ class ScoredQueue(NamedTuple):
 class MachineState(NamedTuple):
     """The machine and its coming events.
 
-    `running`: the running jobs by expected end, `events`: a heap of their ends. `coming`: the jobs that wait for no other, in order of
-    submission (int64); `later`: a heap of the arrivals of the others, `waits`: which job waits for which. `notes`: a log of the starts.
-    `early`: the jobs that have ended early since the last pass (int64; for kept reservations only). `predicting`: with arrays of length 0
-    without predictions.
+    * `running`: the running jobs by expected end; `events`: a heap of their ends
+    * `coming`: the jobs that wait for no other, in order of submission (int64); `later`: a heap of the arrivals of the others
+    * `waits`: which job waits for which; `notes`: a log of the starts
+    * `early`: the jobs that have ended early since the last pass (int64; for kept reservations only)
+    * `predicting`: the state of predictions; its arrays have length 0 without predictions
     """
 
     running: Records
@@ -197,9 +205,10 @@ class Loop(NamedTuple):
 class Pass(NamedTuple):
     """A declaration of some kinds of passes: each module of `number/` with a pass has one, named `PASS`, which load.py finds.
 
-    `kinds`: kinds of `walltime.policy.PassSpec`. `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py.
-    `reservations`: the class of the pass's data; `new` makes the data from the rules, the `PassSpec`, and the number of jobs. `loop_of`:
-    returns which of the `loops` a memory needs.
+    * `kinds`: kinds of `walltime.policy.PassSpec`
+    * `make`: the compiled pass, with the arguments of `make_pass` in number/loop.py
+    * `reservations`: the class of the pass's data; `new` makes the data from the rules, the `PassSpec`, and the number of jobs
+    * `loop_of`: returns which of the `loops` a memory needs
     """
 
     kinds: tuple[str, ...]
@@ -212,7 +221,7 @@ class Pass(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """All data; parts that a run does not need are None or empty, and the loop is compiled without the code for parts that are None."""
+    """All data of a simulation; parts that a run does not need are None or empty, and no code is compiled for parts that are None."""
 
     state: Records
     rules: Records

@@ -1,8 +1,8 @@
 """The plan of conservative backfilling: free processors over future time, and the places of the waiting jobs in it.
 
-The free processors are a step function. A step holds from its time until the next one's; the first one begins now, the last has no end,
-with all processors free. The steps are linked in order of time, so that a place, once found, stays valid. A step is removed only when no
-place begins or ends with it any more (`edges` counts these places), and neighbouring steps may be equal.
+The free processors are a step function. A step is valid from its time until the next step's; the first one begins now, and in the last one,
+which has no end, all processors are free. The steps are linked in order of time, so that a place, once found, stays valid. A step is
+removed only when no place begins or ends with it any more (`edges` counts these places); neighbouring steps may have equal values.
 """
 
 from __future__ import annotations
@@ -15,49 +15,50 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.profile import NEVER
 
 BORDER = np.uint32(0)
-"""The slot before the first and after the last step, which has no time and no free processors."""
+"""The slot before the first and after the last step, without a time and free processors."""
 GONE = -1
 """The time of a slot that is not in use."""
 
 SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift", "looks")] + [(name, np.uint32) for name in ("first", "spare", "used")])
-"""The first step; the first unused slot that was used before; the number of slots used so far. `since`, `shift`: begin and unit of coarse
-times; `looks`: number of searches through the waiting jobs since the bounds of the shelves were lowered (candidates.py)."""
+"""`first`: the first step; `spare`: the first unused slot that was used before; `used`: the number of slots used so far. `since`, `shift`:
+origin and unit of coarse times; `looks`: number of searches through the waiting jobs since the bounds of the shelves were lowered
+(candidates.py)."""
 STEP = np.dtype(
     [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "second", "previous", "wall")]
 )
-"""A step. `second`: the next step but one, so that a search can load two steps at a time. `wall`: while processors are released, the
-nearest earlier step with fewer free processors. Two steps fill a line of the processor's cache."""
+"""A step. `second`: the step after the next one, so that a search can load two steps at a time. `wall`: while processors are released, the
+nearest earlier step with fewer free processors. Two steps fill a cache line."""
 
 
 WAITING = np.dtype(
     [(name, np.int64) for name in ("procs", "length", "start", "low")]
     + [(name, np.uint32) for name in ("begin", "end", "low_step", "unused")]
 )
-"""A waiting job, by its place in the queue: its processors and length (s), its reservation (s), and the steps with which its place
-begins and ends. `low`: the earliest time (s) at which a hole for it may have opened since it was tried last, NEVER for none, and
-`low_step`, the step that began then (candidates.py)."""
+"""A waiting job, by its place in the queue: its processors and length (s), its reservation (`start`, s), and the steps at which its place
+begins and ends. `low`: the earliest time (s) at which a hole for it may have opened since it was last tried, NEVER for none; `low_step`:
+the step that began then (candidates.py)."""
 
 
 NONE = np.iinfo(np.uint16).max
 """Later than any coarse time."""
 CHUNK, FEW = 128, 8
-"""Numbers of places in the queue that are compared together, first and, if any of them may fit, next."""
+"""Numbers of queue places that are compared together: first CHUNK, and if any of these may fit, FEW."""
 ROWS, COLUMNS = 32, 64
-"""Classes of processors, and of lengths."""
+"""Numbers of classes of processors, and of lengths."""
 SHORTEST = 16
-"""Lengths under 16 s belong to one class."""
+"""Number of the first class of lengths in use, which contains all lengths under 16 s."""
 LOOKS = 8192
 """Number of searches through the queue after which the bounds of the shelves are lowered."""
 LINE = 64
-"""Bytes in a line of the processor's cache."""
+"""Bytes in a cache line."""
 
 
 class Traits(NamedTuple):
     """Traits that show which jobs a freed gap may help, by place in the queue: coarse uint16, so that many are compared at once.
 
-    `latest`: the latest begin of a useful hole, one that ends before the job's own place begins or, if a hole is known for the job (`low`
-    in WAITING), begins earlier than that hole; 0 if no job waits there. `chunk_latest`: an upper bound of `latest` for each chunk of
-    places. `shelves`: the same for each class of processors and class of length, over all jobs of these classes and lower ones.
+    `latest`: the latest start of a useful hole; 0 if no job waits there. A useful hole ends before the job's own place begins or, if a hole
+    for the job is known (`low` in WAITING), begins before that hole. `chunk_latest`: an upper bound of `latest` for each chunk of places.
+    `shelves`: the same for each class of processors and class of lengths, over all jobs of these classes and lower ones.
     """
 
     procs: Any
@@ -93,7 +94,7 @@ def new_plan(jobs: int) -> ReservationPlan:
 
 
 def aligned(count: int, dtype: Any) -> Any:
-    """Return an array of zeros that begins with a line of the processor's cache."""
+    """Return an array of zeros that begins at a cache line."""
     size = count * np.dtype(dtype).itemsize
     room = np.zeros(size + LINE, np.uint8)
     begin = -room.ctypes.data % LINE
@@ -102,7 +103,7 @@ def aligned(count: int, dtype: Any) -> Any:
 
 @kernel
 def plan_of_running(slots, steps, running, count, now, free):
-    """Rebuild the plan from the running jobs; an overdue one is assumed to end in a second."""
+    """Rebuild the plan from the running jobs; an overdue job is expected to end in a second."""
     slots.used, slots.spare = 1, BORDER
     slots.since, slots.shift = now, 0
     steps[BORDER].time = NEVER
@@ -124,8 +125,8 @@ def plan_of_running(slots, steps, running, count, now, free):
 def first_hole(steps, step, procs, length, reserved):
     """Return the earliest step from this one on at which enough processors are free for long enough; BORDER if none before `reserved`.
 
-    From `reserved` on, the begin of the job's own reservation, its own processors suffice. Too few free processors move the begin without a
-    branch, because the processor could not predict it.
+    From `reserved` on, the start of the job's own reservation, its own processors suffice. Steps with too few free processors move the
+    start without a branch, because the processor could not predict it.
     """
     begin, end = step, steps[step].time + length
     while True:
@@ -143,7 +144,7 @@ def first_hole(steps, step, procs, length, reserved):
 
 @called_kernel
 def take_until(slots, steps, step, end, procs):
-    """Take processors (possibly 0) from this step on until a time; return the step that begins then, creating it if necessary."""
+    """Take processors (possibly 0) from this step on until a time; return the step that begins at that time, creating it if necessary."""
     while steps[step].time < end:
         steps[step].free -= procs
         step = steps[step].next
@@ -204,7 +205,6 @@ def insert(slots, steps, before, time, free):
 
 @kernel
 def _link(steps, before, after):
-    """Link one step behind another."""
     steps[before].next, steps[before].second = after, steps[after].next
     steps[after].previous = before
     steps[steps[before].previous].second = after
@@ -212,7 +212,6 @@ def _link(steps, before, after):
 
 @kernel
 def _remove(slots, steps, slot):
-    """Remove a step."""
     _link(steps, steps[slot].previous, steps[slot].next)
     steps[slot].time = GONE
     steps[slot].next = slots.spare

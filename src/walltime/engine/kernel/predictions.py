@@ -1,4 +1,4 @@
-"""Predictions: made when a job arrives, updated when one ends, corrected when a running job outlives its prediction.
+"""Predictions of runtimes: made when a job arrives, updated when another ends, corrected when a running job outlives its prediction.
 
 Without predictions, `rules.predicts` and the other rules of predictions are 0, and the arrays of `predicting` have length 0.
 """
@@ -64,7 +64,7 @@ def predict_waiting(rules, jobs, predicting, job, now):
 
 @kernel
 def _until_tick(rules, job, length):
-    """Return the expected runtime where ends are noticed at ticks only; waiting jobs arrive and start at a tick."""
+    """Return the expected runtime if ends are noticed only at multiples of the tick, s; a waiting job starts at such a time, too."""
     begin = job.start if job.start != -1 else job.submit
     return -(-(begin + length) // rules.tick) * rules.tick - begin
 
@@ -107,7 +107,7 @@ def next_expiry(state, rules, jobs, running):
 
 @kernel
 def correct_expired(state, rules, jobs, running, predicting):
-    """Correct the expired predictions; this may move reservations, so all jobs are considered in the next pass."""
+    """Correct the expired predictions; if there are any, reservations may move, so the next pass considers all jobs."""
     if correct_running(state, rules, jobs, running, predicting):
         state.freed = 1
         state.head = -1
@@ -118,8 +118,8 @@ def correct_expired(state, rules, jobs, running, predicting):
 def correct_running(state, rules, jobs, running, predicting):
     """Correct the predictions that running jobs have reached without ending; return whether there were any.
 
-    A job that has reached the user's estimate is overdue, as without predictions. The corrected end is later than now; where ends are seen
-    at ticks only, this may take several corrections. Source: tsafrir07, section 3.
+    A job that has reached the user's estimate is overdue, as without predictions. The corrected end is later than now; if ends are noticed
+    only at ticks, this may take several corrections. Source: tsafrir07, section 3.
     """
     corrected = False
     if not rules.correction:
@@ -146,7 +146,7 @@ def correct_running(state, rules, jobs, running, predicting):
 
 @kernel
 def _corrected(rules, running_job, predicting, job):
-    """Return the corrected length of a running job: longer than it has run, and at most its estimate unless doubled freely."""
+    """Return the corrected runtime of a running job, s: longer than it has run, and at most its estimate unless doubled freely."""
     estimate, number = running_job.believed, predicting.corrections[job]
     if rules.correction == TO_ESTIMATE:
         return estimate

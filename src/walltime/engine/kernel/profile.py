@@ -1,10 +1,10 @@
 """The profile: free processors over future time, as a step function (mualem01, section 2.1).
 
-A step holds from its time until the next one's; the last has no end, and all processors are free then. Neighbouring
-steps differ, and the first one covers the present.
+A step is valid from its time until the next step's; in the last one, which has no end, all processors are free. Neighbouring steps differ,
+and the first one includes the present.
 
-The steps lie in blocks of at most 64, in order of time. One block is usually enough. If there are more, each stores the least and the most
-processors that are free in it, so that one comparison is enough to skip a block that is too full or entirely free.
+The steps are in blocks of at most 64, in order of time. One block is usually enough. If there are more, each block stores the fewest and
+the most free processors among its steps, so that one comparison is enough to skip a block that is too full or entirely free.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ STEPS_IN_BLOCK = 64
 
 
 COUNTS = record_dtype("blocks spare")
-"""Blocks in use, and not in use."""
+"""Numbers of blocks in use, and not in use."""
 
 STEP = record_dtype("time free")
 
 BLOCK = record_dtype("filled least most")
-"""Number of steps that a block holds, from slot number * STEPS_IN_BLOCK on, and bounds of their free processors."""
+"""Number of steps in a block, which begin in slot number * STEPS_IN_BLOCK, and the fewest and most free processors among them."""
 
 
 class Profile(NamedTuple):
@@ -68,7 +68,7 @@ def size_class(procs):
 
 @called_kernel
 def profile_of_running(profile, running, count, now, free):
-    """Rebuild the profile from the running jobs; an overdue one is assumed to end in a second."""
+    """Rebuild the profile from the running jobs; an overdue job is expected to end in a second."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     for place in range(counts.blocks):
         profile.spare[counts.spare] = profile.order[place]
@@ -116,7 +116,6 @@ def first_hole(profile, now, length, procs, latest):
 
 @called_kernel
 def _first_hole_among_blocks(profile, start, length, procs, latest):
-    """Return the first hole where there are several blocks."""
     steps, blocks = profile.steps, profile.blocks
     end = start + length
     in_hole = True
@@ -164,7 +163,7 @@ def occupy(profile, begin, end, procs):
 
 @kernel
 def _step_in_only_block(profile, when):
-    """Return the slot of the step that begins at this time, splitting one if necessary."""
+    """Return the slot of the step that begins at this time, splitting a step if necessary."""
     steps, block = profile.steps, profile.order[0]
     end = block * STEPS_IN_BLOCK + profile.blocks[block].filled
     slot = first_from(steps.time, block * STEPS_IN_BLOCK, end, when)
@@ -180,7 +179,6 @@ def _step_in_only_block(profile, when):
 
 @called_kernel
 def _occupy_among_blocks(profile, begin, end, procs):
-    """Take the processors where there are several blocks, or soon will be."""
     counts, steps, blocks = profile.counts, profile.steps, profile.blocks
     place, slot = _find(profile, begin)
     if steps[slot].time != begin:
@@ -225,7 +223,7 @@ def _find(profile, when):
 
 @called_kernel
 def _insert(profile, place, slot, when, free):
-    """Insert a step before this slot of the block at this place; a full block is cut in two."""
+    """Insert a step before this slot of the block at this place; a full block is split in two."""
     steps, blocks = profile.steps, profile.blocks
     block = profile.order[place]
     if blocks[block].filled == STEPS_IN_BLOCK:
@@ -249,7 +247,6 @@ def _insert(profile, place, slot, when, free):
 
 @kernel
 def _remove(profile, block, slot):
-    """Remove a step from a block."""
     steps = profile.steps
     for i in range(slot, block * STEPS_IN_BLOCK + profile.blocks[block].filled - 1):
         steps[i] = steps[i + 1]
@@ -281,7 +278,7 @@ def _merge(profile, when):
 
 @called_kernel
 def _join(profile, place):
-    """Join this block with the next one if both are sparsely filled, so that at most four blocks hold 64 steps."""
+    """Join this block with the next one if both are sparsely filled, so that 64 steps take at most four blocks."""
     if place + 1 >= profile.counts.blocks:
         return
     steps, blocks = profile.steps, profile.blocks
@@ -312,7 +309,6 @@ def new_block(profile, place):
 
 @kernel
 def _drop_block(profile, place):
-    """Remove the block at this place from the order of blocks."""
     counts, order = profile.counts, profile.order
     profile.spare[counts.spare] = order[place]
     counts.spare += 1

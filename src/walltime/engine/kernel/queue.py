@@ -29,7 +29,7 @@ def rank(order, parameter, starvation, limit, now, jobs, index):
 
 @kernel
 def unbounded_rank(order, parameter, bounded, now, jobs, index):
-    """Return the rank of a job as if it did not starve; finite if the order is `bounded`, so that starving jobs come first."""
+    """Return the rank of a job as if it did not starve; it is finite if the order is `bounded`, so that starving jobs come first."""
     job = jobs[index]
     if order == BY_ARRIVAL:
         return float(job.arrival)
@@ -94,7 +94,7 @@ def first_by_rank(state, rules, jobs, queue, ordered):
 
 @kernel
 def _enter_places(state, rules, jobs, queue, ordered, first, last):
-    """Record the data for the newcomers' ranks, and bound the ranks in their blocks, or in all blocks if the horizon is reached."""
+    """Store the data for the newcomers' ranks, and bound the ranks in their blocks, or in all blocks once the horizon is reached."""
     for place in range(max(state.ranked, state.queue_first), state.queue_last):
         job = jobs[queue[place].job]
         ordered.since[place], ordered.length[place] = job.submit, job.order_length
@@ -114,7 +114,7 @@ def _enter_places(state, rules, jobs, queue, ordered, first, last):
 
 @kernel
 def bound_block(state, rules, jobs, queue, ordered, block):
-    """Find the lowest rank that a job in this block will have until the horizon; unknown if scores may fall."""
+    """Find the lowest rank that a job in this block can have until the horizon; it is -inf if scores may fall."""
     if state.horizon == 0:
         return
     ordered.bound[block] = -math.inf
@@ -125,7 +125,7 @@ def bound_block(state, rules, jobs, queue, ordered, block):
 
 @kernel
 def _first_in_block(state, rules, jobs, queue, ordered, block, now):
-    """Return the place of the lowest rank in a block as of a time, -1 if all are holes; the usual case is vectorized."""
+    """Return the place of the lowest rank in a block at a time, -1 if all places are holes; the usual order is vectorized."""
     begin, end = max(block * RANKED_BLOCK, state.queue_first), min((block + 1) * RANKED_BLOCK, state.queue_last)
     ranks, since, length, size = ordered.rank, ordered.since, ordered.length, ordered.size
     if rules.order == BY_WFP and rules.order_parameter == 3:
@@ -161,7 +161,7 @@ def first_in_window(state, rules, jobs, queue):
 
 @kernel
 def place_of_starving(state, rules, jobs, queue):
-    """Return the place of the oldest waiting job if it starves, else -1; if it does not starve, no job does."""
+    """Return the place of the oldest waiting job if it starves, else -1; if the oldest job does not starve, no job does."""
     if rules.order_starvation == NEVER and rules.order_limit == 0:
         return -1
     place = state.queue_first
@@ -213,7 +213,7 @@ def place_of(state, jobs, queue, job):
 
 @kernel
 def drop_started(state, jobs, queue):
-    """Close the gaps that started jobs left in the queue."""
+    """Remove the jobs that have started from the queue."""
     kept = state.queue_first
     for place in range(state.queue_first, state.queue_last):
         if jobs[queue[place].job].start < 0:
@@ -224,7 +224,7 @@ def drop_started(state, jobs, queue):
 
 @kernel
 def sort_queue(state, rules, jobs, queue, ranks):
-    """Sort the queue by the policy's order as of now, by insertion, as ranks change little from pass to pass."""
+    """Sort the queue by the policy's order as of now; by insertion, as ranks change little from pass to pass."""
     for place in range(state.queue_first, state.queue_last):
         job, procs, length = np.int64(queue[place].job), queue[place].procs, queue[place].length
         own = order_rank(rules, state.now, jobs, job)
@@ -240,7 +240,7 @@ def sort_queue(state, rules, jobs, queue, ranks):
 
 @kernel
 def sort_waiting(state, rules, jobs, queue, ordered, last):
-    """Sort the jobs in queue[:last] by the policy's order as of now into `ordered.sorted`, by insertion; the queue stays as it is."""
+    """Sort the jobs in queue[:last] by the policy's order as of now into `ordered.sorted`, by insertion; the queue itself is unchanged."""
     order, ranks = ordered.sorted, ordered.rank
     count = 0
     for i in range(state.sorted):

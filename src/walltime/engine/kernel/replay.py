@@ -16,7 +16,7 @@ ADDRESSES = np.dtype([(name, np.int64) for name in ("predict", "started", "obser
 class LogColumns(NamedTuple):
     """Recorded jobs in order of arrival: `submit, start, end, runtime` (int64 s).
 
-    `ending`: the jobs with known ends, in order of their ends; `starting`: in order of their starts.
+    `ending`: the jobs with known ends, in order of their ends; `starting`: the jobs with known starts, in order of their starts.
     """
 
     submit: Any
@@ -31,8 +31,8 @@ class LogColumns(NamedTuple):
 def replay(addresses, predicting, past, arrivals_first):
     """Predict each job at its submission, from the jobs that have ended by then.
 
-    Terminations come before arrivals; a job that starts only at this instant comes after them, even if it ends at once. With
-    `arrivals_first` (0 or 1) arrivals come before terminations.
+    Terminations come before arrivals, except that a job which starts only at this instant comes after them, even if it ends at once. With
+    `arrivals_first` (0 or 1), arrivals come before terminations.
     """
     start, end, ending = past.start, past.end, past.ending
     following = 0
@@ -52,7 +52,7 @@ def replay(addresses, predicting, past, arrivals_first):
 
 @kernel
 def _note_starts(addresses, predicting, past, following, until):
-    """Report the starts up to this time, if the predictor has a function for them; return the index of the next one."""
+    """Report the starts up to this time, and return the index of the next one."""
     start, starting = past.start, past.starting
     while following < starting.size and start[starting[following]] <= until:
         note_start(addresses, predicting, starting[following], start[starting[following]])

@@ -1,6 +1,6 @@
 """The running jobs, sorted by expected end, then by start; EASY's reservation; and jobs that are submitted after the ends of others.
 
-Two loops find the shadow time differently: number/easy.py moves the shadow time of the same head instead of searching again, and pools/
+Two loops find the shadow time differently: number/easy.py moves the shadow time of an unchanged head instead of searching again, and pools/
 finds it in the plan, because the head's place consists of shares of pools.
 """
 
@@ -33,7 +33,7 @@ def leave_running(running, count, expected, job):
 
 @kernel
 def run_job(state, rules, jobs, machine, job):
-    """Start a job now: its end becomes an event, and its expected end is noted and returned."""
+    """Start a job now: add its end to the events, insert it into the running jobs, and return its expected end."""
     own = jobs[job]
     note_start(rules, machine.predicting, job, state.now)
     push(machine.events, state.events, state.now + own.runtime, state.started, job)
@@ -55,7 +55,7 @@ def overdue(state, running):
 def find_shadow(running, count, now, free, wanted):
     """Return the shadow time, the extra processors, and how many running jobs have ended by then.
 
-    All of the `count` jobs whose expected end is the shadow time count, not only the first sufficient ones, and an overdue job is expected
+    All of the `count` jobs whose expected end is the shadow time count, not only as many as the head needs, and an overdue job is expected
     to end now; both are interpretations of mualem01, section 2.2.
     """
     shadow, i = now, 0
@@ -70,7 +70,7 @@ def find_shadow(running, count, now, free, wanted):
 def release(follower, index, end):
     """Note that a job for which another waits has ended (s); return whether the other job waits for no further job.
 
-    The other one is submitted after its think time if it follows this job, else at once.
+    The other job is submitted after its think time if it follows this job, else at once.
     """
     follower.pending -= 1
     if follower.after == index:

@@ -1,4 +1,4 @@
-"""Sets of free nodes, or of free processors, over future time: a list of slots, each with a set; recomputed in every pass.
+"""Sets of free nodes, or of free processors, over future time: a list of slots, each with a set, which every pass makes again.
 
 Slot 0 is the first; row k of `free` is the set of slot k. `counts.slots` is the number of slots in use.
 """
@@ -13,7 +13,7 @@ SLOT = record_dtype("begin end next")
 
 @kernel
 def first_slot(slots, free, found, among, needed, length):
-    """Return the first slot from which on enough of the same members of a set are free for a length; these are `found` afterwards."""
+    """Return the first slot from which on enough of the same members of `among` are free for a length, and write them to `found`."""
     slot = 0
     while not fits_from(slots, free, found, among, slot, needed, length):
         slot = slots[slot].next
@@ -22,7 +22,7 @@ def first_slot(slots, free, found, among, needed, length):
 
 @kernel
 def fits_from(slots, free, found, among, slot, needed, length):
-    """Return whether enough of the same members of a set are free from the begin of a slot for a length; these are `found` afterwards."""
+    """Return whether enough of the same members of `among` are free for a length from the beginning of a slot; write them to `found`."""
     last = slots[slot].begin + length - 1
     copy_set(found, among)
     while True:
@@ -45,7 +45,7 @@ def take_from(counts, slots, free, slot, last, members):
 
 @kernel
 def take(counts, slots, free, slot, last, members):
-    """Take a set out of a slot until a time; if the slot ends later, it is divided."""
+    """Take a set out of a slot until a time; a slot that ends later is divided."""
     if last < slots[slot].end:
         divide(counts, slots, free, slot, last + 1)
     for w in range(len(members)):

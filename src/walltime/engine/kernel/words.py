@@ -11,7 +11,7 @@ from numba.extending import intrinsic
 
 
 def _access(kind: Any, value: Any) -> tuple[Any, Any]:
-    """Return functions for compiled code that load and store a value of a type at a number of words after an address."""
+    """Return functions for compiled code that load and store a value of a type, a number of words after an address."""
 
     def pointer(builder, args):
         return builder.gep(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
@@ -39,7 +39,7 @@ number_at, set_number = _access(ir.DoubleType(), types.float64)
 
 
 def records_at(dtype: np.dtype[np.void]) -> Any:
-    """Return a function (address, place) for compiled code that gives the record of this type at this place of an array."""
+    """Return a function (address, place) for compiled code that returns the record at this place of an array of this type."""
     kind = from_dtype(dtype)
 
     def codegen(context, builder, signature, args):

@@ -1,4 +1,4 @@
-"""The common part of the reference engines of one pool and of several: the order of the queue, predicted runtimes, policies in Python."""
+"""The common part of the reference engines for one pool and for several: the order of the queue, predicted runtimes, policies in Python."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from walltime.policy.orders import HISTORY
 from walltime.policy.plain import PlainRun, deadlock_message
 
 PATIENCE = 100_000
-"""Number of consecutive wake-ups, with nothing else happening or ahead, after which a policy in plain Python is considered to be
-looping."""
+"""Number of consecutive wake-ups, with nothing else happening or to come, after which a policy in plain Python counts as looping."""
 
 
 class Predictions(NamedTuple):
-    """The parts of a `walltime.predictors.Prediction`: the predictor, and the places that use its predictions.
+    """The parts of a `walltime.predictors.Prediction`: the predictor, and where its predictions are used.
 
-    `history` has `predict(index, submit, now)`, which gives seconds and their basis, `started(index, submit, start)` and `observe(index,
-    submit, start, end)`. `again`: waiting jobs are predicted again at every pass.
+    `history` has three functions: `predict(index, submit, now)`, which returns seconds and their basis, `started(index, submit, start)` and
+    `observe(index, submit, start, end)`. `again`: waiting jobs are predicted again in every pass.
     """
 
     history: Any
@@ -33,9 +32,9 @@ class Predictions(NamedTuple):
 
 
 class GroupHistory:
-    """The history of users, groups and queues, for orders that use it: summed again from all starts and ends so far.
+    """The history of users, groups and queues, for orders that use it: totals are computed from all starts and ends so far.
 
-    `columns`: of the log, by name, a number for each job.
+    `columns`: columns of the log by name, with a number for each job.
     """
 
     def __init__(self, columns: Mapping[str, Sequence[int]]):
@@ -63,7 +62,7 @@ class GroupHistory:
         return self._longest[before - 1] if before else 0
 
     def of(self, order: Order, job: int, now: int) -> dict[str, float]:
-        """Return the parts of the history that an order names, for a job that waits now."""
+        """Return the totals that an order uses, by name, for a job that waits now."""
         return {name: self._one(order, name, job, now) for name in order.arguments if name in HISTORY}
 
     def _one(self, order: Order, name: str, job: int, now: int) -> float:
@@ -87,7 +86,7 @@ class GroupHistory:
 
 
 class Engine:
-    """A simulation at some time. For a predictor, nothing happens before the beginning of the log: times below 0 are 0."""
+    """A simulation in progress. For a predictor, nothing happens before the beginning of the log: times below 0 count as 0."""
 
     jobs: list[Any]
     waiting: list[Any]
@@ -103,7 +102,7 @@ class Engine:
         self._wake_ups: set[int] = set()
         """Times of the next calls of a policy in plain Python."""
         self._woken = 0
-        """Number of consecutive events that were only wake-ups, with nothing else ahead."""
+        """Number of consecutive events that were only wake-ups, with nothing else to come."""
         self.predictions: Predictions | None = None if problem.prediction is None else problem.prediction.plain()
         self.ended_early = False
         self.overdue = False
@@ -113,7 +112,7 @@ class Engine:
         self._arrived = self._started = 0
         self._slowdowns: list[int] = []  # of jobs that have ended: bounded, in thousandths
         self.history = GroupHistory(self.known.columns)
-        self._scores: dict[tuple[Order, int, int], float] = {}  # those that do not change while jobs wait
+        self._scores: dict[tuple[Order, int, int], float] = {}  # scores that do not change while jobs wait
 
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event; return False if there is none, or it is later than `until`, s."""
@@ -132,7 +131,7 @@ class Engine:
         return sorted(by_arrival, key=lambda job: -self._score(job, order))
 
     def _score(self, job: Job, order: Order) -> float:
-        """Return the sort key of a waiting job: its score; NaN is the lowest, and a starving job the highest.
+        """Return the sort key of a waiting job: its score; NaN is the lowest, and a starving job has the highest.
 
         A score that does not change while the job waits is stored.
         """
@@ -166,7 +165,7 @@ class Engine:
         return {"waiting": len(waiting), "queued": sum(job.procs * job.estimate for job in waiting), "free": free, "machine": procs}
 
     def _wake_up(self, times: Sequence[int]) -> tuple[list[int], int]:
-        """Return the time of the next call of a policy in plain Python, and the number of consecutive calls without any other event.
+        """Return the time of the next call of a policy in plain Python (or none), and the number of consecutive calls without other events.
 
         `times`: when anything else happens.
         """
@@ -176,7 +175,7 @@ class Engine:
         return [], woken
 
     def _chosen(self, free: int) -> Iterator[Any]:
-        """Call a policy in plain Python, with this many free processors, and yield the jobs that it starts, while each still waits."""
+        """Call a policy in plain Python with this many free processors, and yield the jobs that it starts; check that each still waits."""
         assert self._own is not None, "as the policy is in plain Python"
         chosen, wake_at = self._own.choose(self.now, self.waiting, self.running, free)
         for job in [self.jobs[index] for index in chosen]:
@@ -206,7 +205,6 @@ class Engine:
             self.reservations_void = True
 
     def _enter(self, job: Job) -> None:
-        """Put a job that is submitted now into the queue."""
         job.arrival = self._arrived
         self._arrived += 1
         self.waiting.append(job)
@@ -223,7 +221,7 @@ class Engine:
         return -(-time // self.tick) * self.tick
 
     def _until_tick(self, job: Job, length: int) -> int:
-        """Return the expected runtime where ends are noticed at ticks only; waiting jobs arrive and start at a tick."""
+        """Return the expected runtime if ends are noticed only at ticks; waiting jobs arrive and start at a tick."""
         begin = job.submit if job.start == -1 else job.start
         return self._next_tick(begin + length) - begin
 
@@ -256,11 +254,11 @@ class Engine:
             self.predictions.history.observe(job.index, job.submit, end - job.runtime, end)
 
     def _class_of(self, job: Job) -> int:
-        """Return the number of the queue of a job where there are several, by its length."""
+        """Return the number of a job's queue, by its planned length, under a policy with several queues."""
         return sum(job.believed >= bound for bound in self.passes.bounds)
 
     def mean_slowdown(self) -> float:
-        """Return the mean bounded slowdown of the jobs that have ended; 1 before the first."""
+        """Return the mean bounded slowdown of the jobs that have ended; 1 before the first end."""
         return sum(self._slowdowns) / (1000 * len(self._slowdowns)) if self._slowdowns else 1.0
 
     def _can_be_corrected(self, job: Job) -> bool:

@@ -15,7 +15,7 @@ Array = np.ndarray
 
 
 class Request(NamedTuple):
-    """The needs of a job, and the nodes that it may use, in order; the other fields are those of `problem.NodeDemands`."""
+    """The needs of a job: the nodes that it may use, in `order`; the other fields are those of `problem.NodeDemands`."""
 
     order: list[int]
     nodes: int
@@ -33,7 +33,7 @@ class Request(NamedTuple):
 
 
 class NodesReference(ClusterReference):
-    """A simulation on single nodes: like the one on pools, but jobs take nodes, by first fit.
+    """A simulation on single nodes: like the one on pools, but jobs take nodes by first fit.
 
     `capacity`, `given` and the levels of the plan have a row for each node: processors, second resource and memory.
     """
@@ -65,7 +65,7 @@ class NodesReference(ClusterReference):
         return np.flatnonzero(np.isin(self.nodes.pool, list(so_far.closed))).tolist()
 
     def _share(self, job: ClusterJob, free: Array) -> Array | None:
-        """Return a job's share of each node; None if they are not enough."""
+        """Return a job's share of each node; None if there is not enough."""
         request, usable = self.requests[job.index], []
         for node in request.order:
             procs = self._usable_procs(request, node, *free[node].tolist())
@@ -95,7 +95,8 @@ class NodesReference(ClusterReference):
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
         """Return the shares of nodes that a job would take if it began then; None if it does not fit for its planned length.
 
-        If only heads have reservations, these are times: the job takes the first nodes, and each head that it outlasts must still fit.
+        If only heads have reservations, these are times without nodes: the job takes the first nodes, and each head that it outlasts must
+        still fit.
         """
         if self.passes.kind not in ("head", "relaxed"):
             return super()._fits(job, begin, so_far)
@@ -108,7 +109,10 @@ class NodesReference(ClusterReference):
         return given
 
     def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
-        """Give each job in turn the earliest place, or its old one, if no processor is left on a node where it has GPUs only."""
+        """Give each job in turn the earliest place.
+
+        If a node on which a job has only GPUs has no free processor left, its old place cannot be found again; the job then keeps it.
+        """
         for job in queue:
             old = planned.pop(job.index)
             job.reservation = NEVER
@@ -126,7 +130,10 @@ class NodesReference(ClusterReference):
 
 
 def _first_fit(request: Request, usable: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int, int]] | None:
-    """Return the nodes of a job and its processors, second resource and memory there: from each node in turn its remaining needs."""
+    """Return a job's nodes, each with the processors, second resource and memory that it takes there; None if they are not enough.
+
+    The job takes from each node as much as it still needs.
+    """
     taken: list[tuple[int, int, int, int]] = []
     nodes, procs, total = request.nodes, request.asked, request.total  # still needed
     for node, free, units in usable:
@@ -146,7 +153,7 @@ def _first_fit(request: Request, usable: Iterable[tuple[int, int, int]]) -> list
 
 
 def _pools_of(nodes: Nodes) -> Pools:
-    """Return the pools of nodes, without outages, which are of nodes."""
+    """Return the pools of a machine of nodes, without outages, which belong to nodes."""
     capacity = np.zeros((int(nodes.pool.max()) + 1, 2), np.int64)
     np.add.at(capacity, nodes.pool, np.stack([nodes.procs, nodes.second], axis=1))
     partitions = [list(dict.fromkeys(nodes.pool[own].tolist())) for own in nodes.partitions]

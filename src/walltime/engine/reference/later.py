@@ -1,6 +1,6 @@
-"""Passes of the policies of the later literature in the reference engine, transcribed into plain Python.
+"""Passes of the policies of later papers in the reference engine, transcribed into plain Python.
 
-`engine` is the `Reference` whose waiting and running jobs a pass works on.
+`engine` is the `Reference` on whose waiting and running jobs a pass works.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from walltime.engine.reference.plain import Job
 
 
 def relaxed(engine: Any) -> None:
-    """Make a pass of EASY with the head's reservation delayed to the latest allowed time (Ward, Mahood and West 2002)."""
+    """Make a pass of EASY with the head's reservation postponed to its latest allowed start (Ward, Mahood and West 2002)."""
     engine._easy(functools.partial(_relaxed_reservation, engine))
 
 
@@ -33,7 +33,7 @@ def _relaxed_reservation(engine: Any, head: Job) -> tuple[int, int]:
 
 
 def look_ahead(engine: Any) -> None:
-    """Make a pass of EASY, or a hybrid without reservations, that backfills the best combination (Shmueli and Feitelson 2005)."""
+    """Make a pass of EASY, or of a hybrid without reservations, that backfills the best combination (Shmueli and Feitelson 2005)."""
     passes = engine.passes
     while True:
         queue = engine._start_heads()
@@ -63,7 +63,6 @@ def look_ahead(engine: Any) -> None:
 
 
 def _value(job: Job, now: int, objective: str) -> tuple[int, int]:
-    """Return the value of a job in a combination."""
     if objective == "slowdown":
         slowdown = 1000 * (now - job.submit + job.believed) // job.believed
         return job.procs, min(slowdown, 2**34)
@@ -83,7 +82,7 @@ def _best_combination(
         return max(worth(first + 1, free, extra), taking(first, free, extra))
 
     def taking(first: int, free: int, extra: int) -> tuple[int, int]:
-        """Return the value of the best of them that contains this job; -1 if none can."""
+        """Return the value of the best combination of these jobs that contains the first; -1 if there is none."""
         job = jobs[first]
         if job.procs > free:
             return -1, -1
@@ -114,7 +113,7 @@ def selective(engine: Any) -> None:
 
 
 def multiple_queues(engine: Any) -> None:
-    """Make a pass with reservations for the first job of each queue, and for the one behind it if it starts (Lawson and Smirni 2002)."""
+    """Make a pass with reservations for the first job of each queue, and for the next one if it starts (Lawson and Smirni 2002)."""
     profile, line = engine._profile_of_running(), engine._in_order(engine.waiting, engine.policy.order)
     closed, others = set(), []
     for job in line:
@@ -126,7 +125,7 @@ def multiple_queues(engine: Any) -> None:
 
 
 def within_slack(engine: Any) -> None:
-    """Make a pass that inserts newcomers as early as the slacks of the others allow (the idea of Talby and Feitelson 1999)."""
+    """Make a pass that inserts newcomers as early as the slacks of other jobs allow (the idea of Talby and Feitelson 1999)."""
     engine.line = [job for job in engine.line if job.start < 0]
     for job, begin in _planned(engine, engine.line):
         job.reservation = begin
@@ -148,13 +147,13 @@ def within_slack(engine: Any) -> None:
 
 
 def _planned(engine: Any, line: Sequence[Job]) -> list[tuple[Job, int]]:
-    """Return the jobs in line and where they are planned one after the other."""
+    """Return the jobs in line with their starts, s, if each is planned after the one before."""
     profile = engine._profile_of_running()
     return [(job, profile.reserve(job)) for job in line]
 
 
 def annealed(engine: Any) -> None:
-    """Make a pass by the best plan that simulated annealing finds (Kopanski and Rzadca 2021)."""
+    """Make a pass according to the best plan that simulated annealing finds (Kopanski and Rzadca 2021)."""
     passes, line = engine.passes, engine.waiting[: engine.passes.ahead]
 
     def uniform() -> float:
@@ -249,4 +248,4 @@ PASS_OF_KIND: dict[str, Callable[[Any], None]] = {
     "plan": annealed,
     "particular": on_particular_processors,
 }
-"""By the kinds of `walltime.policy.PassSpec`."""
+"""Passes by the kinds of `walltime.policy.PassSpec`."""

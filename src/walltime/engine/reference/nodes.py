@@ -18,7 +18,7 @@ Array = np.ndarray
 
 
 class FreeNode(NamedTuple):
-    """A node that a job can use: its place in the job's partition, its weight, and the amounts that the job can use."""
+    """A node that a job can use: its position in the job's partition, its weight, and the amounts that the job can use."""
 
     place: int
     weight: int
@@ -36,7 +36,7 @@ class Free(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Nodes of a job, in the order in which they were chosen, and the amounts of each: processors, second resource and memory, in rows."""
+    """Nodes of a job, in the order in which they were chosen, and their amounts: rows of processors, second resource and memory, int64."""
 
     nodes: Array
     amounts: Array
@@ -47,10 +47,10 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 
 @dataclass(eq=False)
 class SlurmJob(Job):
-    """A job, with its needs as in `problem.NodeDemands`; `fewest`: nodes.
+    """A job, with its needs as in `problem.NodeDemands`; `fewest`: the fewest nodes.
 
-    `due`: when it is preempted or loses a node, NEVER if it does not; `returns`: whether it is requeued then; `failed`: whether it
-    loses a node; `awaits`: the last end of the jobs that it preempts.
+    `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is then requeued; `failed`: whether it loses a node;
+    `awaits`: the last end of the jobs that it preempts.
     """
 
     second: int = 0
@@ -92,7 +92,7 @@ class SlurmJob(Job):
 
 @dataclass
 class Block:
-    """Nodes that are reserved in [begin, end), for the jobs of a user reservation or for one job or none, 0."""
+    """Nodes that are reserved in [begin, end) for a job, or for the jobs of a user `reservation`; 0 for none."""
 
     nodes: Array
     begin: int
@@ -130,7 +130,7 @@ class NodesInUse:
         return self.machine.reservations[job.partition] if self.machine.reservations else 0
 
     def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block], gone: Sequence[SlurmJob] = ()) -> Free:
-        """Return the nodes of a job's partition that it can use from `time` for `length` s, given `free` on each node.
+        """Return the nodes that a job can use from `time` on for `length` s, given `free` amounts of each node, shape (3, nodes).
 
         `gone`: as in `first_hole`.
         """
@@ -165,13 +165,13 @@ class NodesInUse:
         return block.reservation > 0 and block.reservation == abs(self._reservation(job))
 
     def is_enough(self, job: SlurmJob, free: Free) -> bool:
-        """Return whether these nodes are enough for a job."""
+        """Return whether these nodes suffice for a job."""
         if len(free.places) < job.fewest or free.procs.sum() < job.asked or free.second.sum() < job.total:
             return False
         return job.most_nodes == 0 or len(self.choose(job, free).nodes) > 0
 
     def choose(self, job: SlurmJob, free: Free) -> Given:
-        """Choose nodes for a job; none if its maximum number of nodes is not enough.
+        """Choose nodes for a job; none if they would exceed its maximum number of nodes.
 
         In that case, Slurm leaves out the nodes with the fewest free processors, and tries again (_select_nodes).
         """
@@ -184,11 +184,11 @@ class NodesInUse:
         return NOTHING
 
     def _collect(self, job: SlurmJob, free: Free) -> tuple[Given, bool]:
-        """Choose nodes for a job, the best run of consecutive nodes and further ones until it has enough; return whether it has.
+        """Choose nodes for a job: the best run of consecutive nodes, and further runs until it has enough; return whether it has.
 
-        Where a single node of the run is enough, the job gets the one with the fewest free processors of these, else nodes in order. Where
-        the least loaded nodes come first, these are one run, in order of weight, then of the share of free processors. The nodes of a job
-        that is spread are one run in order of weight. Source: Slurm 24.11, _eval_nodes_consec, _eval_nodes_lln and _eval_nodes_spread.
+        If a single node of a run suffices, the job gets the sufficient node with the fewest free processors, else the nodes in order. If
+        the least loaded nodes come first, all nodes form one run, in order of weight, then of the share of free processors. For a job that
+        is spread, they form one run in order of weight. Source: Slurm 24.11, _eval_nodes_consec, _eval_nodes_lln and _eval_nodes_spread.
         """
         usable = [FreeNode(*values) for values in zip(*(values.tolist() for values in free), strict=True)]
         by_run = groupby(enumerate(usable), key=lambda item: (item[1].weight, item[1].place - item[0]))

@@ -1,7 +1,7 @@
 """The reference engine: the papers' algorithms, transcribed into plain Python so that they can be compared with the text.
 
-It is slow, shares nothing with the compiled kernel but the policies' declarations, and every schedule of the kernel must equal its own, job
-for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
+It is slow, and shares nothing with the compiled kernel but the declarations of policies. Every schedule of the kernel must equal its own,
+job for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 
 
 class Reference(Engine):
-    """A simulation; `run` it, then read `jobs`.
+    """A simulation on a single-pool machine; `run` it, then read `jobs`.
 
-    Where starts are logged, each job also records the effects of its start (`wild`, `suffered`, `delay`, `shortest`, `alone`).
+    If starts are logged, each job also records the effects of its start (`wild`, `suffered`, `delay`, `shortest`, `alone`).
     """
 
     def __init__(self, problem: Problem):
@@ -37,16 +37,16 @@ class Reference(Engine):
         self.coincident, self.expiry, self.dynamics = problem.coincident, problem.expiry, problem.logged
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started
-        self.terminating: list[Job] = []  # counted as gone, their termination not yet handled (not in a batch)
-        self.terminated = False  # since the shadow time was found
-        self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # a head, its shadow time and the extra processors
+        self.terminating: list[Job] = []  # jobs that count as ended but whose termination is not yet handled (not with `batch`)
+        self.terminated = False  # whether a job has ended since the shadow time was found
+        self._kept: tuple[Job | None, int, int] = (None, 0, 0)  # the last head with a reservation, its shadow time and the extra processors
         self._committed: Job | None = None  # the head that was chosen
-        self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # of the head, since it has been the head
-        self.expected_wait: dict[int, int] = {}  # of jobs until the first reservation that they had as the head
+        self.earliest_shadow: tuple[Job | None, int] = (None, 0)  # the head, and its earliest shadow time so far
+        self.expected_wait: dict[int, int] = {}  # by job: its wait until the first reservation that it had as the head, s
         self.line, self.latest = list[Job](), dict[int, int]()  # slack: the waiting jobs as planned, and the latest start of each
-        self.random = first_random(self.passes) if self.passes.iterations else 0  # the state of the generator of a search for a plan
-        self.processors: dict[int, set[int]] = {}  # of jobs that run, have run or have a reservation, where these are particular ones
-        self.seen, self.on_machine = set[int](), set[int]()  # jobs that an earlier pass has placed, and that ran after it, by index
+        self.random = first_random(self.passes) if self.passes.iterations else 0  # state of the random number generator (plan-based)
+        self.processors: dict[int, set[int]] = {}  # by job: the particular processors that it has, had or reserves
+        self.seen, self.on_machine = set[int](), set[int]()  # jobs that an earlier pass has placed, and jobs that ran after it
         self._followers = followers_of(self.jobs)
         self._arriving = [job for job in self.jobs if job.after < 0]  # submitted in the future, in order of submission
 
@@ -105,9 +105,9 @@ class Reference(Engine):
             self._arrive()
 
     def _one_event(self) -> None:
-        """Handle one event: an arrival, else the termination of the job that started first; `one-by-one` the other way round.
+        """Handle one event: an arrival, else the termination of the job that started first; with `one-by-one`, terminations come first.
 
-        Jobs whose expected and real end is this instant count as ended even before their termination, except with `arrivals-first`.
+        Jobs whose expected and real ends are both this instant count as ended even before their termination, except with `arrivals-first`.
         Predictions that expire now are corrected before the first event of this instant; if there is none, they are the event.
         """
         ending = [job for job in self.running if job.expected_end == self.now == job.end]
@@ -157,7 +157,7 @@ class Reference(Engine):
         return self.waiting[: self.waiting.index(job)]
 
     def _may_overtake(self, job: Job) -> bool:
-        """Return whether the bound on overtaking jobs lets a job start (feitelson98, section 1)."""
+        """Return whether the bound on overtaking lets a job start (feitelson98, section 1)."""
         most = self.passes.overtakes
         return most is None or all(other.overtaken < most for other in self._ahead(job))
 
@@ -170,7 +170,7 @@ class Reference(Engine):
         return [job for job in jobs if self._score(job, order) >= threshold * self._score(head, order)]
 
     def _expected_end(self, job: Job, overdue: int) -> int:
-        """Return the expected end of a running job; one that has passed it is assumed to end at `overdue`."""
+        """Return the expected end of a running job; a job that has passed it is expected to end at `overdue`."""
         return job.expected_end if job.expected_end > self.now else overdue
 
     def reserved(self) -> tuple[dict[int, int], int | None]:
@@ -218,7 +218,7 @@ class Reference(Engine):
         return queue
 
     def _queue(self) -> list[Job]:
-        """Return the queue in order, the head first: all waiting jobs, or those in the window; or first the committed head."""
+        """Return the queue in order, the head first: all waiting jobs, or those in the window; a committed head comes first."""
         if self._committed is not None and self._committed.start < 0:
             return [self._committed, *(job for job in self.waiting if job is not self._committed)]
         queue = self._in_order(self.waiting[: self.passes.window or None], self.policy.order)
@@ -260,7 +260,6 @@ class Reference(Engine):
         return shadow, extra
 
     def _note_head(self, head: Job, shadow: int) -> None:
-        """Record the reservation of the head."""
         head.note_reservation(shadow)
         if self.dynamics and head.shadow_at_head < 0:
             head.shadow_at_head = self._real_shadow(head)
@@ -288,7 +287,7 @@ class Reference(Engine):
             head.suffered += 1
 
     def _real_shadow(self, head: Job) -> int:
-        """Return the head's start if the real ends of running jobs were known and no other job started (tsafrir06, section V)."""
+        """Return when the head would start if the real ends of running jobs were known and no other job started (tsafrir06, section V)."""
         return find_shadow([(job.end, job.procs) for job in self.running], self.free, head.procs, self.now)[0]
 
     def _backfill_order(self) -> Order:
@@ -335,7 +334,7 @@ class Reference(Engine):
         """Make a pass of algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
         All reservations are recomputed while a running job is overdue. They are also recomputed once when a prediction has been corrected
-        or a waiting job is planned with another length, and once after a job has started whose expected runtime is longer than its place.
+        or a waiting job is planned with another length, and once after the start of a job whose expected runtime is longer than its place.
         """
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()
@@ -365,7 +364,7 @@ class Reference(Engine):
             if job.reservation == self.now:
                 self._start(job, self._ahead(job))
                 if job.run_length > job.believed:
-                    self.reservations_void = True  # it takes what was reserved for others
+                    self.reservations_void = True  # it needs time that was reserved for others
 
     def _ask(self) -> None:
         """Start the jobs that a policy in plain Python chooses, after checking that they may start."""

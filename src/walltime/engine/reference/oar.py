@@ -1,6 +1,6 @@
 """The reference engine for OAR's scheduling: the rules of kernel/nodes/oar.py in plain Python, slow and independent of it.
 
-A set of nodes is an integer: its bits are the nodes.
+A set of nodes is an integer whose bits are the nodes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SUBMISSION, END, LAUNCH = range(3)
 
 @dataclass(eq=False)
 class OarJob(Job):
-    """A job that gets `need` of the nodes `may`; `noticed` (its submission, after `submit`) and `phase` (its end) in ms."""
+    """A job that gets `need` of the nodes `may`; `noticed` (delay of its submission) and `phase` (delay of its end) in ms."""
 
     need: int = 0
     may: int = 0
@@ -66,7 +66,7 @@ class SlotPlan:
             self._take(k, length, nodes)
 
     def place(self, job: OarJob, length: int) -> tuple[int, int]:
-        """Take the first nodes of the earliest slot from which on enough of the same ones are free; return its begin and the nodes."""
+        """Take the first nodes of the earliest slot from which on enough of the same nodes are free; return its beginning and the nodes."""
         for first, begin in enumerate([0, *self.until]):
             last, common = first, self.free[first] & job.may
             while common.bit_count() >= job.need and self.until[last] < begin + length:
@@ -107,7 +107,7 @@ class OarReference:
         self.waiting: list[OarJob] = []  # in order of submission, then number
         self.running: list[OarJob] = []
         self.events: list[tuple[int, int, int]] = []
-        """A heap of what happens: when (ms), SUBMISSION, END or LAUNCH, and the job."""
+        """A heap of coming events: when (ms), SUBMISSION, END or LAUNCH, and the job."""
         for job in self.jobs:
             if job.since == NEVER and not job.waits_for:
                 heappush(self.events, (1000 * job.submit + job.noticed, SUBMISSION, job.index))
@@ -115,14 +115,13 @@ class OarReference:
         self._started = 0
         self.begun = self.done = False
         self.again = False
-        """Whether something has happened since the states of nodes were updated."""
+        """Whether something has happened since the node states were updated."""
 
     def used(self) -> int:
         """Return the nodes in use."""
         return reduce(or_, (job.nodes for job in self.running), 0)
 
     def _place_first(self) -> None:
-        """Give the initially running jobs their nodes, in order of their starts."""
         self.begun = True
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = job.may & ~self.used()
@@ -193,7 +192,7 @@ class OarReference:
         """Plan all jobs from scratch; return those that start now, with their nodes."""
         plan, security = SlotPlan((1 << len(self.machine.procs)) - 1, self.settings.bug), self.settings.security_time
         for job in sorted(self.running, key=lambda job: (job.start, job.index)):
-            plan.insert(max(job.expected_end + security - self.now, 1), job.nodes)  # an overdue one counts as if it ended now
+            plan.insert(max(job.expected_end + security - self.now, 1), job.nodes)  # an overdue job counts as if it ended now
         starting, ahead = [], False
         for job in self.waiting:
             begin, nodes = plan.place(job, job.believed + security)
@@ -206,14 +205,14 @@ class OarReference:
         return starting
 
     def _start_jobs(self, starting: list[tuple[OarJob, int]]) -> None:
-        """Start jobs on their nodes, which are launched after the pass."""
+        """Start jobs on their nodes; they are launched after the pass."""
         self.time += self.takes.busy + self.takes.start * len(starting)
         for job, nodes in starting:
             self.waiting.remove(job)
             self._start(job, self.now, nodes, self.time + self.takes.launch)
 
     def _start(self, job: OarJob, start: int, nodes: int, launched: int = -NEVER) -> None:
-        """Run a job; its end is noticed once it is launched (ms)."""
+        """Run a job; its end is noticed once it has been launched (ms)."""
         job.start, job.nodes, job.ticket = start, nodes, self._started
         self._started += 1
         self.running.append(job)

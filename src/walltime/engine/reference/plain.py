@@ -16,7 +16,7 @@ class Job:
     index: int
     """Place in the order of arrival, from 0."""
     submit: int
-    """With feedback, known only when the job that this one waits for has ended."""
+    """With feedback, known only once the job that this one waits for has ended."""
     runtime: int
     believed: int
     """Its planned runtime while it waits; with predictions, see `estimate`, `order_length` and `run_length`."""
@@ -57,28 +57,28 @@ class Job:
         self.estimate = self.believed
         """The planned runtime wherever predictions are not used."""
         self.order_length = self.believed
-        """The planned runtime that its place in the queue depends on."""
+        """The planned runtime that determines its place in the queue."""
         self.run_length = self.believed
         """Its expected runtime once it runs."""
 
     def note_reservation(self, start: int) -> None:
-        """Record the start of its first reservation."""
+        """Record the start of the job's first reservation."""
         if self.reserved_start < 0:
             self.reserved_start = start
 
     @property
     def end(self) -> int:
-        """Return the real end of the running job, which the scheduler does not read."""
+        """Return the real end of a running job, which the scheduler must not read."""
         return self.start + self.runtime
 
     @property
     def expected_end(self) -> int:
-        """Return the expected end of the running job."""
+        """Return the expected end of a running job."""
         return self.start + self.run_length
 
     @property
     def delay(self) -> int:
-        """Return the delay of its start after its initial real shadow, s; 0 if it suffered from no wild backfill."""
+        """Return how much later the job started than its initial real shadow, s; 0 if it suffered from no wild backfill."""
         return self.start - self.initial_shadow if self.suffered else 0
 
 
@@ -99,7 +99,7 @@ class Profile:
         self.change[end] = self.change.get(end, 0) + procs
 
     def anchor(self, job: Job) -> int:
-        """Return the first point where enough processors are available, and remain so until the job's expected end."""
+        """Return the first point where enough processors are available and remain so until the job's expected end."""
         free = self.free
         anchor = self.now if free >= job.procs else None
         for time in sorted(self.change):
@@ -123,7 +123,7 @@ class Profile:
 def within_limits(job: Any, running: Iterable[Any], limits: Sequence[Sequence[int]]) -> bool:
     """Return whether a job may start next to the running ones: `limits` on jobs, processors and second resource, by number.
 
-    A job counts as often as it has a limit.
+    A job counts as often as its list contains a limit.
     """
     for k in dict.fromkeys(job.limits):
         group = [other for other in running if k in other.limits] + [job]
@@ -145,7 +145,7 @@ def followers_of(jobs: Iterable[Any]) -> dict[int, list[Any]]:
 def release_followers(followers: Mapping[int, Sequence[Any]], ended: int, end: int) -> list[Any]:
     """Note for the jobs that wait for a job (an index) that it has ended (s); return those that wait for no further one.
 
-    A job that follows it is submitted after its think time, but not before 0 s, the others at once.
+    A job that follows it is submitted after its think time, but not before 0 s; the others are submitted at once.
     """
     waiting = followers.get(ended, ())
     for job in waiting:

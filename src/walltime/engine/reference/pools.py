@@ -23,7 +23,7 @@ Array = np.ndarray
 
 @dataclass(eq=False)
 class ClusterJob(Job):
-    """A job; `pools`: the pools of its partition, in the order in which they are taken. `since`: the start of one that runs at first."""
+    """A job; `pools`: the pools of its partition, in the order in which it takes them; `since`: its start if it runs initially."""
 
     second: int = 0
     pools: Sequence[int] = ()
@@ -35,15 +35,15 @@ class ClusterJob(Job):
 
 
 Place = tuple[ClusterJob, int, Array]
-"""A job, its planned start, and its amounts of each pool."""
+"""A job, its planned start (s), and its amounts of each pool."""
 
 
 @dataclass
 class Pass:
     """Decisions of a pass over the queue so far.
 
-    `selected`: the jobs that may have a reservation, None where that depends on `reservations`, their number by pool and class of lengths;
-    `blocked`: the pools for which a job waits, `closed`: those of them that no job behind may use.
+    `selected`: the jobs that may have a reservation, None if that depends on `reservations`, their number by pool and class of lengths.
+    `blocked`: the pools that a job waits for; `closed`: those of them that no job behind may use.
     """
 
     selected: set[int] | None = None
@@ -58,7 +58,7 @@ class Pass:
 
 
 class Shortage(NamedTuple):
-    """Capacity that is missing in [begin, end), and known from `known` on; `missing`: of each pool, int64, shape (pools, 2)."""
+    """Capacity that is missing in [begin, end), and known from `known` on, s; `missing`: of each pool, int64, shape (pools, 2)."""
 
     begin: int
     end: int
@@ -96,7 +96,7 @@ class ClusterReference(Engine):
             self.shortages.append(Shortage(begin, end, known, np.zeros_like(self.capacity)))
             self.shortages[-1].missing[pool] = amounts
         self.limits, self.windows = machine.limits, machine.windows
-        self._quiet_from: int | None = None  # from this time on, only windows that are the same each week have been ahead
+        self._quiet_from: int | None = None  # from this time on, nothing was to come but windows that are the same each week
         self.windows_of = demands.windows
         self.waiting: list[ClusterJob] = []
         self._planned_now: list[ClusterJob] = []  # started in this pass
@@ -106,10 +106,9 @@ class ClusterReference(Engine):
         heapify(self.arrivals)
         self.depth: float = math.inf if self.passes.depth is None else self.passes.depth
         self.backfills = self.passes.backfills
-        self._earliest: dict[int, int] = {}  # relaxed: the earliest reservation of each job that has had one in every pass since
+        self._earliest: dict[int, int] = {}  # relaxed: by job, its earliest reservation since it has had one in every pass
 
     def _place_first(self) -> None:
-        """Give the initially running jobs their places, in order of their starts."""
         self._placed = True
         free = self.capacity.copy()
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
@@ -137,11 +136,10 @@ class ClusterReference(Engine):
         return True
 
     def _process_events(self, now: int) -> None:
-        """Process all events of an instant before the pass."""
         first, another_round = not self._seen, self._seen and now <= self.now
         self.now, self._seen = now, True
         self._wake_ups.discard(self.now)
-        for job in self.jobs if first else ():  # those that run at first are predicted and have started
+        for job in self.jobs if first else ():  # initially running jobs are predicted, and have started
             if job.since < NEVER:
                 self._introduce(job)
                 self._note_start(job)
@@ -152,7 +150,7 @@ class ClusterReference(Engine):
             for other in release_followers(self.followers, job.index, self.now):
                 heappush(self.arrivals, (other.submit, other.index))
         self._correct_expired()
-        # Another round of the instant, in which a job of no length has ended, keeps the reservations that the first one has made.
+        # Another round of this instant, after the end of a job with runtime 0, keeps the reservations of the first round.
         if not another_round and any(min(s.known, s.begin) == self.now for s in self.shortages):
             self.reservations_void = True
         while self.arrivals and self.arrivals[0][0] <= self.now:
@@ -171,7 +169,7 @@ class ClusterReference(Engine):
         """Return the times of the next events, and the number of consecutive events that only called a policy in plain Python."""
         times = [job.end for job in self.running]
         while self.arrivals and self.arrivals[0][1] not in self.coming:
-            heappop(self.arrivals)  # a schedule that is audited has started it
+            heappop(self.arrivals)  # an audited schedule has started it
         times += [submit for submit, _ in self.arrivals[:1]]
         times += [job.expected_end for job in self.running if self._can_be_corrected(job)]
         times += [job.reservation for job in self.waiting if job.reservation >= 0] if not self.overdue else []
@@ -182,7 +180,7 @@ class ClusterReference(Engine):
         return [*times, *wake_up], woken
 
     def _change_times(self, jobs_ahead: bool) -> list[int]:
-        """Return when outages become known, begin and end, and windows do; windows for `IDLE` more, once nothing else is ahead."""
+        """Return when outages become known, begin and end, and when windows do; windows only for `IDLE` if nothing else will happen."""
         changes = [time for s in self.shortages for time in (min(s.known, s.begin), s.begin, s.end) if time < NEVER]
         if jobs_ahead or any(time > self.now for time in changes):
             self._quiet_from = None
@@ -215,14 +213,14 @@ class ClusterReference(Engine):
                 pass
 
     def _planned_end(self, job: ClusterJob) -> int:
-        """Return the planned end: in a second if overdue, and the one planned while it waited if it starts in this pass."""
+        """Return the planned end of a running job: in a second if it is overdue; as planned while it waited, if it started in this pass."""
         length = job.believed if job in self._planned_now else job.run_length
         return max(job.start + length, self.now + 1)
 
     def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
-        """Return the amounts that are expected to be free of each pool from each moment on; the first moment is now.
+        """Return the amounts of each pool that are expected to be free from each moment on; the first moment is now.
 
-        It is below 0 where capacity that is in use has been lost.
+        An amount is negative where capacity that is in use has been lost.
         """
         taken = [(self.now, self._planned_end(job), job.given) for job in self.running]
         taken += [(begin, begin + job.believed, given) for job, begin, given in planned]
@@ -262,7 +260,7 @@ class ClusterReference(Engine):
         return all(so_far.reservations[pool, own] < (1 if self.passes.bounds else self.depth) for pool in job.pools)
 
     def _ask(self) -> None:
-        """Start the jobs that a policy in plain Python chooses and that pools and limits let start; free is the sum of all pools."""
+        """Start the jobs that a policy in plain Python chooses, if pools and limits allow it; it sees the free processors of all pools."""
         self._planned_now = []
         free = int(np.maximum(self._levels([])[0][1][:, 0], 0).sum())
         for job in self._chosen(free):
@@ -273,7 +271,7 @@ class ClusterReference(Engine):
             self._start(job, given, any(set(other.pools) & set(job.pools) for other in ahead))
 
     def _pass(self, so_far: Pass) -> bool:
-        """Consider the waiting jobs in order, by the rules in kernel/pools/loop.py; return whether the pass must be made again."""
+        """Consider the waiting jobs in order, by the rules in kernel/pools/loop.py; return whether the pass must be repeated."""
         self._planned_now = []
         order = getattr(self.policy, "backfill_order", None) or self.policy.order
         considered: list[ClusterJob] = []
@@ -297,7 +295,7 @@ class ClusterReference(Engine):
         return self._backfill(later if order == self.policy.order else self._in_order(later, order), considered, so_far)
 
     def _is_left(self, job: ClusterJob, order: Order, reserves: bool, so_far: Pass) -> bool:
-        """Return whether a job is left for the backfill order, after all reservations have been made."""
+        """Return whether a job is considered only later, in backfill order, after all reservations have been made."""
         if reserves or not self.backfills:
             return False
         if so_far.selected is None and not so_far.blocks(job):
@@ -305,7 +303,7 @@ class ClusterReference(Engine):
         return order != self.policy.order or self.passes.kind in ("selective", "multiqueue")
 
     def _start_in_turn(self, job: ClusterJob, given: Array, reserves: bool, so_far: Pass) -> bool:
-        """Start a job when it is considered; return whether the pass must be made again."""
+        """Start a job when its turn comes; return whether the pass must be repeated."""
         if reserves and self.depth > 1:
             job.note_reservation(self.now)
         if not so_far.blocks(job):
@@ -313,7 +311,7 @@ class ClusterReference(Engine):
         return self._start(job, given, so_far.blocks(job))
 
     def _plan(self, job: ClusterJob, so_far: Pass) -> None:
-        """Reserve the first place in the plan for a blocked job; relaxed, the first from its latest begin on."""
+        """Reserve the first place in the plan for a blocked job; under relaxed backfilling, the first from its latest start on."""
         moments = [time for time, _ in self._levels(so_far.planned)[1:]]
         place = self._first_fit(job, moments, so_far)
         if place is None:
@@ -326,7 +324,7 @@ class ClusterReference(Engine):
         so_far.planned.append(place)
 
     def _block(self, job: ClusterJob, reserves: bool, so_far: Pass) -> None:
-        """Block a waiting job's pools for those behind it, and close them without backfilling."""
+        """Block a waiting job's pools for the jobs behind it; without backfilling, close them."""
         so_far.blocked.update(job.pools)
         if not self.backfills:
             so_far.closed.update(job.pools)
@@ -334,7 +332,7 @@ class ClusterReference(Engine):
             so_far.reservations[pool, self._class_of(job)] += 1
 
     def _backfill(self, jobs: Sequence[ClusterJob], considered: Sequence[ClusterJob], so_far: Pass) -> bool:
-        """Start the jobs that fit without delaying a reservation; return whether the pass must be made again."""
+        """Start the jobs that fit without delaying a reservation; return whether the pass must be repeated."""
         for job in jobs:
             given = self._fits(job, self.now, so_far) if self._within_limits(job) else None
             if given is not None:
@@ -353,14 +351,14 @@ class ClusterReference(Engine):
         return None
 
     def _start(self, job: ClusterJob, given: Array, behind: bool) -> bool:
-        """Start a job; return whether, with at most one reservation, the rest differs from the plan."""
+        """Start a job; return whether, with at most one reservation, the plan no longer holds."""
         job.given, job.reservation = given, -1
         self._planned_now.append(job)
         self._begin(job, behind)
         return self.depth <= 1 and job.run_length != job.believed
 
     def _keep_reservations(self) -> bool:
-        """Make a pass of conservative backfilling (mualem01, section 2.1); return whether it must be made again."""
+        """Make a pass of conservative backfilling (mualem01, section 2.1); return whether it must be repeated."""
         self._planned_now = []
         overdue = any(job.expected_end <= self.now for job in self.running)
         afresh = overdue or self.reservations_void
@@ -377,7 +375,7 @@ class ClusterReference(Engine):
         return self._start_due(queue)
 
     def _give_up_reservations(self, queue: Sequence[ClusterJob], every: bool) -> None:
-        """Take the reservation of every job, or of those over a limit, as if a job had ended early."""
+        """Drop the reservation of every job, or of the jobs over a limit; this counts as an early end of a job."""
         for job in queue:
             if job.reservation >= 0 and (every or not self._within_limits(job)):
                 job.reservation = -1
@@ -391,7 +389,7 @@ class ClusterReference(Engine):
             assert 0 <= job.reservation <= old, "compression never moves a job back"
 
     def _reserve(self, job: ClusterJob, planned: dict[int, Place]) -> None:
-        """Give a job the earliest place that the plan has, if there is one."""
+        """Give a job the earliest place in the plan, if there is one."""
         so_far = Pass(planned=list(planned.values()))
         place = self._first_fit(job, [time for time, _ in self._levels(so_far.planned)], so_far)
         if place is not None:
@@ -400,7 +398,7 @@ class ClusterReference(Engine):
             job.note_reservation(job.reservation)
 
     def _start_due(self, queue: Sequence[ClusterJob]) -> bool:
-        """Start the jobs that are due, in order of arrival; return whether one that may not start now must give up its place."""
+        """Start the jobs that are due, in order of arrival; return whether a job that may not start now must give up its place."""
         again = False
         for job in sorted((job for job in queue if job.reservation == self.now), key=lambda job: job.arrival):
             if not self._within_limits(job):

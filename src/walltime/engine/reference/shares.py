@@ -1,4 +1,4 @@
-"""Fair shares in plain Python, for the reference engine: the use of accounts and users, and their factors."""
+"""Fair shares in plain Python, for the reference engine: the usage of accounts and users, and their factors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from walltime.policy.slurm import SlurmSettings
 
 
 class FairShares:
-    """The tree of accounts and users, with their decayed use."""
+    """The tree of accounts and users, with their decayed usage."""
 
     def __init__(self, shares: Shares, settings: SlurmSettings):
         self.parent, self.shares = shares.parent.tolist(), shares.shares.tolist()
@@ -31,7 +31,7 @@ class FairShares:
         return self._factors[user]
 
     def add(self, used: Mapping[int, int]) -> None:
-        """Decay the use so far, and add new use: processor-seconds by user."""
+        """Decay the usage so far, and add new usage: processor-seconds by user."""
         for k in range(len(self.parent)):
             self.used[k] = self.used[k] * self.decay + used.get(k, 0) if self.is_user[k] else 0.0
         for k in reversed(range(len(self.parent))):
@@ -77,7 +77,7 @@ class FairShares:
         return self.shares[k] / self.used[k] if self.used[k] > 0 else math.inf
 
     def _classic(self, above: int, share: float, effective: float) -> None:
-        """Set the factor 2 ** -(effective use / share / dampening) of all users below an account with this share and effective use."""
+        """Set the factor 2 ** -(effective usage / share / dampening) of all users below an account with this share and effective usage."""
         total = sum(self.shares[k] for k in self.children[above])
         for k in self.children[above]:
             part = self.shares[k] / total if total else 0.0

@@ -43,7 +43,6 @@ class SlurmReference(NodesInUse):
         self._ended: list[SlurmJob] = []  # since the last sum
 
     def _place_first(self) -> None:
-        """Give the initially running jobs their nodes, in order of their starts."""
         self.begun = True
         for job in sorted((job for job in self.jobs if job.since < NEVER), key=lambda job: (job.since, job.index)):
             free = self.usable(job, self.free, 0, 1, [])
@@ -76,7 +75,7 @@ class SlurmReference(NodesInUse):
         return min(times + self._next_passes(bool(times)), default=None)
 
     def _next_passes(self, is_more_to_come: bool) -> list[int]:
-        """Return the times of the next priority update and passes for waiting jobs."""
+        """Return the times of the next priority calculation and of the next passes for waiting jobs."""
         s = self.settings
         if not self.waiting:
             return []
@@ -131,7 +130,7 @@ class SlurmReference(NodesInUse):
                     job.runtime, job.due, job.returns, job.failed = self.now - job.start, self.now, loss == REQUEUED, True
 
     def _lose(self, job: SlurmJob) -> bool:
-        """Record the run of a job that ends early; return whether the job goes back to the queue."""
+        """Record the run of a job that ends early; return whether the job returns to the queue."""
         requeued = self._returns(job)
         self.lost.append((job.index, job.start, job.end, int(requeued), job.kind, int(job.failed)))
         if requeued:
@@ -142,7 +141,7 @@ class SlurmReference(NodesInUse):
         return requeued
 
     def _returns(self, job: SlurmJob) -> bool:
-        """Return whether a job whose run ended early goes back to the queue."""
+        """Return whether a job whose run ended early returns to the queue."""
         return job.returns
 
     def _release_nodes(self, job: SlurmJob) -> None:
@@ -169,7 +168,7 @@ class SlurmReference(NodesInUse):
             self._news = self._news_for_all = True
 
     def _is_within_limits(self, job: SlurmJob) -> bool:
-        """Return whether a job may start next to the running ones, by numbers and by their use until their limits."""
+        """Return whether limits let a job start: those on numbers, and those on the processor-seconds left until the time limits."""
         for k in set(job.limits) if self.machine.run_seconds else ():
             group = [other for other in self.running if k in other.limits]
             left = sum(other.procs * max(0, other.start + other.limit - self.now) for other in group)
@@ -259,10 +258,10 @@ class SlurmReference(NodesInUse):
         return bool(self.now - job.start < rules.exempt[job.preemption])
 
     def _victims(self, job: SlurmJob, length: int, blocks: list[Block], candidates: list[SlurmJob]) -> list[SlurmJob]:
-        """Return the jobs that must be preempted so that a job can start; none if even all of them are not enough.
+        """Return the jobs that must be preempted so that a job can start; none if even all candidates do not suffice.
 
-        Candidates are removed one after the other until the job fits. Then the last one, followed by those on most of the chosen nodes,
-        come first, and the procedure is repeated. Source: Slurm 24.11, _run_now of select/cons_tres.
+        Candidates are removed one after the other until the job fits. Then the last one moves to the front, followed by the others, those
+        with the most chosen nodes first, and the procedure is repeated. Source: Slurm 24.11, _run_now of select/cons_tres.
         """
         tries = 0
         while candidates:
@@ -299,7 +298,7 @@ class SlurmReference(NodesInUse):
             self._news = True
 
     def _hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
-        """Return the earliest start of a job as `first_hole`, as if the jobs that it may preempt had ended; preempt them if that is now."""
+        """Return the earliest start of a job, as if the jobs that it may preempt had ended; preempt them if that is now."""
         candidates = self._candidates(job)
         if candidates and not self.is_enough(job, self.usable(job, self.free, self.now, length, blocks)):
             hole = self.first_hole(job, length, blocks, latest, candidates)

@@ -21,7 +21,7 @@ from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
 HEAVIER = np.int64(1) << 40
-"""Step between the ranks of weights in the heap of runs: more than the processors of any run."""
+"""Step between the ranks of successive weights in the heap of runs: more than the processors of any run."""
 
 
 @kernel
@@ -32,14 +32,14 @@ def released_by(state, running, time):
 
 @kernel
 def row_at(state, running, time):
-    """Return the row of `Use.free` with the releases up to a time; for the present, the row of the nodes that are free now."""
+    """Return the row of `Use.free` that includes the releases up to a time; for the present, the row of the nodes that are free now."""
     released = released_by(state, running, time) if time > state.now else 0
     return 0 if released == 0 else running[released - 1].row
 
 
 @kernel
 def shortfall(state, job, site, use, plan, time, length):
-    """Find the nodes that a job can use from a time on for a length, given the first `state.ahead` blocks: the set USABLE.
+    """Find the nodes that a job can use for a length from a time on, given the first `state.ahead` blocks; they become the set USABLE.
 
     Returns 0 if they suffice, else a lower bound of the number of processors that must still become free.
     """
@@ -50,7 +50,10 @@ def shortfall(state, job, site, use, plan, time, length):
 
 @called_kernel
 def shortfall_of(state, job, site, free, plan, time, length):
-    """Find the usable nodes as `shortfall` does, from each node's free amounts (planes), without the nodes in OTHERS if users matter."""
+    """Find the usable nodes as `shortfall` does, given the free amounts of each node (planes).
+
+    The caller has marked OTHERS if the users of nodes matter.
+    """
     members, sets, outages, blocks = site.members[job.members], site.sets, site.outages, plan.blocks
     reservation = site.partitions[job.partition].reservation
     words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
@@ -101,7 +104,7 @@ def shortfall_of(state, job, site, free, plan, time, length):
 
 @kernel
 def _only_reserved(sets, outages, reservation, time):
-    """Keep only the nodes that a reservation holds at a time; keep all nodes once it is over."""
+    """Keep only the nodes that a reservation holds at a time; after the end of the reservation, keep all nodes."""
     reserved, is_over = sets[FITTING], True
     reserved[:] = 0
     for k in range(len(outages)):
@@ -150,7 +153,7 @@ def _fits_in_most(state, job, site, free, choice):
 
 @called_kernel
 def _shape(state, job, free, shaped, usable):
-    """Find the number of processors of each usable node that a job can use, `shaped`, and keep only nodes with enough of them."""
+    """Find how many processors of each usable node a job can use (`shaped`, planes), and keep only the nodes with enough of them."""
     procs_planes, second_end, planes = state.procs_planes, state.second_end, state.planes
     quotient, rest = planes, planes + procs_planes
     for w in range(len(usable)):
@@ -182,9 +185,9 @@ def _shape(state, job, free, shaped, usable):
 
 @kernel
 def _divide(free, first_plane, end_plane, shaped, quotient, rest, planes, word, nodes, divisor):
-    """Divide the numbers of some nodes of a word in these planes.
+    """Divide the numbers of some nodes of a word in these planes by a divisor.
 
-    The quotient has `planes` planes, and larger quotients are cut to the largest number.
+    The quotient has `planes` planes; a larger quotient becomes the largest number that fits there.
     """
     end = rest + end_plane - first_plane
     for k in range(first_plane, end_plane):
@@ -226,16 +229,16 @@ def _only_with(planes, first_plane, end_plane, nodes, first, end, least):
 
 @kernel
 def choose(state, job, site, use, choice, time):
-    """Choose nodes for a job among the nodes usable at a time, `state.chosen` ranges; return whether they are enough."""
+    """Choose nodes for a job among those usable at a time, as `state.chosen` ranges; return whether they suffice."""
     return choose_of(state, job, site, use.free[row_at(state, use.running, time)], choice)
 
 
 @called_kernel
 def choose_of(state, job, site, free, choice):
-    """Choose nodes for a job among the usable ones, given the free amounts of each (planes); return whether these are enough.
+    """Choose nodes for a job among the usable ones, given the free amounts of each (planes); return whether they suffice.
 
-    The job gets the best run of consecutive usable nodes of one weight, by `_best_run`, and further runs until it has enough; or, where a
-    single node of the run is enough, the tightest such node.
+    The job gets the best run of consecutive usable nodes of one weight (`_best_run`), and further runs until it has enough. If a single
+    node of the run suffices, the job gets the node with the fewest free processors that does.
     """
     runs, heap, members = choice.runs, choice.heap, site.members[job.members]
     planes = site.shaped if job.shaped else free
@@ -247,8 +250,8 @@ def choose_of(state, job, site, free, choice):
         return _choose_one_by_one(state, job, site, planes, choice)
     count, entries = _find_runs(state, job, site, planes, runs), -1
     size, per_node = members.node_procs, job.shaped > 0 or job.each > 0 or (job.memory > 0 and not job.whole)
-    alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # the job gets the same amount of each node
-    # whether the biggest run is sufficient if any run is
+    alike = size > 0 and job.total == 0 and not per_node and (job.whole > 0 or size == 1)  # the job gets the same amount on every node
+    # if any run suffices, the biggest one does
     by_size = job.most_nodes == 0 and job.total == 0 and (job.nodes <= 1 or size == 1 or (job.whole > 0 and size > 0))
     may_be_alone = state.procs_planes > 1 or job.total > 0
     while state.left_most > 0 and not _has_enough(state):
@@ -292,7 +295,7 @@ def choose_of(state, job, site, free, choice):
 
 @called_kernel
 def _choose_first(state, job, site, planes, choice):
-    """Choose the usable nodes in the order of the partition; return whether these are enough."""
+    """Choose the usable nodes in the order of the partition; return whether they suffice."""
     part = site.members[job.members]
     for s in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[s]
@@ -307,7 +310,7 @@ def _choose_first(state, job, site, planes, choice):
 
 @called_kernel
 def _choose_one_by_one(state, job, site, planes, choice):
-    """Choose usable nodes of the lowest weight, in order or by the largest share of free processors; return whether they are enough."""
+    """Choose usable nodes of the lowest weight, in order or by the largest share of free processors; return whether they suffice."""
     part, left = site.members[job.members], site.sets[FITTING]
     for w in range(len(left)):
         left[w] = site.sets[USABLE, w]
@@ -331,13 +334,15 @@ def _choose_one_by_one(state, job, site, planes, choice):
 
 @kernel
 def _has_enough(state):
-    """Return whether the chosen nodes cover all needs of a job."""
     return state.left_nodes <= 0 and state.left_procs <= 0 and state.left_second <= 0
 
 
 @kernel
 def _take_part(state, job, choice, planes, node):
-    """Choose the part of a node that a job still needs, unless the node gives nothing, or too little as the job's last possible node."""
+    """Choose as much of a node as a job still needs.
+
+    Skip the node if it gives nothing, or if it is the last one that the job may have and gives too little.
+    """
     procs = number_of(planes, 0, state.procs_planes, node)
     if state.left_most == 1 and procs < state.left_procs:
         return
@@ -365,7 +370,7 @@ def _second_of(state, job, planes, node, procs):
 
 @kernel
 def _best_run(state, runs, count):
-    """Return the run that Slurm takes next: among runs of the lowest weight the first sufficient one, or a tighter one, else the biggest.
+    """Return the run that Slurm takes next: the tightest sufficient run among those of the lowest weight, else the biggest.
 
     Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
     """
@@ -386,7 +391,7 @@ def _best_run(state, runs, count):
 
 @called_kernel
 def _tightest_node(state, site, planes, members, run):
-    """Return the node with the fewest free processors among the nodes of a run that are enough by themselves; -1 if there is none."""
+    """Return the node of a run with the fewest free processors among those that suffice by themselves; -1 if there is none."""
     part, fitting, first, end = site.members[members], site.sets[FITTING], len(site.sets[FITTING]), 0
     fitting[:] = 0
     for k in range(part.first_stretch, part.last_stretch):
@@ -398,7 +403,7 @@ def _tightest_node(state, site, planes, members, run):
     _only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, state.left_procs))
     if state.left_second > 0:
         _only_with(planes, state.procs_planes, state.second_end, fitting, first, end, state.left_second)
-    for k in range(state.procs_planes - 1, -1, -1):  # of the nodes left, those without the highest bits, if there are any
+    for k in range(state.procs_planes - 1, -1, -1):  # keep the nodes without the highest bit, if there are any
         has_less = False
         for w in range(first, end):
             has_less |= (fitting[w] & ~planes[k, w]) != 0
@@ -445,7 +450,6 @@ def _find_runs(state, job, site, planes, runs):
 
 @kernel
 def _suffices(state, run):
-    """Return whether a run has the amounts that are still needed."""
     return run.nodes >= state.left_nodes and run.procs >= state.left_procs and run.second >= state.left_second
 
 
@@ -466,7 +470,6 @@ def _take(state, site, choice, members, place, end, procs):
 
 @kernel
 def _take_node(state, job, choice, node, procs, second):
-    """Choose an amount of a node."""
     memory = 0 if job.whole else job.memory if job.memory > 0 else job.task_memory * (procs // job.task)
     if state.chosen > 0:
         last = choice.chosen[state.chosen - 1]

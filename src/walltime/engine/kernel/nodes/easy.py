@@ -43,38 +43,39 @@ Records = Any
 
 # Its own fields come first: Numba treats a record that begins like another as a subtype, with a warning.
 EASY_JOB = record_dtype(" ".join(["held held_count order_length form", *(SLURM_JOB.names or ())]), "merit")
-"""A job, with the fields of memory.SLURM_JOB; those for Slurm alone are not used. `form`: the number of its request's form. `place`:
-under planned.py, the time at which its kept place begins, s, -1 without one; `held`, `held_count`: the ranges of its nodes there."""
+"""A job, with the fields of memory.SLURM_JOB; those for Slurm alone are unused. `form`: the number of its request's form. For planned.py:
+`place`: the time at which the kept place of the job begins, s, -1 without one; `held`, `held_count`: the ranges of its nodes there."""
 
 EASY_RULES = record_dtype(
     "keeps order order_parameter order_starvation order_limit order_reads_time own_backfill_order backfill_order backfill_parameter "
     + " ".join(["backfill_starvation backfill_limit", *(SLURM_RULES.names or ())])
 )
-"""The parameters of a policy: `backfill`, whether jobs are backfilled; `depth`, the number of reservations; its orders, as in memory.RULES;
-`keeps`, whether places are kept from pass to pass. All others are Slurm's, and 0."""
+"""The parameters of a policy: `backfill`: whether jobs are backfilled; `depth`: the number of reservations; its orders, as in memory.RULES;
+`keeps`: whether places are kept from pass to pass. The other fields are Slurm's, and 0."""
 
 _PLANNED = "early late void level_count levels_needed half held held_needed"
 EASY_STATE = record_dtype(" ".join([_PLANNED, "arranged heads candidates passes versions kept_out", *(SLURM_STATE.names or ())]))
 """The state of a simulation, as in memory.SLURM_STATE. `arranged`: number of jobs that are in their places in the queue; `heads`,
 `candidates`: numbers of entries in use. `passes`: number of passes so far; `versions`: number of passes and starts so far. `kept_out`:
-whether only a head keeps a job from starting.
+whether some job could start if no head had a reservation.
 
-Under planned.py, `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all places must be made again.
-`level_count`, `held`: entries in use, in this `half` of `Plan.held`; `levels_needed`, `held_needed`: entries that a pass may need."""
+For planned.py: `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all places must be made again.
+`level_count`, `held`: entries in use in the levels, and in the current `half` of `Plan.held`; `levels_needed`, `held_needed`: entries that
+a pass may need."""
 
 HEAD = record_dtype("job begin")
 """A job with a reservation, and its shadow time."""
 
 FAILED = record_dtype("stamp nodes asked total length begin")
-"""A request for these amounts that failed in the pass of this number, or next to heads after this many `versions`; or that has no place
-before `begin`."""
+"""A request for these amounts that failed in pass number `stamp`; or next to the heads, when `stamp` passes and starts had been made; or,
+in planned.py, that has no place before `begin`."""
 
 
 class Line(NamedTuple):
     """The queue's ranks, by place; the heads, and the candidates for backfilling, a heap.
 
-    `failed`: two records for each form of requests, in general and next to heads. `saved`, `beside`: scratch memory for chosen nodes and
-    their free amounts.
+    `failed`: two records for each form of requests: failures in general, and failures next to the heads. `saved`, `beside`: scratch memory
+    for chosen nodes and their free amounts.
     """
 
     ranks: Array
@@ -117,7 +118,7 @@ def new_easy_memory(rules: Records, jobs: Records, machine: Nodes, limits: Recor
 
 
 def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_slurm` does."""
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; return the codes of `run_slurm`."""
     if not state.begun:
         place_first(state, jobs, site, use, plan, traffic)
         state.begun = state.gone = 1
@@ -133,7 +134,7 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
             if now == NEVER:
                 return STUCK
             state.now = now
-            _process_events(state, jobs, site, use, plan, traffic)
+            _process_events(state, jobs, site, use, traffic)
             state.between = 1
         if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
             return PAUSED
@@ -141,42 +142,49 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
         budget -= 1 + state.waiting
         if state.waiting > 0:
             if is_any_overdue(state, use):
-                move_overdue(state, rules, jobs, use, plan)
+                move_overdue(state, rules, jobs, use)
                 state.gone = 1
             _pass(state, rules, jobs, site, use, plan, traffic, line)
     return PAUSED
 
 
 @kernel
-def _process_events(state, jobs, site, use, plan, traffic):
+def _process_events(state, jobs, site, use, traffic):
     """Process all events of this instant before the pass: terminations, outages, arrivals."""
     while state.events > 0 and traffic.ends[0].rank == state.now:
-        end_next(state, jobs, site, use, plan, traffic)
+        end_next(state, jobs, site, use, traffic)
         state.gone = 1
     if change_outages(state, site, traffic)[0] > 0:
         state.gone = 1
+    take_arrivals(state, jobs, traffic)
+
+
+@kernel
+def take_arrivals(state, jobs, traffic):
+    """Put all jobs that arrive now at the end of the queue, without a place in a plan."""
     while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
         index = pop(traffic.arrivals, state.arriving)
         state.arriving -= 1
         jobs[index].arrival = state.arrivals
+        jobs[index].place = -1
         state.arrivals += 1
         traffic.queue[state.waiting] = index
         state.waiting += 1
 
 
 @kernel
-def end_next(state, jobs, site, use, plan, traffic):
-    """Handle the next termination: release the nodes of the job, and submit the jobs that waited for its end alone."""
+def end_next(state, jobs, site, use, traffic):
+    """Handle the next termination: release the nodes of the job, and submit the jobs that wait for no other job."""
     index = pop(traffic.ends, state.events)
     state.events -= 1
-    end_use(state, jobs[index], index, site, use, plan)
+    end_use(state, jobs[index], index, site, use)
     use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     submit_followers(state, jobs, traffic, index)
 
 
 @called_kernel
 def place_first(state, jobs, site, use, plan, traffic):
-    """Give the jobs that run at the beginning their nodes, in order of their starts."""
+    """Give the initially running jobs their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
         job = jobs[index]
@@ -200,17 +208,17 @@ def _run(state, jobs, site, use, plan, traffic, index):
 
 @kernel
 def length_of(job):
-    """Return the time for which a job is planned."""
+    """Return a job's planned length, s."""
     return max(job.believed, 1)
 
 
 @called_kernel
 def _pass(state, rules, jobs, site, use, plan, traffic, line):
-    """Consider the waiting jobs in order, then those that may be backfilled in another order.
+    """Consider the waiting jobs in order, then, if backfilling has its own order, the candidates in that order.
 
-    If only arrivals have happened since the last pass, they are last in the queue, and that pass started no job that counts towards a
-    limit, only they are considered. A job that only a head keeps from starting is considered again after each start, because the start may
-    take the first nodes that the job would have got.
+    Only the newcomers are considered if nothing but arrivals has happened, they are last in the queue, and the last pass started no job
+    that counts towards a limit. A job that only a head keeps from starting is considered again after each start, because the start may take
+    the first nodes that the job would have got.
     """
     queue, parts, at_once, first = traffic.queue, site.partitions, rules.own_backfill_order == 0, state.arranged
     if arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or (state.kept_out and not at_once):
@@ -234,10 +242,16 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line):
         index = pop_candidate(state, line.candidates)
         if full_limit(jobs, traffic.limits, traffic.limits_of, index) < 0 and _fits(state, jobs, site, use, plan, line, index):
             start(state, jobs, site, use, plan, traffic, index, 1)
+    leave_queue(state, jobs, queue, line.ranks, first)
+
+
+@kernel
+def leave_queue(state, jobs, queue, ranks, first):
+    """Remove the jobs that have started from the queue, from this place on."""
     left = first
     for i in range(first, state.waiting):
         if jobs[queue[i]].start < 0:
-            queue[left], line.ranks[left] = queue[i], line.ranks[i]
+            queue[left], ranks[left] = queue[i], ranks[i]
             left += 1
     state.waiting = state.arranged = left
 
@@ -295,7 +309,7 @@ def note_failed(failed, stamp, job):
 
 @kernel
 def _gets_the_same(failed, job, has_outages):
-    """Return whether a job would be given the same nodes as a failed request of its form.
+    """Return whether a job would get the same nodes as a failed request of its form.
 
     A longer job cannot use nodes that an outage takes.
     """
@@ -306,7 +320,7 @@ def _gets_the_same(failed, job, has_outages):
 
 @called_kernel
 def _fits(state, jobs, site, use, plan, line, index):
-    """Choose nodes for a job on which it may start now; return whether there are any."""
+    """Choose nodes on which a job may start now; return whether there are enough."""
     job = jobs[index]
     if not _may_fit(state, job, site, use, line):
         return False
@@ -327,7 +341,7 @@ def _fits(state, jobs, site, use, plan, line, index):
 
 @called_kernel
 def _leaves_room(state, jobs, site, use, plan, line, head):
-    """Return whether a head still fits at its shadow time if a job then runs on the nodes that have been chosen for the job."""
+    """Return whether a head still fits at its shadow time if a job runs on the nodes that have been chosen for that job."""
     job, row, chosen, count, beside = jobs[head.job], row_at(state, use.running, head.begin), plan.choice.chosen, state.chosen, line.beside
     for k in range(beside.shape[0]):
         for w in range(beside.shape[1]):
@@ -367,7 +381,7 @@ def _reserve(state, jobs, site, use, plan, line, index):
 
 @called_kernel
 def _block(state, rules, site, partition, reserves):
-    """Block the jobs behind a job, in its partition and in all partitions that share nodes with it."""
+    """Close a job's partition, and all partitions that share nodes with it, to the jobs behind."""
     parts, sets, row = site.partitions, site.sets, site.members[partition].row
     if parts[partition].tried and not reserves:
         return
@@ -387,11 +401,11 @@ def _block(state, rules, site, partition, reserves):
 
 @called_kernel
 def start(state, jobs, site, use, plan, traffic, index, is_behind):
-    """Start a job on the nodes that have been chosen for it; it is backfilled if it `is_behind` a job that waits."""
+    """Start a job on the nodes that have been chosen for it; it counts as backfilled if it `is_behind` a waiting job."""
     job = jobs[index]
     job.start = state.now
     job.kind = BACKFILLED if is_behind else IMMEDIATE if job.submit == state.now else RESERVED
     _run(state, jobs, site, use, plan, traffic, index)
     state.versions += 1
-    if state.kept_out or len(list_of(traffic.limits_of, index)) > 0:  # jobs ahead of it may now get other nodes, or exceed this limit
+    if state.kept_out or len(list_of(traffic.limits_of, index)) > 0:  # jobs ahead may now get other nodes, or exceed a limit
         state.gone = 1

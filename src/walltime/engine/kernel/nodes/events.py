@@ -1,4 +1,4 @@
-"""Events that are handled alike under Slurm's scheduling (loop.py), and where jobs take nodes by first fit (easy.py, planned.py)."""
+"""Events that are handled in the same way by Slurm's loop (loop.py) and by the loops with first fit (easy.py, planned.py)."""
 
 from walltime.compiled.jit import kernel
 from walltime.engine.kernel.heap import push
@@ -22,7 +22,7 @@ def next_event(state, traffic):
 
 @kernel
 def change_outages(state, site, traffic):
-    """Update the outages that become known, begin or end now; return the number of these, and the number that were not known before."""
+    """Update the outages that become known, begin or end now; return the number of changes, and how many of them were not known before."""
     changes, news = 0, 0
     while state.next_change < len(traffic.changes) and traffic.changes[state.next_change].time == state.now:
         change = traffic.changes[state.next_change]
@@ -35,7 +35,7 @@ def change_outages(state, site, traffic):
 
 @kernel
 def submit_followers(state, jobs, traffic, index):
-    """Submit the jobs that have waited for the end of this job alone."""
+    """Submit the jobs that wait for the end of this job and of no other."""
     followers = traffic.followers
     for follower in list_of(followers, index):
         if release(jobs[follower], index, state.now):

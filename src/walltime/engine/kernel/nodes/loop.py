@@ -1,25 +1,26 @@
 """The event loop for Slurm's scheduling: a main scheduler at events, and a backfill scheduler in cycles, on single nodes.
 
-The rules, which reference/slurm.py and reference/nodes.py state in plain Python:
+The rules, which reference/slurm.py and reference/nodes.py implement in plain Python:
 
 * The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over.
 * The main scheduler runs when a job has arrived or ended, over the first `depth` jobs, and at every multiple of `interval` over all jobs,
-  if something has happened. It starts jobs in order; one that does not fit closes its partition and its nodes to all jobs behind it.
-* Backfill runs at every multiple of `cycle` if something has happened since the last time: a job came, ended, started or outlived its
+  if something has happened. It starts jobs in order; a job that does not fit closes its partition and its nodes to all jobs behind it.
+* Backfill runs at every multiple of `cycle` if something has happened since the last cycle: a job arrived, ended, started or outlived its
   planned runtime, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time, at
-  most `window` ahead, at which enough nodes are free of running jobs (by their planned ends) and stay free of reservations. If that is now,
-  it starts; otherwise its nodes are reserved as a whole, from that time (rounded down to `resolution`) to its planned end (rounded up).
-* A job with a `time_min` is planned by it in backfill, and when it starts it gets what fits, in minutes, at least that; or, if that is a
-  soft limit, its whole limit.
-* A job that does not fit may preempt running jobs (preemption.py): these end after their grace time, at least a second later, when the
-  main scheduler runs. A requeued job is eligible after REQUEUE_DELAY, at its old place of the queue. Backfill plans a job as if the jobs
+  most `window` ahead, from which enough nodes are free of running jobs (by their planned ends) and of reservations. If that time is now,
+  the job starts; otherwise its nodes are reserved as a whole, from that time (rounded down to `resolution`) to its planned end (rounded
+  up).
+* Backfill plans a job with a `time_min` for this time. When it starts the job, the job's limit is the time that fits, in whole minutes, but
+  at least `time_min`; if `time_min` is a soft limit, the job keeps its full limit.
+* A job that does not fit may preempt running jobs (preemption.py): these end after their grace time, at least a second later, when the main
+  scheduler runs. A requeued job is eligible again after REQUEUE_DELAY, at its old place in the queue. Backfill plans a job as if the jobs
   that it may preempt had ended.
-* choice.py chooses nodes. An outage that is known is like a reservation. Jobs that run when an outage begins run on, or are requeued
-  or cancelled, by its `loss`.
-* The jobs of a user reservation have their own partition, of a higher tier. They use the nodes that the reservation has at the time,
-  and after its end all nodes that it had. One that does not fit closes only this partition, not its nodes.
+* choice.py chooses nodes. A known outage is treated like a reservation. When an outage begins, the jobs on its nodes continue, are
+  requeued, or are cancelled, according to its `loss`.
+* The jobs of a user reservation have their own partition, of a higher tier. They use the nodes that the reservation has at that time, and
+  after its end all nodes that it had. A job of it that does not fit closes only this partition, not its nodes.
 
-Simplified: passes take no time, so nothing changes while they are made.
+Simplification: passes take no time, so nothing changes during a pass.
 """
 
 from walltime.compiled.jit import called_kernel, kernel
@@ -58,9 +59,9 @@ from walltime.engine.kernel.pools.memory import list_of
 
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_cluster` does.
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; return the codes of `run_cluster`.
 
-    It also pauses where there may not be room for all jobs that could start; `with_room` of memory.py makes more.
+    It also pauses if there may be too little memory for the jobs that could start; `with_room` of memory.py adds more.
     """
     if not state.begun:
         rank_users(rules, traffic.tree)
@@ -136,7 +137,7 @@ def _process_events(state, rules, jobs, site, use, plan, traffic):
     if rules.preempts > 0:
         lose_nodes(state, jobs, site, use, traffic)
     while state.events > 0 and traffic.ends[0].rank == now:
-        _end_next(state, rules, jobs, site, use, plan, traffic)
+        _end_next(state, rules, jobs, site, use, traffic)
         state.gone = 1
     if change_outages(state, site, traffic)[0] > 0:
         state.gone, state.bounds = 1, 0
@@ -161,11 +162,11 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
 
 
 @kernel
-def _end_next(state, rules, jobs, site, use, plan, traffic):
-    """Handle the next termination: release the nodes of the job, and submit the jobs that waited for its end alone."""
+def _end_next(state, rules, jobs, site, use, traffic):
+    """Handle the next termination: release the nodes of the job, and submit the jobs that wait for no other job."""
     index = pop(traffic.ends, state.events)
     state.events -= 1
-    end_use(state, jobs[index], index, site, use, plan)
+    end_use(state, jobs[index], index, site, use)
     use_limits(jobs, traffic.limits, traffic.limits_of, index, -1)
     if rules.multifactor == 1:
         count_end(state, rules, jobs, traffic.tree, index)
@@ -175,14 +176,13 @@ def _end_next(state, rules, jobs, site, use, plan, traffic):
 
 @kernel
 def _arrive(state, rules, jobs, site, plan, traffic):
-    """Put the next arrival in its place in the queue."""
     index = pop(traffic.arrivals, state.arriving)
     state.arriving -= 1
     jobs[index].arrival = state.arrivals
     if jobs[index].place < 0:
         jobs[index].place = state.arrivals
     state.arrivals += 1
-    jobs[index].priority = priority_of(state, rules, jobs, traffic.tree, index, state.now)
+    jobs[index].priority = priority_of(rules, jobs, traffic.tree, index, state.now)
     traffic.queue[state.waiting] = index
     traffic.needs[state.waiting] = least_needed(jobs[index], site.members[jobs[index].members])
     place = _put_in_order(jobs, traffic.queue, traffic.needs, state.waiting)
@@ -211,7 +211,6 @@ def _put_in_order(jobs, queue, needs, place):
 
 @kernel
 def _comes_before(job, other):
-    """Return whether a job is considered before another."""
     if job.tier != other.tier:
         return job.tier > other.tier
     if job.priority != other.priority:
@@ -226,7 +225,7 @@ def _compute_priorities(state, rules, jobs, use, plan, traffic):
     sum_up_use(state, rules, jobs, use.running, traffic.tree)
     for i in range(state.waiting):
         before = jobs[queue[i]].priority
-        jobs[queue[i]].priority = priority_of(state, rules, jobs, traffic.tree, queue[i], when)
+        jobs[queue[i]].priority = priority_of(rules, jobs, traffic.tree, queue[i], when)
         place = _put_in_order(jobs, queue, traffic.needs, i)
         if place < min(i, state.planned):
             forget(state, plan, place)
@@ -236,7 +235,7 @@ def _compute_priorities(state, rules, jobs, use, plan, traffic):
 
 @kernel
 def _is_blocked(state, rules, jobs, site, use, traffic):
-    """Return whether the first job blocks all others, as it lacks processors: then the main scheduler starts no job."""
+    """Return whether the first job blocks all others because it lacks processors; the main scheduler then starts no job."""
     if len(site.partitions) > 1 or len(traffic.limits) > 0 or rules.preempts > 0 or traffic.needs[0] <= use.totals[0, 0]:
         return False
     return not _cannot_reserve(state, rules, jobs[traffic.queue[0]])
@@ -244,7 +243,7 @@ def _is_blocked(state, rules, jobs, site, use, traffic):
 
 @kernel
 def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
-    """Start the jobs that fit in order of the queue; a partition is closed with the first that does not."""
+    """Start the jobs that fit, in queue order; the first job that does not fit closes its partition."""
     for p in range(len(site.partitions)):
         site.partitions[p].closed = site.partitions[p].tried = 0
     state.ahead = closed = 0
@@ -321,7 +320,6 @@ def _cannot_reserve(state, rules, job):
 
 @kernel
 def _leave_queue(state, traffic, place):
-    """Remove the job at this place of the queue, which has started."""
     state.waiting -= 1
     for i in range(place, state.waiting):
         traffic.queue[i], traffic.needs[i] = traffic.queue[i + 1], traffic.needs[i + 1]
@@ -329,7 +327,7 @@ def _leave_queue(state, traffic, place):
 
 @kernel
 def _cycle(state, rules, jobs, site, use, plan, traffic):
-    """Make a cycle of backfill up to the last job that could start or lacks its first reservation; return the number of steps, about."""
+    """Make a backfill cycle, up to the last job that could start or needs its first reservation; return about how many steps it took."""
     _begin_cycle(state, rules, jobs, site, use, plan)
     before, place, searches = state.started, state.ahead, 1
     counts_all = len(traffic.limits) == 0  # otherwise some jobs are passed over and do not count
@@ -398,7 +396,7 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
     for p in range(len(site.partitions)):
         site.partitions[p].reserved = 0
     if is_any_overdue(state, use):
-        move_overdue(state, rules, jobs, use, plan)
+        move_overdue(state, rules, jobs, use)
     if state.changed_until > 0:
         refresh_earliest_starts(state, plan)
     state.tested = state.ahead = 0
@@ -406,7 +404,7 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
 
 @kernel
 def _is_considered(state, rules, plan, traffic, job, place, within):
-    """Return whether a cycle considers the job at a place, `within` its limits or not; if this has changed, drop the plan behind it."""
+    """Return whether a cycle considers the job at a place, `within` its limits or not; drop the plan from there on if this has changed."""
     considered = within
     if within:
         state.tested += 1
@@ -445,7 +443,7 @@ def _limit(state, rules, site, plan, job):
 
 @kernel
 def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic):
-    """Return the place behind the last job before `last` that could start now by the plan so far, or needs its first reservation."""
+    """Return the place after the last job before `last` that could start now, given the plan, or that needs its first reservation."""
     if rules.preempts > 0 and state.preemptable > 0:
         return last
     most = 0
@@ -464,7 +462,7 @@ def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic
 
 @kernel
 def _over_test_limit(state, rules, counted, job):
-    """Return whether a cycle has tested enough jobs of this job's partition or user; count the job if not."""
+    """Return whether a cycle has already tested enough jobs of this job's partition or user; if not, count the job."""
     limits = rules.most_of_partition, rules.most_of_user, rules.most_of_user_in_partition
     if max(limits) <= 0:
         return False
@@ -483,7 +481,6 @@ def _over_test_limit(state, rules, counted, job):
 
 @called_kernel
 def _run(state, rules, jobs, site, use, plan, traffic, index, start, limit):
-    """Start a job on the nodes that have been chosen for it."""
     job = jobs[index]
     job.start, job.limit = start, limit
     if rules.kill and limit < job.believed:

@@ -1,4 +1,4 @@
-"""The data of the loop for Slurm's scheduling (loop.py): free amounts of nodes over time, the plan, and the use of accounts.
+"""The data of the loop for Slurm's scheduling (loop.py): free amounts of nodes over time, the plan, and the usage of accounts.
 
 Everything is a record array with named fields, as in kernel/memory.py; sets of nodes and numbers by node are stored as bits (bits.py).
 """
@@ -25,13 +25,18 @@ SLURM_JOB = record_dtype(
     "arrival pending after think limit first count preemption whole_runtime due returns failed awaits priority merit",
     "merit",
 )
-"""A job: the fields of memory.JOB and of `NodeDemands`, and more. `pending`: number of jobs that must end before it can wait, including the
-one that it follows; `limit`: the limit under which it runs, s; `first`, `count`: its nodes in `Use.ranges`. `submit` becomes the time from
-which it waits, `runtime` the time for which it runs, s. `shaped`: whether it may be unable to use all free processors of a node, by `task`,
-`least`, `most`, `per_task`, `task_memory` or `most_nodes`; `opens`: whether one more free processor of a node may let it use all of the
-node. `owner`: the number of its user, from 1, negative if it requests nodes for its user alone; 0 for all jobs if no job requests that.
-`whole_runtime`: its `runtime` if nothing cuts it short. `due`: the time of its preemption or of the loss of a node, else NEVER; `returns`:
-whether it is requeued then; `failed`: whether it loses a node; `awaits`: the last end of jobs that it preempts."""
+"""A job: the fields of memory.JOB and of `NodeDemands`, and these:
+
+* `submit`: becomes the time from which the job waits; `runtime`: becomes the time for which it runs, s
+* `pending`: number of jobs that must end before it can wait, including the one that it follows
+* `limit`: the time limit under which it runs, s; `first`, `count`: its nodes in `Use.ranges`
+* `shaped`: whether it may be unable to use all free processors of a node, because of `task`, `least`, `most`, `per_task`, `task_memory` or
+  `most_nodes`
+* `opens`: whether one more free processor of a node may let it use the whole node
+* `owner`: the number of its user, from 1, negative if it wants nodes for its user alone; 0 for all jobs if no job does
+* `whole_runtime`: its `runtime` if nothing cuts it short
+* `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is
+  then requeued; `failed`: whether it loses a node; `awaits`: the last end of the jobs that it preempts"""
 
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
@@ -39,10 +44,10 @@ SLURM_RULES = record_dtype(
     "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
-"""The parameters of policy/slurm.py; times in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs are also planned by
-it. `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first
-`most_tested` jobs from a reservation. `timed_limits`: whether limits count the processor-seconds that running jobs have left until their
-limits. `decay`: the factor on past use after each `period`. `preempts`: whether jobs may preempt others."""
+"""The parameters of policy/slurm.py; times in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs are also planned by
+it. `starts_only`: whether `reserved_start` is not needed. `all_count`: whether each of the first `most_tested` jobs may have a reservation,
+regardless of its number, age and priority. `timed_limits`: whether limits count the processor-seconds that running jobs have left until
+their time limits. `decay`: the factor applied to past usage after each `period`. `preempts`: whether jobs may preempt others."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
@@ -51,65 +56,70 @@ SLURM_STATE = record_dtype(
     "left_procs left_second left_most preemptable lost again until awaited"
 )
 """`arrivals`, `started`: numbers of jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
-`spare_sets`, `bounds`, `steps`, `chosen`: numbers of entries in use. `overdue`: number of running jobs whose planned end has been moved
-back.
+`spare_sets`, `bounds`, `steps`, `chosen`: numbers of entries in use. `overdue`: number of running jobs whose planned end has been
+postponed.
 
-`news`, `news_for_all`: whether anything has happened since the last backfill cycle, or since the last full pass. `next_sum`: the time at
-which usage is next summed, s. `came`, `gone`: whether a job arrived, or ended, at this event. `between`: whether this event still lacks its
-passes. `at_first`: number of jobs that run at the beginning; `begun`: whether they have been placed; `no_room`: the number of a job among
-them that found no room, or 0.
+Events: `news`, `news_for_all`: whether anything has happened since the last backfill cycle, and since the last full pass. `next_sum`: the
+time at which usage is next summed, s. `came`, `gone`: whether a job arrived, and whether one ended, at this event. `between`: whether this
+event still lacks its passes. `at_first`: number of initially running jobs; `begun`: whether they have been placed; `no_room`: the number
+(from 1) of the first one that does not fit, or 0. `until`, `awaited`: as in memory.STATE.
 
-`planes`: number of bit planes that store each node's free amounts: first `procs_planes` of processors, then up to `second_end` those of the
-second resource, then memory. `kinds`: number of kinds of partitions. `most_ranges`: the largest number of ranges that running jobs can have
-together. `closed`: whether the main scheduler has closed nodes. `users_counted`: the number of this cycle. `tested`: number of jobs tried
-in this cycle. While nodes are chosen for a job, `left_nodes`, `left_procs` and `left_second` are what it still needs, and `left_most` is
-how many more nodes it may have. `preemptable`: number of running jobs that may be preempted. `lost`: number of lost runs; `again`: number
-of those whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
+Nodes: `planes`: number of bit planes that store each node's free amounts: the first `procs_planes` store processors, the next ones up to
+`second_end` the second resource, the others memory. `kinds`: number of kinds of partitions. `most_ranges`: the most ranges that running
+jobs can have together. `closed`: whether the main scheduler has closed nodes. `preemptable`: number of running jobs that may be preempted.
+`lost`: number of lost runs; `again`: how many of these jobs were requeued.
 
-The plan (plan.py): `ahead`: number of blocks of the jobs ahead of the job being considered. `slack`, `slack_far`, `far`: results of the
-last search, as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes
-of the machine since the last cycle."""
+While nodes are chosen for a job: `left_nodes`, `left_procs`, `left_second`: its remaining needs; `left_most`: how many more nodes it may
+have.
+
+The plan (plan.py): `users_counted`: the number of this cycle; `tested`: number of jobs tried in it. `ahead`: number of blocks of the jobs
+ahead of the job being considered. `slack`, `slack_far`, `far`: results of the last search, as in EARLIEST_START. `timeline_blocks`: blocks
+in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the machine since the last cycle."""
 
 PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
-"""A partition: the `kind` of its set of nodes; whether its least loaded nodes are taken first, or its nodes in order, FIRST_FIT. The
-`reservation` of its jobs, as in `problem.Nodes`. Then whether it is closed, and the number of jobs tried, in this pass of the main
-scheduler. Last, the number of reservations made in this cycle of backfill."""
+"""A partition.
+
+* `kind`: the number of its set of nodes; `least_loaded`: 1 to take the least loaded nodes first, 0 for Slurm's runs of nodes, or FIRST_FIT
+* `reservation`: the user reservation of its jobs, as in `problem.Nodes`
+* `closed`, `tried`: whether it is closed, and the number of jobs tried, in this pass of the main scheduler
+* `reserved`: the number of reservations made in this backfill cycle"""
 FIRST_FIT = 2
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
-"""Nodes that jobs may use: the `row` of their set, and whether it is `every` node of a partition or only some. `node_procs`: the processors
-of each node if all have the same, else 0. Then the places of their stretches."""
+"""Nodes that jobs may use. `row`: the row of their set; `every`: 1 for all nodes of a partition, 0 for some; `node_procs`: the processors
+of each node if all nodes have the same number, else 0; `first_stretch`, `last_stretch`: the range of their stretches."""
 
 STRETCH = record_dtype("place node end weight")
-"""Nodes [node, end) that are consecutive in a partition, with the rank of their weight; the first is at this place of the partition's
-list."""
+"""Nodes [node, end) that are consecutive in a partition and have the same weight. `place`: the position of the first one in the partition's
+list; `weight`: the rank of their weight."""
 
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
 """Consecutive nodes, and the amounts that a job has of each."""
 
 RUNNING = record_dtype("release expected job row owner first count")
-"""A running job: its `release` in the plan, s, which is later than its `expected` end once that has passed; `row`: its row of `Use.free`;
-`owner`, `first`, `count` as in SLURM_JOB."""
+"""A running job. `release`: when the plan expects it to release its nodes, s: its `expected` end, or later once that has passed; `row`: its
+row of `Use.free`; `owner`, `first`, `count` as in SLURM_JOB."""
 
 OUT = record_dtype("begin end phase row reservation loss")
-"""An outage; `phase`: 0 unknown, 1 known or begun; `row`: the set of its nodes; `reservation`: whose jobs may use them, 0 for none;
-`loss`: as in `Nodes.losses`."""
+"""An outage. `phase`: 0 unknown or over, 1 known or begun; `row`: the set of its nodes; `reservation`: the user reservation whose jobs may
+use them, 0 for none; `loss`: as in `Nodes.losses`."""
 
 EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
 """The earliest start of a waiting job, as found when the job was last tried.
 
-`considered`: 0 if the job was passed over; the other fields then have no meaning. `begin`: its earliest possible start, given the jobs
-ahead of it; if `promised`, nodes are reserved for it from this time on. `slack`, `slack_far`: the fewest processors that the job lacked at
-any time before `far`, and at any time from `far` on. `gained`, `gained_far`: processors that have become free since, at any time, and
-beyond `far`; if `whole`, only those of entirely free nodes. While both gains are below their slacks, no earlier start has become possible.
-`unsettled`: all changes end by this time, so a reservation that begins earlier must be checked again."""
+* `considered`: 0 if the job was passed over; the other fields then have no meaning
+* `begin`: its earliest possible start, given the jobs ahead of it; `promised`: whether nodes are reserved for it from then on
+* `slack`, `slack_far`: the fewest processors that the job lacked at any time before `far`, and at any time from `far` on
+* `gained`, `gained_far`: processors that have become free since then, at any time, and after `far`; with `whole`, only those of entirely
+  free nodes. While both are below their slacks, no earlier start has become possible.
+* `unsettled`: all changes end by this time, so a reservation that begins earlier must be checked again"""
 
 BLOCK = record_dtype("begin valid_from end first_word last_word row")
 """Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
 
 BOUND = record_dtype("kind every asked nodes length job time blocks slack slack_far far gained gained_far whole")
-"""A request of a job, and a time before which it cannot be met after this many blocks of jobs ahead; the last six fields are as in
-EARLIEST_START. A larger request of a job behind it cannot be met sooner, since blocks only take nodes. `kind` and `every`: as of the job's
+"""A request of a job, and a `time` before which it cannot be met after this many `blocks` of jobs ahead; the last six fields are as in
+EARLIEST_START. A larger request of a job behind it cannot be met sooner, since blocks only take nodes. `kind`, `every`: of the job's
 partition and of its set of nodes."""
 BOUNDS = 64
 
@@ -123,25 +133,26 @@ RUN = record_dtype("place end weight nodes procs second")
 """Consecutive usable nodes of a partition with the same weight, by their places in it, and their total amounts."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
-"""Number of jobs tested in the cycle with this number."""
+"""Number of jobs (`count`) that have been tested in the cycle with the number `stamp`."""
 
 LEAF = record_dtype("parent leaf shares used rank new", "used rank")
-"""An account or user: its decayed use, `used`, in parts of a processor-second (`problem.CHARGE`), and its `new` use since the last sum;
-`rank`: its factor."""
+"""An account or user. `used`: its decayed usage, in parts of a processor-second (`problem.CHARGE`); `new`: its usage since the last sum;
+`rank`: its fair-share factor."""
 
 
 USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
-"""Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, those that are enough for a job by
-themselves, those that other users have, and the first plane of capacities."""
+"""Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
+that other users have; and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):
     """The machine.
 
-    `members`: the sets of nodes that jobs may use, by `SLURM_JOB.members`. `shaped`: scratch, planes of what a job can use of each node,
-    like those of `Use.free`, then those of a quotient and a remainder. `sets`: all sets of nodes, shape (rows, words): scratch, the planes
-    of the processors, the second resource and the memory of each node, the sets of partitions, by kind, those of `members`, those of
-    outages, and those reserved for jobs. `classes`, `may`: as in `problem.Preemption`.
+    `members`: the sets of nodes that jobs may use, by `SLURM_JOB.members`. `classes`, `may`: as in `problem.Preemption`. `shaped`: scratch,
+    int64: planes of what a job can use of each node, like those of `Use.free`, then planes of a quotient and a remainder.
+
+    `sets`: all sets of nodes, int64, shape (rows, words), in this order: scratch, planes of the amounts of each node, partitions by kind,
+    `members`, outages, and nodes reserved for jobs.
     """
 
     partitions: Records
@@ -164,10 +175,13 @@ class Victims(NamedTuple):
 class Use(NamedTuple):
     """The nodes of running jobs, and the amounts that are free over time if no job starts.
 
-    `running`: in order of release. `free`: planes of the free amounts of each node, shape (rows, planes, words): row 0 holds the present,
-    the row of a running job holds from its release on. `totals`: the free amounts then, shape (rows, columns): processors by kind of
-    partition, then units of the second resource by kind, if there are any. `gives`: the amounts that the job of a row releases, in the same
-    columns; `spare`: rows not in use. `ranges`: the amounts of each job. `lost`: preempted runs.
+    * `running`: in order of release
+    * `free`: planes of the free amounts of each node, shape (rows, planes, words): row 0 is for the present, a running job's row for the
+      time from its release on
+    * `totals`: the total free amounts of each row, shape (rows, columns): processors by kind of partition, then units of the second
+      resource by kind, if there are any
+    * `gives`: the amounts that the job of a row releases, in the same columns; `spare`: rows not in use
+    * `ranges`: the nodes of each job and their amounts; `lost`: the runs that ended early
     """
 
     running: Records
@@ -181,7 +195,7 @@ class Use(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """Upper bounds of the free amounts over time: the `times` of steps, int64 s, and `sums` from each on, shape (columns, steps)."""
+    """Upper bounds of the free amounts over time: the `times` of steps, int64 s, and `sums` from each step on, shape (columns, steps)."""
 
     times: Array
     sums: Array
@@ -198,9 +212,9 @@ class Choice(NamedTuple):
 class BackfillPlan(NamedTuple):
     """The plan of backfill (plan.py).
 
-    `earliest_starts`: of the first jobs of the queue, in its order. `blocks`: in the same order. `spare_sets`: rows of `NodeMachine.sets`
-    that are not in use. `amounts`: the free amounts of the nodes of the block in such a row when it begins, in the columns of `Use.totals`.
-    `bounds`: the bounds that these jobs have left.
+    `earliest_starts`: of the first jobs of the queue, in its order. `blocks`: the nodes reserved for these jobs, in the same order.
+    `spare_sets`: rows of `NodeMachine.sets` that are not in use. `amounts`: by row of `NodeMachine.sets`, the amounts that are free on the
+    nodes of its block when it begins, in the columns of `Use.totals`. `bounds`: times before which these jobs cannot start.
     """
 
     earliest_starts: Records
@@ -213,7 +227,11 @@ class BackfillPlan(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The tree of shares; `children`: the children of each node; `order`: the same, the best served last; `stack`: scratch memory."""
+    """The tree of shares.
+
+    `children`: the children of each node; `order`: the same lists, sorted by shares divided by usage, the highest first; `stack`: scratch
+    memory; `sums`: normalised shares.
+    """
 
     leaves: Records
     children: Lists
@@ -225,9 +243,12 @@ class Tree(NamedTuple):
 class Traffic(NamedTuple):
     """Jobs that wait, arrive or end.
 
-    The jobs that run `at_first`, heaps of `arrivals` and of `ends`, the `queue`, and `needs`, the fewest processors that each job in it
-    needs; which jobs follow which, their limits, and the data for their priorities. `counted`: the jobs of each user (from row 1 on) in
-    each partition (from column 1 on); row and column 0 are for all of them. And `changes` of outages.
+    * `at_first`: the initially running jobs; `arrivals`, `ends`: heaps
+    * `queue`: the waiting jobs, and `needs`: the fewest processors that each of them needs
+    * `followers`: which jobs follow which; `limits`, `limits_of`: the limits, and those of each job; `tree`: the data for priorities
+    * `counted`: the tested jobs of each user (from row 1 on) in each partition (from column 1 on); row and column 0 count all users and all
+      partitions
+    * `changes`: of outages, in order of time
     """
 
     at_first: Array
@@ -285,7 +306,9 @@ def new_slurm_memory(
     timeline.times[:1], timeline.sums[:, 0] = np.iinfo(np.int64).min, use.totals[0]
     nodes = len(machine.procs)
     plan = BackfillPlan(
-        earliest_starts=records(EARLIEST_START, count if len(limits) and tested else tested),  # jobs over a limit do not count as tested
+        earliest_starts=records(
+            EARLIEST_START, count if len(limits) and tested else tested
+        ),  # passing over a job over a limit does not count as a test
         blocks=records(BLOCK, tested + 1),
         spare_sets=np.arange(len(site.sets) - tested - 1, len(site.sets)),
         amounts=np.zeros((len(site.sets), columns), np.int64),
@@ -310,7 +333,7 @@ def new_slurm_memory(
 
 
 def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
-    """Return the memory with room for at least this many more running jobs, and this many more ranges."""
+    """Return the memory with room for at least this many more running jobs, and for this many more ranges."""
     state, use = memory.state, memory.use
     if state.spare_rows < rows:
         before, after = len(use.running), len(use.running) + max(len(use.running), rows)
@@ -335,14 +358,14 @@ def with_room(memory: SlurmMemory, rows: int, ranges: int) -> SlurmMemory:
 
 
 def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[Array]]:
-    """Return the machine with no outage begun, the changes of outages, and the nodes of the partitions of each kind."""
+    """Return the machine before any outage, the changes of outages, and the nodes of the partitions of each kind."""
     words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[Any, ...]] = []
     partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
     partitions.least_loaded = machine.least_loaded
     partitions.reservation = machine.reservations or 0
     kinds: list[Array] = []
-    of_kind: list[int] = []  # the reservation of each
+    of_kind: list[int] = []  # the user reservation of each kind
     for part, own in zip(partitions, machine.partitions, strict=True):
         nodes = np.sort(np.asarray(own, np.int64))
         same = [k for k, other in enumerate(kinds) if part.reservation == of_kind[k] and np.array_equal(other, nodes)]
@@ -402,7 +425,6 @@ def as_set(nodes: Array, words: int) -> Array:
 
 
 def _bits(numbers: Array) -> int:
-    """Return the number of bits of the largest of these numbers."""
     return int(max(numbers, default=0)).bit_length()
 
 
@@ -413,7 +435,6 @@ def _planes(numbers: Array, words: int) -> Array:
 
 
 def _new_tree(shares: Shares) -> Tree:
-    """Return the tree before anything has been used."""
     tree = records(LEAF, len(shares.parent))
     tree.parent, tree.shares, tree.leaf = shares.parent, shares.shares, shares.leaf
     below = as_lists(Ragged.of_pairs(len(tree), shares.parent[1:], np.arange(1, len(tree))))

@@ -1,15 +1,16 @@
 """The event loop for OAR's scheduling: one serial server, whose passes plan all jobs again on single nodes.
 
-The rules, which reference/oar.py states in plain Python; real time is in ms, starts and ends are in s:
+The rules, which reference/oar.py implements in plain Python; real time is in ms, starts and ends are in s:
 
-* A submission, an end, and the launch of jobs that a pass has started each bring a node-state step and then a pass. The step handles events
-  from before it begins. The pass also sees events that come before it reads the clock, but these bring another pass.
+* A submission, an end, and the launch of jobs that a pass has started each cause an update of node states, called a step, and then a pass.
+  The step handles the events before it begins. The pass also sees events up to the moment when it reads the clock, but these cause another
+  step and pass.
 * Jobs start at the second that the pass has read, plus `tick`, and never before the starts of an earlier pass.
-* The plan is a list of slots, each with a set of free nodes. Running jobs hold their nodes for their requests and the security time. With
-  `bug`, they are inserted with a pointer: a job that ends no later than the slot at the pointer, unless that is the first, is taken out of
-  the first slot only. Any other job moves the pointer to the slot in which it ends.
-* Waiting jobs are placed in order, at the begin of the first slot from which on enough of the same nodes are free. Those placed at once
-  start.
+* The plan is a list of slots, each with a set of free nodes. A running job holds its nodes for its requested time and the security time.
+  With `bug`, running jobs are inserted with a pointer: a job that ends no later than the slot at the pointer, unless that is the first
+  slot, is taken out of the first slot only. Any other job moves the pointer to the slot in which it ends.
+* Waiting jobs are placed in order, at the beginning of the first slot from which on enough of the same nodes are free. Jobs placed at the
+  present start.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from walltime.engine.kernel.slots import SLOT, copy_set, first_slot, keep_first,
 Array = np.ndarray
 
 OAR_JOB = record_dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending after think")
-"""A job; times in s, but `noticed` and `phase`, as in `problem.OarSettings`; it needs this many `nodes`."""
+"""A job; times in s, except `noticed` and `phase`, as in `problem.OarSettings`; it needs this many `nodes`."""
 
 OAR_RULES = record_dtype("security bug step clock idle busy start launch end period tick")
-"""`policy.oar.Latencies`, ms, and whether the plan has the `bug`."""
+"""`policy.oar.Latencies`, ms, the security time, s, and whether the plan has the `bug`."""
 
 OAR_STATE = record_dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
 """`now`: the time of the last pass, s; `time`: the time up to which the server has worked, ms; `again`: whether something has happened
-since the last step. `events`, `waiting`, `running`, `slots`, `starting`: entries in use; `no_room`: the number of an initially running job
-without room; `until`: as in memory.STATE, for passes; `awaited`: as there."""
+since the last step. `events`, `waiting`, `running`, `slots`, `starting`: numbers of entries in use. `no_room`: the number (from 1) of an
+initially running job that does not fit, or 0. `until`: as in memory.STATE, compared with the times of passes; `awaited`: as there."""
 
 SUBMISSION, END, LAUNCH = 0, 1, 2
 SCRATCH, ALL = 0, 1
-"""Rows of `sets`: scratch, and all nodes; behind them the partitions."""
+"""Rows of `sets`: scratch, all nodes, and from there on the partitions."""
 
 
 class OarPlan(NamedTuple):
-    """Slots, the first in row 0; the sets of nodes that are `free` in them, int64 words; jobs that start in this pass."""
+    """Slots, the first one in row 0; the sets of nodes that are `free` in them, int64 words; the jobs that start in this pass."""
 
     slots: Records
     free: Array
@@ -86,7 +87,7 @@ def new_oar_memory(rules: Records, jobs: Records, sets: Array, followers: Lists)
 
 
 def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_cluster` does."""
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; return the codes of `run_cluster`."""
     if not state.begun:
         _place_first(state, rules, jobs, sets, had, traffic)
         state.begun = 1
@@ -129,13 +130,13 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
 
 @kernel
 def _reads_later(state, rules, begin):
-    """Return whether the pass after a step that begins at a time (ms) reads a second beyond the end of this run."""
+    """Return whether the pass that follows a step beginning at this time (ms) reads a second after `state.until`."""
     return max((begin + rules.step + rules.clock) // 1000, state.now) + rules.tick > state.until
 
 
 @kernel
 def _place_first(state, rules, jobs, sets, had, traffic):
-    """Give the jobs that run at the beginning the first nodes that are free, in order of their starts."""
+    """Give the initially running jobs the first free nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
         copy_set(sets[SCRATCH], sets[ALL + 1 + jobs[index].partition])
@@ -152,7 +153,6 @@ def _place_first(state, rules, jobs, sets, had, traffic):
 
 @kernel
 def _push(state, traffic, time, what, job):
-    """Add an event."""
     push(traffic.events, state.events, time, what, job)
     state.events += 1
 
@@ -185,7 +185,7 @@ def _is_later(time, job, other_time, other):
 
 @kernel
 def _end(state, jobs, traffic, index):
-    """End a job, and submit the jobs that have waited for its end alone."""
+    """End a job, and submit the jobs that wait for no other job."""
     place = 0
     while traffic.running[place] != index:
         place += 1
@@ -200,7 +200,7 @@ def _end(state, jobs, traffic, index):
 
 @kernel
 def _run(state, rules, jobs, traffic, index, launched):
-    """Run a job on the nodes that it has; its end is noticed once it is launched."""
+    """Run a job on its nodes; its end is noticed once it is launched (ms)."""
     job, place = jobs[index], state.running
     while place > 0 and _is_later(jobs[traffic.running[place - 1]].start, traffic.running[place - 1], job.start, index):
         traffic.running[place] = traffic.running[place - 1]

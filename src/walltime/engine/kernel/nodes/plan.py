@@ -1,14 +1,16 @@
 """The plan of backfill: the earliest starts of waiting jobs, kept from cycle to cycle and changed where they no longer hold.
 
 Each of the first jobs of the queue has an *earliest start*, after the jobs ahead of it. If it is within the window, nodes are reserved for
-it, a *block*. It depends on the free processors (`Use.free`, if running jobs end as planned and no job starts) minus the blocks of the jobs
-ahead, so it holds as long as neither changes. Each change is noted in it: how many processors have become free, and the end of the change.
-As long as these are fewer than the job lacked, it cannot start earlier; and if its reservation begins after that end, it gets the same
-nodes. The first job whose earliest start has changed gets a new one, and all jobs behind it are planned again.
+the job, a *block*. An earliest start depends on the free processors (`Use.free`, if running jobs end as planned and no job starts) minus
+the blocks of the jobs ahead, so it holds as long as neither changes. Each change is noted in all earliest starts: how many processors have
+become free, and when the change ends. As long as fewer have become free than the job lacked, it cannot start earlier; and if its
+reservation begins after the end of the change, it gets the same nodes. The first job whose earliest start has changed gets a new one, and
+all jobs behind it are planned again.
 
 Two bounds let searches begin late. One is a time before which smaller jobs could not start (BOUND). The other is a timeline of upper bounds
-of the free processors on any nodes (`BackfillPlan.timeline`), after running jobs and the first `timeline_blocks` blocks. If it has other
-blocks, it is made again, which takes less time than removing blocks. The nodes themselves are considered only where that is enough.
+of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. If it includes
+other blocks, it is made again, which takes less time than removing them. Single nodes are considered only at times when these bounds leave
+enough.
 """
 
 import numpy as np
@@ -25,16 +27,16 @@ FIRST = np.int64(0)
 NOT_MADE = np.int64(-1)
 """Stands for the number of blocks in the timeline when it must be made again."""
 PARTS = 24
-"""The window is divided into this many parts. A job's shortfall in the first part, by default an hour, is stored separately from the later
-one."""
+"""The window is divided into this many parts. A job's shortfall in the first part, an hour by default, is stored separately from its
+shortfall later on."""
 
 
 @kernel
 def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
-    """Find the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
+    """Return the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
 
-    Returns that time. If it differs from the earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest
-    start. With `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended.
+    If it differs from the job's earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest start. With
+    `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended.
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
@@ -77,20 +79,20 @@ def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
 
 @kernel
 def never_holds(state, plan, place):
-    """Try a job again in each cycle, as it may preempt others."""
+    """Make every cycle try a job again, because it may preempt others."""
     if place < state.planned:
         plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
 
 
 @kernel
 def length_of(job):
-    """Return the time for which backfill plans a job."""
+    """Return the time for which backfill plans a job, s."""
     return job.time_min if job.time_min > 0 else job.believed
 
 
 @kernel
 def _set_earliest_start(state, job, earliest, begin, promised):
-    """Store the earliest start of a job, and the processors that it lacks before."""
+    """Store the earliest start of a job, and how many processors the job lacks before that."""
     earliest.considered, earliest.begin, earliest.promised = 1, begin, promised
     earliest.unsettled, earliest.whole = 0, job.opens
     keep_slack(state, earliest)
@@ -98,7 +100,7 @@ def _set_earliest_start(state, job, earliest, begin, promised):
 
 @kernel
 def holds_as_before(state, earliest, latest):
-    """Return whether a job's earliest start holds, without a look at the nodes."""
+    """Return whether a job's earliest start holds; single nodes are not considered."""
     if not gained_too_little(earliest) or earliest.begin <= state.now:
         return False
     if earliest.promised:
@@ -108,7 +110,7 @@ def holds_as_before(state, earliest, latest):
 
 @kernel
 def first_to_look_at(state, earliest_starts, place, last, latest):
-    """Return the first place from `place` on, before `last`, whose earliest start may have changed; the blocks before it are ahead."""
+    """Return the first place in [place, last) whose earliest start may have changed, and add the blocks before it to `state.ahead`."""
     end, ahead = min(last, state.planned), state.ahead
     while place < end and holds_as_before(state, earliest_starts[place], latest):
         ahead += earliest_starts[place].promised
@@ -138,7 +140,7 @@ def forget(state, plan, place):
 
 @called_kernel
 def leave_plan(state, site, plan, place):
-    """Remove the job at a place of the queue, which starts outside of the plan: its nodes are no longer reserved."""
+    """Remove the job at a place of the queue, which starts independently of the plan: its nodes are no longer reserved."""
     if plan.earliest_starts[place].promised:
         mine = 0
         for k in range(place):
@@ -162,9 +164,9 @@ def leave_plan(state, site, plan, place):
 
 @kernel
 def _earliest(state, site, use, plan, job, least, latest):
-    """Return the earliest time from `least` on at which a job has nodes, or only a lower bound of it if that is after `latest`.
+    """Return the earliest time from `least` on at which a job has nodes, or only a lower bound if that is after `latest`.
 
-    Note how many processors the job lacks before.
+    Note how many processors the job lacks before that time.
     """
     time, length = least, length_of(job)
     while time <= latest:
@@ -180,7 +182,7 @@ def _earliest(state, site, use, plan, job, least, latest):
 
 @kernel
 def next_release(state, site, use, plan, reservation, time):
-    """Return the next time at which nodes are released, or are no longer reserved, or a reservation begins; NEVER if there is none."""
+    """Return the next time at which a job may find more nodes, because nodes are released, or a reservation begins or ends; else NEVER."""
     following, i = NEVER, released_by(state, use.running, time)
     if i < state.running:
         following = use.running[i].release
@@ -197,13 +199,13 @@ def next_release(state, site, use, plan, reservation, time):
 
 @kernel
 def least_needed(job, members):
-    """Return how many processors at least must be free in a job's partition."""
+    """Return the fewest processors that must be free in a job's partition."""
     return max(job.nodes * max(1, members.node_procs) if job.whole else job.nodes, job.asked)
 
 
 @kernel
 def _first_enough(state, site, timeline, job, begin, latest):
-    """Return a time from `begin` on before which a job cannot start, because its partition must have enough free for its length."""
+    """Return a time from `begin` on before which a job cannot start, as its partition has too few free processors for its length."""
     part, i, length = site.partitions[job.partition], _step_at(state, timeline, begin), length_of(job)
     need, procs = least_needed(job, site.members[job.members]), timeline.sums[part.kind]
     need_second = max(job.total, job.nodes * job.each) if not job.whole else 0
@@ -225,7 +227,7 @@ def _first_enough(state, site, timeline, job, begin, latest):
 
 @kernel
 def _least_by_bounds(state, site, plan, jobs, job, length, latest):
-    """Return a time before which a job cannot start because smaller jobs ahead cannot; adopt the number of processors that they lack."""
+    """Return a time before which a job cannot start, because smaller jobs ahead cannot; adopt the number of processors they lack."""
     kind, least = site.partitions[job.partition].kind, state.now
     state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest bound is usually from a job just ahead
@@ -241,7 +243,7 @@ def _least_by_bounds(state, site, plan, jobs, job, length, latest):
 
 @kernel
 def _includes(one, one_every, other):
-    """Return whether a request has at least the nodes of another to choose from, and can use as much of each."""
+    """Return whether a request can choose among at least the nodes of another request, and can use as much of each node."""
     if one.whole != other.whole or one.total > other.total or one.each > other.each or one.memory > other.memory:
         return False
     if (not one_every and one.members != other.members) or one.owner != other.owner:
@@ -274,7 +276,7 @@ def _note_bound(state, site, plan, jobs, index, length, time):
 
 @kernel
 def _keep(state, rules, site, use, plan, begin, length):
-    """Reserve the chosen nodes for `length` from `begin` on, extended to multiples of the resolution."""
+    """Reserve the chosen nodes for a length from a time on, extended to multiples of the resolution."""
     state.spare_sets -= 1
     block = plan.blocks[state.blocks]
     block.row = plan.spare_sets[state.spare_sets]
@@ -287,7 +289,7 @@ def _keep(state, rules, site, use, plan, begin, length):
 
 @kernel
 def _measure(state, site, use, plan, block):
-    """Record the words in which a block has nodes, and the amounts of these nodes that are free when it begins."""
+    """Record which words contain a block's nodes, and the amounts that are free on these nodes when the block begins."""
     kinds, first, last, row = CAPACITY + state.planes, site.sets.shape[1], -1, row_at(state, use.running, block.begin)
     for w in range(site.sets.shape[1]):
         if site.sets[block.row, w] != 0:
@@ -308,7 +310,7 @@ def _measure(state, site, use, plan, block):
 
 @called_kernel
 def _measure_if_other(state, site, use, plan):
-    """Measure the next block, which keeps its nodes.
+    """Measure the next block, whose nodes stay the same.
 
     If their free amounts have changed, remove it and the blocks behind it from the timeline.
     """
@@ -328,7 +330,7 @@ def _measure_if_other(state, site, use, plan):
 
 @called_kernel
 def measure_again(state, site, use, plan):
-    """Measure the blocks ahead again: a job has started for longer than it was planned, or jobs that counted as ended run again."""
+    """Measure the blocks ahead again: a job has started for longer than planned, or jobs that counted as ended run again."""
     state.timeline_blocks = NOT_MADE
     for k in range(state.ahead):
         _measure(state, site, use, plan, plan.blocks[k])
@@ -336,7 +338,7 @@ def measure_again(state, site, use, plan):
 
 @kernel
 def _are_kept(state, site, plan):
-    """Return whether the nodes that have been chosen are those of the next block."""
+    """Return whether the chosen nodes are those of the next block."""
     other = plan.spare_sets[state.spare_sets - 1]
     mark(site.sets[other], plan.choice.chosen, state.chosen)
     row, same = plan.blocks[state.ahead].row, True
@@ -434,19 +436,19 @@ def gained_too_little(known):
 
 @kernel
 def take_slack(state, known):
-    """Continue with the processors that an earliest start or bound still lacks."""
+    """Adopt the number of processors that, according to an earliest start or bound, are still lacking."""
     state.slack, state.slack_far, state.far = known.slack - known.gained, known.slack_far - known.gained_far, known.far
 
 
 @kernel
 def keep_slack(state, known):
-    """Store the processors that the search has found lacking in an earliest start or bound."""
+    """Store in an earliest start or bound how many processors the last search found lacking."""
     known.slack, known.slack_far, known.far, known.gained, known.gained_far = state.slack, state.slack_far, state.far, 0, 0
 
 
 @kernel
 def note_change(state, gain, gain_of_whole, until):
-    """Note that this many processors, or whole nodes with this many, have become free, and that nothing has changed after `until`."""
+    """Note that this many processors, and whole nodes with this many, have become free, and that nothing has changed after `until`."""
     state.gain += gain
     state.gain_of_whole += gain_of_whole
     state.changed_until = max(state.changed_until, until)
@@ -475,7 +477,7 @@ def refresh_earliest_starts(state, plan):
 
 @kernel
 def _gain(known, gain, gain_of_whole, until):
-    """Note in an earliest start or bound that these processors have become free, and nothing later than `until`."""
+    """Note in an earliest start or bound that processors have become free, and that nothing has changed after `until`."""
     own = gain_of_whole if known.whole else gain
     known.gained += own
     known.gained_far += own * (until > known.far)

@@ -1,17 +1,17 @@
 """The event loop for policies that reserve nodes for several waiting jobs: conservative backfilling, and hybrids of several reservations.
 
-The rules, which reference/first_fit.py and reference/pools.py state in plain Python. Jobs, nodes and limits are those of easy.py, and:
+The rules, which reference/first_fit.py and reference/pools.py implement in plain Python. Jobs, nodes and limits are as in easy.py, and:
 
-* A job's place begins at the earliest time from which enough nodes stay free, for its planned length, of running jobs and of other jobs'
-  places. The job takes the first of these nodes.
+* A job's *place* is a time and nodes. It begins at the earliest time from which on, for the job's planned length, enough nodes stay free of
+  running jobs and of other jobs' places. The job takes the first of these nodes.
 * If places are made again in each pass, jobs get them in queue order, and jobs whose place begins now start. If `depth` jobs already have a
-  place on a job's pools, that job gets none: it starts only if it can start now.
+  place on a job's pools, the job gets none: it starts only if it can start now.
 * If places are kept, each job gets one on arrival. When a job ends early, places move to earlier times where possible, in queue order. When
   an outage becomes known or a job is overdue, all places are made again. A job over a limit has no place.
 
-The plan is the free amounts of each node over time: a list of *levels*, each from its time to the next. It is kept from pass to pass as
-long as nothing becomes free. As long as places are only added, the earliest time found for a request is a lower bound for larger requests
-of the same form.
+The plan is the free amounts of each node over time: a list of *levels*, each valid from its time to the next one's. It is kept from pass to
+pass as long as nothing becomes free. As long as places are only added, the earliest time found for a request is a lower bound for larger
+requests of the same form.
 """
 
 from __future__ import annotations
@@ -20,10 +20,19 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, take_less, total_of, words_of
-from walltime.engine.kernel.heap import pop
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
 from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of
-from walltime.engine.kernel.nodes.easy import arrange, end_next, has_failed, length_of, note_failed, place_first, start
+from walltime.engine.kernel.nodes.easy import (
+    arrange,
+    end_next,
+    has_failed,
+    leave_queue,
+    length_of,
+    note_failed,
+    place_first,
+    start,
+    take_arrivals,
+)
 from walltime.engine.kernel.nodes.events import change_outages, next_event
 from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import FIRST, least_needed
@@ -34,11 +43,11 @@ from walltime.engine.kernel.pools.passes import share_a_pool
 from walltime.engine.kernel.search import first_from
 
 TAKE, RELEASE = np.int64(1), np.int64(-1)
-"""Signs of the amounts that a place takes out of the plan, or releases to it."""
+"""Signs of amounts that a place takes out of the plan, or releases to it."""
 
 
 def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run_slurm` does."""
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; return the codes of `run_slurm`."""
     if not state.begun:
         place_first(state, jobs, site, use, plan, traffic)
         state.begun = state.gone = 1
@@ -54,7 +63,7 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
             if now == NEVER:
                 return STUCK
             state.now = now
-            _process_events(state, jobs, site, use, plan, traffic)
+            _process_events(state, jobs, site, use, traffic)
             state.between = 1
         if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
             return PAUSED
@@ -64,7 +73,7 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
         budget -= 1 + state.waiting * (1 + state.gone * state.level_count)
         state.late = is_any_overdue(state, use)
         if state.late:
-            move_overdue(state, rules, jobs, use, plan)
+            move_overdue(state, rules, jobs, use)
             state.gone = 1
         if state.waiting == 0:
             state.early = state.void = state.level_count = 0
@@ -81,7 +90,7 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
 def _next_time(state, rules, jobs, traffic):
     """Return the time of the next event, or at which the next kept place begins, s.
 
-    Policies that place all jobs again at each event keep none.
+    Policies that make all places again at each event keep none.
     """
     now = next_event(state, traffic)
     for i in range(state.waiting if rules.keeps and not state.late else 0):
@@ -91,29 +100,22 @@ def _next_time(state, rules, jobs, traffic):
 
 
 @kernel
-def _process_events(state, jobs, site, use, plan, traffic):
+def _process_events(state, jobs, site, use, traffic):
     """Process all events of this instant before the pass: terminations, outages, arrivals; note those that change the plan."""
     while state.events > 0 and traffic.ends[0].rank == state.now:
         job = jobs[traffic.ends[0].job]
         state.early |= state.now < job.start + job.believed
-        end_next(state, jobs, site, use, plan, traffic)
+        end_next(state, jobs, site, use, traffic)
         state.gone, state.level_count = 1, 0
     changes, news = change_outages(state, site, traffic)
     state.gone |= changes > 0
     state.void |= news > 0
-    while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
-        index = pop(traffic.arrivals, state.arriving)
-        state.arriving -= 1
-        jobs[index].arrival = state.arrivals
-        jobs[index].place = -1
-        state.arrivals += 1
-        traffic.queue[state.waiting] = index
-        state.waiting += 1
+    take_arrivals(state, jobs, traffic)
 
 
 @called_kernel
 def _has_room(state, rules, jobs, site, plan, traffic, levels):
-    """Return whether the plan has room for a pass; otherwise drop the plan, and note how much room it may need."""
+    """Return whether there is enough memory for a pass; if not, drop the plan, and note how much memory a pass may need."""
     state.levels_needed = 4 + state.running + 4 * state.waiting + 2 * len(site.outages)
     if state.level_count + 4 * state.waiting + 4 > len(levels.times):
         state.level_count = 0
@@ -132,7 +134,7 @@ def _has_room(state, rules, jobs, site, plan, traffic, levels):
 
 @called_kernel
 def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
-    """Consider the waiting jobs in order; only the arrivals if nothing else has happened and they are last in the queue."""
+    """Consider the waiting jobs in order, or only the newcomers if they are last in the queue and nothing else has happened."""
     queue, first, pools = traffic.queue, state.arranged, levels.pools
     if arrange(state, rules, jobs, queue, line.ranks) < first or state.gone or state.level_count == 0:
         first, state.gone = FIRST, FIRST
@@ -159,18 +161,7 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
         for pool in list_of(levels.pools_of, job.partition):
             pools[pool, 0] = 1
             pools[pool, 1] += reserves
-    _leave_queue(state, jobs, traffic.queue, line.ranks, first)
-
-
-@kernel
-def _leave_queue(state, jobs, queue, ranks, first):
-    """Remove the jobs that have started from the queue, from a place on."""
-    left = first
-    for i in range(first, state.waiting):
-        if jobs[queue[i]].start < 0:
-            queue[left], ranks[left] = queue[i], ranks[i]
-            left += 1
-    state.waiting = state.arranged = left
+    leave_queue(state, jobs, traffic.queue, line.ranks, first)
 
 
 # ---------------------------------------------------------------------- places that are kept
@@ -178,7 +169,7 @@ def _leave_queue(state, jobs, queue, ranks, first):
 
 @called_kernel
 def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
-    """Make a pass that keeps places; return whether it must be repeated because a job whose place is due exceeds a limit."""
+    """Make a pass that keeps places; return whether it must be repeated because a job that was due to start exceeds a limit."""
     queue, afresh = traffic.queue, state.late or state.void
     arrange(state, rules, jobs, queue, line.ranks)
     for i in range(state.waiting):
@@ -195,7 +186,7 @@ def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
     last = -1
     while last < NEVER:
         index = -1
-        for i in range(state.waiting):  # the next newcomer, in the queue's order or that of arrival
+        for i in range(state.waiting):  # find the next newcomer, in queue order or in order of arrival
             job = jobs[queue[i]]
             rank = i if afresh else job.arrival
             is_next = job.place < 0 and rank > last and (index < 0 or (not afresh and job.arrival < jobs[index].arrival))
@@ -214,7 +205,6 @@ def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
 
 @called_kernel
 def _place(state, job, site, use, plan, line, levels):
-    """Give a job its place, if there is one."""
     begin = _find_place(state, job, site, use, plan, line, levels, NEVER, True)
     if begin < NEVER:
         _hold(state, job, site, use, plan.choice.chosen, levels, begin)
@@ -234,7 +224,7 @@ def _hold(state, job, site, use, chosen, levels, begin):
 
 @called_kernel
 def _move(state, job, site, use, plan, line, levels):
-    """Move the place of a job to an earlier time, or to lower-numbered nodes at the same time, where the places of other jobs allow it."""
+    """Move a job's place to an earlier time, or to lower-numbered nodes at the same time, where the places of other jobs allow it."""
     old, held = job.place, levels.held[state.half]
     _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, RELEASE)
     begin = _find_place(state, job, site, use, plan, line, levels, old, False)
@@ -246,7 +236,7 @@ def _move(state, job, site, use, plan, line, levels):
 
 @kernel
 def _hold_again(state, jobs, site, use, queue, levels):
-    """Enter the kept places in the plan, and move their ranges to the other half, without gaps."""
+    """Enter the kept places in the plan, and copy their ranges to the other half, without gaps."""
     before, state.half, state.held = state.half, 1 - state.half, 0
     for i in range(state.waiting):
         job = jobs[queue[i]]
@@ -286,7 +276,7 @@ def _start_due(state, jobs, site, use, plan, traffic, line, levels):
         if job.believed == 0:
             state.level_count = 0
         start(state, jobs, site, use, plan, traffic, index, behind)
-    _leave_queue(state, jobs, queue, line.ranks, FIRST)
+    leave_queue(state, jobs, queue, line.ranks, FIRST)
     return again
 
 
@@ -295,7 +285,7 @@ def _start_due(state, jobs, site, use, plan, traffic, line, levels):
 
 @called_kernel
 def _make_levels(state, site, use, levels):
-    """Make the plan again from the free amounts, the planned ends of the running jobs, and the ends of the known outages."""
+    """Make the plan again from the free amounts, the planned ends of the running jobs, and the ends of known outages."""
     times, running, last = levels.times, use.running, FIRST
     times[0] = state.now
     state.passes += 1
@@ -313,7 +303,7 @@ def _make_levels(state, site, use, levels):
 
 @kernel
 def _refer(levels, k, use, row):
-    """Let a row of the plan refer to the amounts in a row of `Use.free`."""
+    """Make a level refer to the amounts in a row of `Use.free`."""
     levels.rows[k], levels.sources[k], levels.drops[k] = k, row, 0
     for c in range(levels.totals.shape[1]):
         levels.totals[k, c] = use.totals[row, c]
@@ -321,7 +311,6 @@ def _refer(levels, k, use, row):
 
 @kernel
 def _copy_free(levels, use, k, planes):
-    """Copy the free amounts of a level."""
     row = levels.rows[k]
     source = levels.sources[row]
     free = levels.free[row] if source < 0 else use.free[source]
@@ -332,7 +321,7 @@ def _copy_free(levels, use, k, planes):
 
 @called_kernel
 def _level_at(state, use, levels, time):
-    """Return the level that begins at a time, creating it if necessary; the first one for any time before it."""
+    """Return the level that begins at a time, creating it if necessary; the first level for any earlier time."""
     times, rows, i = levels.times, levels.rows, first_from(levels.times, 1, state.level_count, time + 1) - 1
     if times[i] >= time:
         return i
@@ -349,7 +338,7 @@ def _level_at(state, use, levels, time):
 
 @called_kernel
 def _occupy(state, site, use, levels, ranges, first, count, begin, end, sign):
-    """Take these ranges of nodes out of the plan in [begin, end), or release them (`sign` -1)."""
+    """Take ranges of nodes out of the plan in [begin, end), or release them (`sign` -1)."""
     if begin >= end:
         return
     from_level = (
@@ -357,7 +346,7 @@ def _occupy(state, site, use, levels, ranges, first, count, begin, end, sign):
     )
     to_level = _level_at(state, use, levels, end)
     levels.drops[levels.rows[from_level]] = 1
-    for i in range(from_level, to_level + 1):  # the row of a job that ends with it as well, if it starts now
+    for i in range(from_level, to_level + 1):  # at `end`, too: that level may refer to a row of `Use.free` that the job's start changes
         row = levels.rows[i]
         if levels.sources[row] >= 0:
             _copy_free(levels, use, i, levels.free[row])
@@ -407,7 +396,7 @@ def _find_place(state, job, site, use, plan, line, levels, latest, by_form):
 
 @kernel
 def _first_short(state, levels, kind, need, k, end):
-    """Return the level after the last level from `k` on, before `end`, that has too few processors in total; -1 if there is none."""
+    """Return the level after the last one with too few processors in total, from level `k` on and before `end`; -1 if all have enough."""
     short = -1
     while k < state.level_count and levels.times[k] < end:
         if levels.totals[levels.rows[k], kind] < need:
@@ -420,7 +409,7 @@ def _first_short(state, levels, kind, need, k, end):
 def _least_between(state, use, levels, members, need, k, end):
     """Find the amounts of each node that stay free from level `k` until `end`, `levels.least`.
 
-    Returns -1 if that may be enough for a job; otherwise the first level from which on enough may stay free.
+    Returns -1 if they may be enough for a job; otherwise the first level from which on enough may stay free.
     """
     least, i = levels.least, k
     _copy_free(levels, use, k, least)

@@ -1,4 +1,4 @@
-"""The memory of a simulation that reserves nodes for several waiting jobs: the plan, and its room."""
+"""The memory of a simulation that reserves nodes for several waiting jobs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ Records = Any
 
 
 class Plan(NamedTuple):
-    """The levels: their `times`, int64 s, and the `rows` of their amounts, `free` and `totals`, as in memory.Use; `least`: scratch.
+    """The levels of the plan (planned.py).
 
-    `sources`: the row of `Use.free` that holds the free amounts of a row instead, -1 for none; they are copied once a place takes some of
-    them. `drops`: whether less may be free from a row's level on than before, because a place begins there.
-
-    `held`: ranges of nodes of the places that are kept, in one half or the other, shape (2, entries). `pools_of`: the pools of each
-    partition, `pools`: for each, whether a job waits for it, and how many places on it there are in this pass, shape (pools, 2).
+    * `times`: of each level, int64 s; `rows`: the row of its amounts in `free` and `totals`, which are as in memory.Use
+    * `sources`: for each row, the row of `Use.free` that holds its free amounts instead, -1 for none; they are copied once a place takes
+      some
+    * `drops`: for each row, whether less may be free than in the level before, because a place begins there
+    * `least`: scratch
+    * `held`: ranges of nodes of the kept places, in one half or the other, shape (2, entries)
+    * `pools_of`: the pools of each partition; `pools`: for each pool, whether a job waits for it and how many places this pass has made on
+      it, shape (pools, 2)
     """
 
     times: Array
@@ -51,7 +54,7 @@ class PlannedMemory(NamedTuple):
 
 
 def new_planned_memory(memory: EasyMemory, pools_of: Lists) -> PlannedMemory:
-    """Return memory before the first event, from that of easy.py."""
+    """Return memory before the first event, from the memory of easy.py."""
     planes, words = memory.use.free.shape[1:]
     columns = memory.use.totals.shape[1]
     pools = np.zeros((int(pools_of.items.max(initial=-1)) + 1, 2), np.int64)

@@ -1,4 +1,4 @@
-"""Running jobs that end early, by preemption or because a node fails, and their lost runs; reference/slurm.py states the rules."""
+"""Running jobs that end early, by preemption or because a node fails, and their lost runs; reference/slurm.py has the rules."""
 
 import numpy as np
 
@@ -13,12 +13,12 @@ from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, short
 from walltime.engine.problem import REQUEUE_DELAY, REQUEUED
 
 LAST = np.int64(1) << 40
-"""More than the nodes of any job: the key that puts the last necessary victim first when the others are sorted by their nodes."""
+"""More than the nodes of any job: the key that puts the last victim that was needed first when the others are sorted by their nodes."""
 
 
 @kernel
 def may_preempt(state, job, site):
-    """Return whether a job may preempt others now; it may not while jobs that it has preempted are still ending."""
+    """Return whether a job may preempt others now; it may not as long as jobs that it has preempted still run."""
     return state.preemptable > 0 and site.classes[job.preemption].preempts > 0 and job.awaits <= state.now
 
 
@@ -36,7 +36,7 @@ def is_any_exempt(state, jobs, site, running):
 def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_chosen):
     """End as few running jobs as possible so that a job can start, on nodes that are not closed or only on chosen ones.
 
-    First, candidates end one after the other until the job fits. Then the last of them comes first, the others are sorted by their numbers
+    Candidates end one after the other until the job fits. Then the last of them moves to the front, the others are sorted by their numbers
     of chosen nodes, and the procedure is repeated. The jobs on nodes that the job would get are preempted.
     """
     job, victims, tries, fits, sets = jobs[index], use.victims, 0, False, site.sets
@@ -65,15 +65,15 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_ch
             push(victims.heap, k, -LAST if k == count - 1 else rank, k, victims.order[k])
         _take_in_order(victims, count)
     if fits:
-        _end_victims(state, jobs, index, site, use, plan, traffic, count)
+        _end_victims(state, jobs, index, site, use, traffic, count)
     if only_chosen:
         sets[CLOSED] = 0
         state.closed = 0
 
 
 @kernel
-def _end_victims(state, jobs, index, site, use, plan, traffic, count):
-    """End the first candidates, after their grace time, if they have nodes in USABLE; the job at `index` awaits them."""
+def _end_victims(state, jobs, index, site, use, traffic, count):
+    """End the first `count` candidates that have nodes in USABLE, after their grace time; the job at `index` then waits for their ends."""
     victims = use.victims.order
     for k in range(count):
         victims[k] = use.running[victims[k]].job  # the places of running jobs change
@@ -81,7 +81,7 @@ def _end_victims(state, jobs, index, site, use, plan, traffic, count):
         other = jobs[victims[k]]
         if _nodes_in(site.sets[USABLE], use.ranges, other) > 0:
             end = state.now + max(1, site.classes[other.preemption].grace)
-            shorten_use(state, jobs, victims[k], use, plan, end)
+            shorten_use(state, jobs, victims[k], use, end)
             if other.start + other.runtime > end:
                 other.runtime, other.due, other.returns = end - other.start, end, site.classes[other.preemption].requeue
                 hasten(traffic.ends, victims[k], end)
@@ -91,7 +91,7 @@ def _end_victims(state, jobs, index, site, use, plan, traffic, count):
 
 @called_kernel
 def free_candidates(state, rules, jobs, index, site, use):
-    """Count the running jobs that a job may preempt as ended at all times; return their number; they come first in `victims.order`."""
+    """Count the running jobs that a job may preempt as ended; return their number. They come first in `victims.order`."""
     count = _find_candidates(state, rules, jobs, index, site, use)
     for k in range(count):
         _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], MORE)
@@ -109,7 +109,6 @@ def restore_candidates(state, jobs, use, count):
 
 @called_kernel
 def _nodes_in(members, ranges, job):
-    """Return the number of a job's nodes that are in a set."""
     nodes = 0
     for r in range(job.first, job.first + job.count):
         nodes += count_between(members, ranges[r].node, ranges[r].node + ranges[r].count)
@@ -140,14 +139,13 @@ def _find_candidates(state, rules, jobs, index, site, use):
 
 @kernel
 def _take_in_order(victims, count):
-    """Sort the jobs of the heap into `victims.order`."""
     for k in range(count):
         victims.order[k] = pop(victims.heap, count - k)
 
 
 @kernel
 def _free_candidate(state, jobs, use, place, end, sign):
-    """Count the running job at a place as ended (1), now and at the releases of the jobs before `end`, or as running again (-1).
+    """Count the running job at a place as ended (sign 1) or as running again (-1), now and at the releases of the jobs before `end`.
 
     A job that counts as ended keeps no node for its user alone.
     """

@@ -1,4 +1,4 @@
-"""Slurm's multifactor priority: decayed use of accounts and users, their fair-share factors, and the priorities of waiting jobs."""
+"""Slurm's multifactor priority: decayed usage of accounts and users, their fair-share factors, and the priorities of waiting jobs."""
 
 import math
 
@@ -11,8 +11,8 @@ BASIC = 4_294_901_760
 
 
 @kernel
-def priority_of(state, rules, jobs, tree, index, when):
-    """Return a job's priority at a time, a whole number."""
+def priority_of(rules, jobs, tree, index, when):
+    """Return a job's priority at a time, an integer."""
     job = jobs[index]
     if rules.multifactor == 0:
         return BASIC - job.place
@@ -25,7 +25,7 @@ def priority_of(state, rules, jobs, tree, index, when):
 
 @called_kernel
 def sum_up_use(state, rules, jobs, running, tree):
-    """Account for a period that ends at `state.next_sum`: decay the use so far, add the new use, and rank the users."""
+    """Account for the period that ends at `state.next_sum`: decay past usage, add the new usage, and rank the users."""
     leaves = tree.leaves
     begin = state.next_sum - rules.period
     for i in range(state.running):
@@ -52,16 +52,16 @@ def rank_users(rules, tree):
 
 @kernel
 def count_end(state, rules, jobs, tree, index):
-    """Count the use of a job that ends now since the last sum."""
+    """Count the usage, since the last sum, of a job that ends now."""
     job = jobs[index]
     tree.leaves[job.association].new += job.charge * max(0, state.now - max(job.start, state.next_sum - rules.period))
 
 
 @called_kernel
 def _rank_by_tree(tree):
-    """Rank by Fair Tree: the sibling with the highest ratio of shares to use comes first, with all users below it.
+    """Rank users by Fair Tree: the sibling with the highest ratio of shares to usage comes first, with all users below it.
 
-    The last user gets 1 / n.
+    The factor of the last of n users is 1 / n.
     """
     leaves, children, order, stack = tree.leaves, tree.children, tree.order, tree.stack
     users = 0
@@ -96,7 +96,7 @@ def _rank_by_tree(tree):
 
 @kernel
 def _level(leaves, k):
-    """Return the level, shares divided by use; the sibling with the highest level is served first."""
+    """Return shares divided by usage; the sibling with the highest value is served first."""
     if leaves[k].shares == 0:
         return 0.0
     return leaves[k].shares / leaves[k].used if leaves[k].used > 0 else math.inf
@@ -115,7 +115,10 @@ def _comes_before(leaves, k, other):
 
 @called_kernel
 def _rank_by_share(rules, tree):
-    """Compute the classic factor, 2 ** -(effective use / share / dampening); effective use adds a share of the account's to the user's."""
+    """Compute the classic factor, 2 ** -(effective usage / share / dampening).
+
+    Effective usage is the user's own, increased by a share of the account's.
+    """
     leaves, children, sums = tree.leaves, tree.children, tree.sums
     sums[0] = 1.0  # the normalised share of each; `rank` temporarily holds the effective use
     leaves[0].rank = 1.0 if leaves[0].used > 0 else 0.0

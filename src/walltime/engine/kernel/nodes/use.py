@@ -8,11 +8,11 @@ from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_timeline
 
 MORE, LESS = np.int64(1), np.int64(-1)
-"""Signs of amounts that become free, or stop being free. All numbers have this type, so that literals cause no further compilation."""
+"""Signs of amounts that become free, or stop being free, as int64: literals of another type would cause further compilations."""
 WHOLE_GAIN = np.int64(1) << 40
-"""More processors than any machine has: an upper bound of the processors of whole nodes that become free."""
+"""More processors than any machine has: an upper bound of how many become free on whole nodes."""
 NOW = np.int64(-1)
-"""The number that stands for the amounts free now, before the first release, in place of a running job."""
+"""Stands for the present in place of a running job's number."""
 
 
 @called_kernel
@@ -41,8 +41,8 @@ def start_use(state, job, index, site, use, plan, expected):
 
 
 @called_kernel
-def end_use(state, job, index, site, use, plan):
-    """Release the nodes of a job, possibly earlier than planned."""
+def end_use(state, job, index, site, use):
+    """Release the nodes of a job, which may end earlier than planned."""
     running, place = use.running, 0
     while running[place].job != index:
         place += 1
@@ -67,13 +67,13 @@ def end_use(state, job, index, site, use, plan):
 
 @kernel
 def is_any_overdue(state, use):
-    """Return whether a job runs longer than planned."""
+    """Return whether a running job has passed its planned end."""
     return state.overdue > 0 or (state.running > 0 and use.running[0].expected <= state.now)
 
 
 @called_kernel
-def move_overdue(state, rules, jobs, use, plan):
-    """Plan running jobs that are overdue to end in a second, or after half of the time that their limit leaves them."""
+def move_overdue(state, rules, jobs, use):
+    """Expect overdue running jobs to end in a second, or after half of the time that is left until their limit."""
     running, place = use.running, 0
     while place < (state.running if is_any_overdue(state, use) else 0):
         one = running[place]
@@ -100,7 +100,7 @@ def move_overdue(state, rules, jobs, use, plan):
 
 
 @called_kernel
-def shorten_use(state, jobs, index, use, plan, expected):
+def shorten_use(state, jobs, index, use, expected):
     """Expect a running job to end at an earlier time."""
     running, place = use.running, 0
     while running[place].job != index:
@@ -126,7 +126,6 @@ def shorten_use(state, jobs, index, use, plan, expected):
 
 @kernel
 def _copy_row(use, source, target):
-    """Copy a row of free amounts."""
     for k in range(use.free.shape[1]):
         for w in range(use.free.shape[2]):
             use.free[target, k, w] = use.free[source, k, w]
@@ -136,10 +135,7 @@ def _copy_row(use, source, target):
 
 @called_kernel
 def change_rows(state, use, job, row, first, end, sign):
-    """Count the job of a row as ended (1) or as running (-1) at the releases of `running[first:end]`.
-
-    The number NOW stands for the present.
-    """
+    """Count the job of a row as ended (sign 1) or as running (-1) at the releases of `running[first:end]`; NOW stands for the present."""
     for k in range(first, end):
         other = 0 if k < 0 else use.running[k].row
         for c in range(use.totals.shape[1]):

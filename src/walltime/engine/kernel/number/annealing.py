@@ -1,4 +1,4 @@
-"""One scheduling pass of plan-based scheduling: the best order of the queue is searched by simulated annealing."""
+"""A scheduling pass of plan-based scheduling: simulated annealing searches for the best order of the queue."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, 
 from walltime.engine.kernel.queue import drop_started
 
 MULTIPLIER, MODULUS = 48_271, 2**31 - 1
-"""The random number generator is that of Park and Miller, CACM 1988 and 1993; its products are below 2**47."""
+"""Constants of the random number generator of Park and Miller, CACM 1988 and 1993; its products are below 2**47."""
 SWAPS, COOLING = 6, 0.9
 """Number of swaps at each temperature, and the factor from one temperature to the next."""
 ORDERS = 5
-"""Number of orders that are compared before the search."""
+"""Number of initial orders that are compared before the search."""
 
 
 class Annealing(NamedTuple):
-    """The `best` order of the queue so far and the one on `trial`; the planned `begin` of each job by index, s; all int64.
+    """The `best` order of the queue so far, the order being tried (`trial`), and the planned `begin` of each job by index, s; all int64.
 
     `random`: the state of the generator, one int64.
     """
@@ -71,7 +71,7 @@ def pass_by_annealing(state, rules, jobs, machine, queue, _ordered, search):
 
 @called_kernel
 def _anneal(state, rules, jobs, machine, search, count, least, most):
-    """Try swaps from the best order on, which costs `least`; `most`: the cost of the worst of the first orders."""
+    """Try swaps, starting from the best order, which costs `least`; `most`: the cost of the worst initial order."""
     _copy(search.best, search.trial, count)
     temperature = most - least if most > least else 0.1 * least
     if count == 0 or temperature == 0.0:
@@ -94,7 +94,6 @@ def _anneal(state, rules, jobs, machine, search, count, least, most):
 
 @kernel
 def _copy(source, target, count):
-    """Copy the first jobs of an order."""
     for i in range(count):
         target[i] = source[i]
 
@@ -108,7 +107,7 @@ def _uniform(random):
 
 @called_kernel
 def _sort(jobs, line, count, number):
-    """Sort jobs that are in order of arrival: orders 1 and 2 are by processors, 3 and 4 by length, the largest first for even numbers."""
+    """Sort jobs that are in order of arrival: orders 1 and 2 are by processors, 3 and 4 by length; even numbers put the largest first."""
     if number == 0:
         return
     for i in range(1, count):
@@ -127,7 +126,7 @@ def _key(job, number):
 
 @called_kernel
 def _cost(state, rules, jobs, machine, search, count):
-    """Plan the jobs on trial one after the other, and return the sum of a power of their waits, s."""
+    """Plan the jobs of the trial order one after the other, and return the sum of a power of their waits, s."""
     profile_of_running(search.profile, machine.running, state.running, state.now, state.free)
     total = 0.0
     for i in range(count):
@@ -139,7 +138,7 @@ def _cost(state, rules, jobs, machine, search, count):
 
 @kernel
 def _plan(state, jobs, search, job):
-    """Give a job the earliest place next to those that are planned, and return its begin."""
+    """Give a job the earliest place next to the jobs that are already planned; return its start, s."""
     own = jobs[job]
     begin = first_hole(search.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
     occupy(search.profile, begin, begin + own.own_length, own.procs)

@@ -5,11 +5,11 @@ narrow the holes. An earlier hole either ends at the job's own reservation, whic
 before the reservation, and then it is new. So wherever processors are released, we measure how many are free there and for how long, and
 mark the jobs that fit and have a later reservation. A job that already fitted has already been tried.
 
-In a deep queue, a single compression looks dozens of times for jobs that can use a freed gap, and usually finds none. First, shelves show
-whether any waiting job of about this size and length, or below, has a sufficiently late reservation. Then three coarse numbers per job
-(Traits in plan.py), which the processor compares sixteen at a time, narrow the choice, and only the jobs that pass are checked exactly.
-Coarse numbers keep the order of the exact numbers, and shelves keep the order of the coarse numbers. Both tests may therefore let too many
-jobs pass, but never too few.
+In a deep queue, a single compression searches dozens of times for jobs that can use a freed gap, and usually finds none. First, *shelves*
+show whether any waiting job of about this size and length, or below, has a sufficiently late reservation. Then three coarse numbers per job
+(Traits in plan.py), sixteen of them compared at a time, narrow the choice, and only the remaining jobs are checked exactly. Coarse numbers
+keep the order of the exact numbers, and shelves keep the order of the coarse numbers, so both tests may let too many jobs pass, but never
+too few.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from walltime.engine.kernel.plan import CHUNK, COLUMNS, FEW, LOOKS, NONE, ROWS, 
 
 @kernel
 def _coarse(number):
-    """Return a coarse form of a number of at least 1: its exponent and eleven bits of it as a float."""
+    """Return a coarse form of a number of at least 1: its exponent and the first eleven bits of its mantissa, as in a float."""
     bits = np.int64(np.float32(number).view(np.int32))
     coarse = max((bits >> 12) - np.int64(127 << 11), np.int64(0))
     return np.uint16(min(coarse, np.int64(NONE)))
@@ -41,13 +41,13 @@ def _exact_time(slots, coarse):
 
 @kernel
 def _row(procs):
-    """Return the row of shelves for a coarse number of processors, two to each power of two."""
+    """Return the row of shelves for a coarse number of processors: two rows for each power of two."""
     return np.uint64(min(np.int64(procs) >> 10, np.int64(ROWS - 1)))
 
 
 @kernel
 def _column(length):
-    """Return the column of shelves for a coarse length, four to each power of two."""
+    """Return the column of shelves for a coarse length: four columns for each power of two."""
     return np.uint64(min(max((np.int64(length) >> 9) - SHORTEST, np.int64(0)), np.int64(COLUMNS - 1)))
 
 
@@ -73,7 +73,7 @@ def note_latest(plan, i):
 
 @called_kernel
 def _shelve(shelves, first_row, first_column, latest):
-    """Raise the bounds of all shelves on which a job of this size and length counts; they only grow with the row and the column."""
+    """Raise the bounds of all shelves to which a job of this size and length belongs; bounds grow with the row and the column."""
     for row in range(first_row, np.uint64(ROWS)):
         if shelves[row, first_column] >= latest:
             break
@@ -83,9 +83,9 @@ def _shelve(shelves, first_row, first_column, latest):
 
 @called_kernel
 def survey(plan, count, now):
-    """Bound the times of each chunk, and now and then lower the bounds of the shelves as far as possible.
+    """Update the latest times of each chunk, and from time to time lower the bounds of the shelves as far as possible.
 
-    If a time is too late to be distinguished from later times, a new scale is chosen for all times.
+    If a time is too late to be distinguished from later ones, choose a new scale for all times.
     """
     slots, _, waiting, traits = plan
     last = np.uint16(0)
@@ -116,7 +116,7 @@ def survey(plan, count, now):
 
 @called_kernel
 def give_back_until(plan, count, step, last, procs):
-    """Release processors from one step up to another, and mark the jobs among the `count` waiting ones for which this opens a hole.
+    """Release processors from one step up to another, and mark the jobs among the first `count` for which this opens a hole.
 
     Releasing a step enlarges the holes that contain it: the hole for as many processors as are free there now, and wider holes for fewer
     processors, down to the number that was free before. A hole that continues to grow in the next step is handled there.
@@ -143,7 +143,7 @@ def give_back_until(plan, count, step, last, procs):
 
 @kernel
 def _wall(steps, since, step, height):
-    """Return the nearest step, from this one backwards, with fewer free processors; the steps from `since` on know their own walls."""
+    """Return the nearest step, from this one backward, with fewer free processors; steps from `since` on have stored their own walls."""
     while steps[step].free >= height:
         step = steps[step].wall if steps[step].time >= since else steps[step].previous
     return step
@@ -151,7 +151,7 @@ def _wall(steps, since, step, height):
 
 @kernel
 def _mark(plan, count, height, low, end):
-    """Mark the jobs that fit into a hole from the step `low` until `end` and start later than it; a job's `low` may be set too early."""
+    """Mark the jobs that fit into a hole from the step `low` until `end` and start later; the `low` of a job may become too early."""
     slots, steps, waiting, traits = plan
     begin = steps[low].time
     most, longest, earliest = _coarse(height), _coarse(end - begin), _coarse_time(slots, begin)
@@ -175,7 +175,7 @@ def _mark(plan, count, height, low, end):
 
 @kernel
 def _any_may_fit(traits, first, count, earliest, most, longest):
-    """Return whether any of `count` jobs may have to be marked; without branches, so that they are compared all at once."""
+    """Return whether any of `count` jobs may have to be marked; without branches, so that the processor compares them at once."""
     found = False
     for i in range(first, first + count):
         found |= _may_fit(traits, i, earliest, most, longest)
@@ -184,5 +184,5 @@ def _any_may_fit(traits, first, count, earliest, most, longest):
 
 @kernel
 def _may_fit(traits, i, earliest, most, longest):
-    """Return whether a job may have to be marked, by its coarse traits."""
+    """Return whether a job may have to be marked, judging by its coarse traits."""
     return (traits.procs[i] <= most) & (traits.length[i] <= longest) & (traits.latest[i] >= earliest)

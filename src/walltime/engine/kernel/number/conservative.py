@@ -1,4 +1,4 @@
-"""One scheduling pass that keeps every job's reservation and compresses the schedule: conservative backfilling."""
+"""A scheduling pass that keeps every job's reservation and compresses the schedule: conservative backfilling."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class KeptPlan(NamedTuple):
 
 @kernel
 def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kept):
-    """Compress if a job ended early, reserve for the newcomers, and start the jobs that are due; return an upper bound of the steps taken.
+    """Compress if a job ended early, reserve for newcomers, and start the jobs that are due; return an upper bound of the steps taken.
 
-    While a running job is overdue, the release of its processors cannot be planned, and no reservation can be kept: all are then recomputed
-    at every arrival and termination, as in the variant from scratch. They are recomputed once if a prediction was wrong: when a running
-    job's prediction is corrected, when a waiting job's has changed, and after the start of a job that is expected to run longer than
-    planned. Source: mualem01, section 2.1.
+    While a running job is overdue, the release of its processors cannot be planned and no reservation can be kept, so all are recomputed at
+    every arrival and termination, as in the variant from scratch. They are recomputed once if a prediction was wrong: when a running job's
+    prediction is corrected, when a waiting job's has changed, and after the start of a job that is expected to run longer than planned.
+    Source: mualem01, section 2.1.
     """
     plan = kept.plan
     slots, steps, waiting, traits = plan
@@ -68,7 +68,7 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
             work *= 10
             survey(plan, looked_at, state.now)
             _give_back(state, jobs, plan, machine.early)
-            for i in range(np.uint64(looked_at)):  # unsigned, since a place that may be below 0 would be checked at every access
+            for i in range(np.uint64(looked_at)):  # unsigned, because Numba checks every access with an index that may be negative
                 place = i if in_order else np.uint64(kept.place[ordered.sorted[i]])
                 own = waiting[place]
                 if own.low < NEVER or steps[steps[own.begin].previous].free >= own.procs:
@@ -85,7 +85,7 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
 
 @called_kernel
 def _give_back(state, jobs, plan, early):
-    """Release the rest of the places of the jobs that ended early."""
+    """Release the rest of the reserved times of the jobs that ended early."""
     slots, steps, _, _ = plan
     for i in range(state.early):
         job = jobs[early[i]]
@@ -96,7 +96,7 @@ def _give_back(state, jobs, plan, early):
 
 @kernel
 def _compress(count, plan, i):
-    """Move the reservation of a job to the earliest place that it can have now; it never becomes later (mualem01, section 2.1)."""
+    """Move a job's reservation to the earliest place that it can have now, never a later one (mualem01, section 2.1)."""
     slots, steps, waiting, _ = plan
     old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
     if waiting[i].low == NEVER:
@@ -134,7 +134,7 @@ def _compress(count, plan, i):
 
 @called_kernel
 def _reserve(jobs, queue, plan, i):
-    """Give a job the earliest place that the plan has."""
+    """Reserve the earliest place in the plan for a job."""
     slots, steps, waiting, _ = plan
     job = np.int64(queue[i].job)
     procs, length = jobs[job].procs, jobs[job].own_length
@@ -152,7 +152,7 @@ def _reserve(jobs, queue, plan, i):
 
 @kernel
 def _hold(state, jobs, plan, i, job):
-    """Keep the processors of a job that starts for its expected runtime: release the rest of its place, or break later reservations."""
+    """Keep a starting job's processors for its expected runtime: release the rest of its place, or mark later reservations as broken."""
     slots, steps, waiting, _ = plan
     length, planned = jobs[job].run_length, jobs[job].own_length
     if length < planned:

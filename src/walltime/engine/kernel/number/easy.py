@@ -1,4 +1,4 @@
-"""One scheduling pass with a reservation for at most the head of the queue: FCFS and EASY.
+"""A scheduling pass with a reservation for at most the head of the queue: FCFS and EASY.
 
 The queue is in order of arrival under every policy; queue.py determines the first job in the policy's order.
 """
@@ -30,7 +30,7 @@ from walltime.engine.kernel.running import find_shadow
 
 
 class Head(NamedTuple):
-    """Data of passes with at most a reservation for the head: the index of the queue, and the `window` if jobs are considered together."""
+    """Data of passes with a reservation for at most the head: the index of the queue, and the `window` if jobs are considered together."""
 
     queue_index: Index
     window: Window | None
@@ -38,9 +38,9 @@ class Head(NamedTuple):
 
 @kernel
 def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head):
-    """Start the jobs at the head that fit, then backfill others that do not delay the new head; return an upper bound of the steps taken.
+    """Start the jobs at the head that fit, then backfill jobs that do not delay the new head; return an upper bound of the steps taken.
 
-    A job that is backfilled by its own length and then expected to run longer may move the shadow time back. Extra processors below zero
+    A job that is backfilled by its own length and then expected to run longer may postpone the shadow time. Extra processors below zero
     indicate that; then the shadow time is recomputed, and all candidates are considered again.
 
     Source: mualem01, section 2.2; feitelson98, section 1 (FCFS).
@@ -50,8 +50,8 @@ def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head
         if rules.order != BY_ARRIVAL and not rules.order_reads_time and rules.window == 0:
             enter_newcomers(state, rules, jobs, queue, ordered.heads)
     if state.freed == 0 and _same_head(state, rules, jobs, queue, ordered):
-        # Nothing was freed, so the head and the jobs behind it that were blocked still are: only the newcomers are considered. An overdue
-        # running job would move the shadow time; then all jobs are considered.
+        # No processors were freed, so the head and the jobs behind it are still blocked, and only the newcomers are considered. But once
+        # the shadow time has been reached, a running job is overdue, and all jobs are considered.
         first = state.looked_at
         if not rules.backfill:
             state.looked_at = state.queue_last
@@ -109,7 +109,7 @@ def _first_now(state, rules, jobs, queue, ordered):
 
 @kernel
 def _start_heads(state, rules, jobs, machine, line, ordered):
-    """Start jobs from the head of the queue while they fit; the first that does not is blocked."""
+    """Start jobs from the head of the queue as long as they fit; the first one that does not is blocked."""
     state.blocked = -1
     while True:
         while state.queue_first < state.queue_last and line.queue[state.queue_first].procs == HOLE:
@@ -136,7 +136,6 @@ def _start_heads(state, rules, jobs, machine, line, ordered):
 
 @kernel
 def _start(state, rules, jobs, machine, line, ordered, place):
-    """Remove a job from the queue, and start it."""
     leave_hole(state, line, place)
     if ordered is not None:
         if rules.order_history != 0:
@@ -149,7 +148,7 @@ def _start(state, rules, jobs, machine, line, ordered, place):
 
 @kernel
 def _reserve_for_head(state, rules, jobs, running, ordered):
-    """Find the shadow time, when the blocked head will fit, and the extra processors, which it leaves free."""
+    """Find the shadow time, at which the blocked head will fit, and the extra processors that it will not need."""
     own = jobs[state.blocked]
     if ordered is not None:
         if rules.omega > 0.0:
@@ -183,7 +182,10 @@ def _reserve_later(state, rules, running, own):
 
 @kernel
 def _draw_shadow_nearer(state, running):
-    """Update the shadow time of the same head: walk back while the head fits without the jobs that end there, usually not a single step."""
+    """Update the shadow time of an unchanged head: move it back as long as the head fits without the jobs that end at it.
+
+    Usually it does not move at all.
+    """
     while state.shadow > state.now:
         earlier = state.before_shadow
         at_shadow = 0
@@ -199,7 +201,10 @@ def _draw_shadow_nearer(state, running):
 
 @kernel
 def _backfill(state, rules, jobs, machine, line, ordered, window, first):
-    """Backfill jobs from queue place `first` on, in the backfill order; later starts only make fewer jobs fit, so one sort is enough."""
+    """Backfill jobs from queue place `first` on, in backfill order.
+
+    Each start leaves fewer jobs that fit, so one sort is enough.
+    """
     if window is not None:
         count = np.int64(1)
         while count > 0:
@@ -221,14 +226,15 @@ def _backfill(state, rules, jobs, machine, line, ordered, window, first):
 def _may_overtake(state, rules, jobs):
     """Return whether one more job may start before the blocked head, which has been overtaken most often among the waiting jobs.
 
-    A bound requires the order of arrival, in which all jobs before the head have started. Any other job that has started overtook it.
+    With a bound on overtaking, the queue is in order of arrival. All jobs before the head have started, so any other started job overtook
+    it.
     """
     return state.started - jobs[state.blocked].arrival < rules.overtakes
 
 
 @kernel
 def _backfill_in_order(state, rules, jobs, machine, line, ordered, first):
-    """Backfill by rank: start each candidate in turn if it still may start."""
+    """Backfill by rank: start each candidate that may still start."""
     collect_candidates(state, rules, jobs, line, ordered.candidates, first)
     while state.candidates > 0 and _may_overtake(state, rules, jobs):
         place = pop_candidate(state, ordered.candidates)

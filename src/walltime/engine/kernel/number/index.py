@@ -2,7 +2,7 @@
 
 The queue is divided into blocks of 64 places, and these into groups of 64 blocks. Each block and each group stores, for each size class,
 the shortest length among its waiting jobs up to that class, so that one comparison decides whether a search may skip it. A queue of 100,000
-jobs then costs only a few times as much as a queue of 10. A started job leaves a hole in the queue.
+jobs then costs only a few times as much as a queue of 10. A job that starts leaves a *hole*, a place without a job.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def keep_index(state, rules, line):
 
 @kernel
 def close_holes(state, queue):
-    """Close the gaps that started jobs left in a queue without an index, and begin it at place 0."""
+    """Close the holes in a queue without an index, and move it to place 0."""
     kept = 0
     for place in range(state.queue_first, state.queue_last):
         if place == state.looked_at:
@@ -86,7 +86,7 @@ def index_places(state, line, first):
 
 @kernel
 def leave_hole(state, line, place):
-    """Remove a job that starts from the queue."""
+    """Remove a job that starts from the queue, leaving a hole."""
     queue, index = line
     procs, length = queue[place].procs, queue[place].length
     queue[place].procs = HOLE
@@ -109,7 +109,7 @@ def leave_hole(state, line, place):
 
 @kernel
 def _was_shortest(shortest, first, last, length):
-    """Return whether one of these shortest lengths equals that of a job."""
+    """Return whether one of these shortest lengths equals a job's length."""
     found = False
     for i in range(first, last):
         found |= shortest[i] == length
@@ -118,7 +118,7 @@ def _was_shortest(shortest, first, last, length):
 
 @kernel
 def _look_through_block(state, queue, shortest, block):
-    """Recompute the shortest jobs of a block: first of each size class, then up to each."""
+    """Recompute the shortest lengths of a block: first for each size class alone, then up to each class."""
     first = block * state.classes
     shortest[first : first + state.classes] = NEVER
     for place in range(block * BLOCK, min((block + 1) * BLOCK, state.queue_last)):
@@ -134,8 +134,8 @@ def _look_through_block(state, queue, shortest, block):
 def may_backfill(state, entry):
     """Return whether a waiting job fits now and does not delay the head: it ends by the shadow time, or needs only extra processors.
 
-    No job may be backfilled once the shadow time has moved, as indicated by extra processors below zero. Source: mualem01, section 2.2,
-    step 2b.
+    No job may be backfilled after the shadow time has been postponed, as indicated by extra processors below zero. Source: mualem01,
+    section 2.2, step 2b.
     """
     if entry.procs > state.free or state.extra < 0:
         return False
@@ -193,7 +193,7 @@ def collect_candidates(state, rules, jobs, line, candidates, first):
 
 @kernel
 def _promising(shortest, first, fitting, room, extra):
-    """Return whether the block or group whose classes begin here could have a job that may be backfilled."""
+    """Return whether the block or group whose classes begin here may contain a job that may be backfilled."""
     if shortest[first + fitting] <= room:
         return True
     return extra >= 0 and shortest[first + extra] < NEVER

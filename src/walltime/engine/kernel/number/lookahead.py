@@ -16,14 +16,15 @@ from walltime.engine.kernel.memory import BY_PROCSECONDS, BY_SECONDS, BY_SLOWDOW
 from walltime.engine.kernel.number.index import collect_candidates
 
 SLOWDOWNS = 2**40
-"""More than a sum of slowdowns in thousandths, for jobs that are considered together."""
+"""More than any sum of slowdowns, in thousandths, of jobs that are considered together."""
 
 
 class Window(NamedTuple):
     """Jobs that are considered together.
 
-    By job considered, int64: `place` in the queue, `procs`, `worth`, and whether it ends `in_time`; `short`, `long`: the worth of the jobs
-    from each one on for each number of processors, shape (jobs + 1, procs + 1).
+    By job considered, int64: `place` in the queue, `procs`, `worth`, and whether it ends `in_time` (by the shadow time). `short`, `long`:
+    tables of the highest total worth of the jobs from each one on that end in time, and of the others, by number of processors, shape (jobs
+    + 1, procs + 1).
     """
 
     place: Array
@@ -45,7 +46,7 @@ def new_window(rules: Records) -> Window:
 def choose_together(state, rules, jobs, line, candidates, window, first):
     """Choose the jobs to be backfilled now, from queue place `first` on; return their number, with their places in `window.place`.
 
-    The first `rules.ahead` jobs in the backfill order that could be backfilled alone are considered.
+    Only the first `rules.ahead` jobs, in backfill order, that could be backfilled alone are considered.
     """
     collect_candidates(state, rules, jobs, line, candidates, first)
     count = min(state.candidates, rules.ahead)
@@ -53,7 +54,7 @@ def choose_together(state, rules, jobs, line, candidates, window, first):
         window.place[k] = pop_candidate(state, candidates)
     if count <= 1:
         return count
-    unit = np.int64(0)  # the greatest common divisor: machines are often allocated in blocks of processors
+    unit = np.int64(0)  # the greatest common divisor of all requests, as machines are often allocated in blocks of processors
     for k in range(count):
         entry = line.queue[window.place[k]]
         window.procs[k] = entry.procs
@@ -83,7 +84,7 @@ def choose_together(state, rules, jobs, line, candidates, window, first):
 
 @kernel
 def _worth(state, rules, jobs, entry):
-    """Return the worth of a job in a combination: a whole number, so that sums are exact."""
+    """Return the worth of a job in a combination, an integer, so that sums are exact."""
     if rules.objective == BY_SECONDS:
         return entry.length
     if rules.objective == BY_PROCSECONDS:
@@ -96,7 +97,7 @@ def _worth(state, rules, jobs, entry):
 
 @kernel
 def _fill_table(window, table, count, most, in_time):
-    """Fill the table of the worth of the jobs from each one on that end in time (1), or of the others (0), with up to `most` processors."""
+    """Fill the table for the jobs that end in time (1), or for the others (0), with up to `most` processors."""
     for room in range(most + 1):
         table[count, room] = 0
     for k in range(count - 1, -1, -1):
@@ -109,7 +110,7 @@ def _fill_table(window, table, count, most, in_time):
 
 @kernel
 def _best(window, k, free, extra):
-    """Return the worth of the best combination of the jobs from this one on."""
+    """Return the highest worth of a combination of the jobs from this one on."""
     best = np.int64(0)
     for room in range(min(free, extra) + 1):
         best = max(best, window.long[k, room] + window.short[k, free - room])

@@ -25,15 +25,15 @@ from walltime.engine.kernel.predictions import correct_expired, next_expiry, pre
 
 
 def make_pass(state, rules, jobs, machine, queue, ordered, reservations):
-    """Stand for the policy's pass, which replaces this function when the loop is compiled; returns about how many steps were taken."""
+    """Stand in for the policy's pass, which replaces this function when the loop is compiled; returns about how many steps were taken."""
     raise NotImplementedError
 
 
 def run(state, rules, jobs, machine, queue, ordered, reservations, budget):
     """Simulate until every job has started and ended, or until about `budget` steps over the queue or the profile have been taken.
 
-    Returns DONE; PAUSED when the budget is used up or the awaited job has started (another call continues from there). Or it returns STUCK
-    if waiting jobs will never start, which no rule allows; or REACHED if the next event is later than `state.until`. It is compiled
+    Returns DONE; PAUSED if the budget is used up or the awaited job has started (another call continues from there). Or REACHED if the next
+    event is later than `state.until`; or STUCK if waiting jobs will never start, which only a faulty policy can cause. The loop is compiled
     separately for each kind of pass, on first use (load.py).
     """
     predicting = machine.predicting
@@ -103,7 +103,7 @@ def _take_all_events(state, rules, jobs, machine, queue, predicting):
 
 @kernel
 def _take_one_event(state, rules, jobs, machine, queue, predicting):
-    """Handle one of several simultaneous events, arrivals first; expired predictions are corrected first, or are the event themselves."""
+    """Handle one of several simultaneous events, arrivals first; expired predictions are corrected before, or are the event themselves."""
     end_expected_now(state, rules, jobs, machine)
     correct_expired(state, rules, jobs, machine.running, predicting)
     if state.next_arrival == state.now:

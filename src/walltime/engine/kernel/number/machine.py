@@ -8,7 +8,7 @@ from walltime.engine.kernel.predictions import note_end
 from walltime.engine.kernel.running import leave_running, run_job
 
 SHORTEST = 10
-"""Jobs count as running for at least 10 s in the bounded slowdown."""
+"""Shortest runtime in the bounded slowdown, s; shorter jobs count as running this long."""
 
 
 @kernel
@@ -31,7 +31,7 @@ def start_job(state, rules, jobs, machine, job):
 
 @kernel
 def start_behind(state, rules, jobs, machine, queue, job):
-    """Start a job now; it counts as backfilled if an earlier job in the queue, which begins at `state.queue_first`, waits."""
+    """Start a job now; it counts as backfilled if a job ahead of it in the queue, which begins at `state.queue_first`, waits."""
     first = state.queue_first
     while jobs[queue[first].job].start >= 0:
         first += 1
@@ -41,7 +41,7 @@ def start_behind(state, rules, jobs, machine, queue, job):
 
 @kernel
 def end_job(state, rules, jobs, machine, job):
-    """Free the processors of a running job; with kept reservations, record if it ended early."""
+    """Free the processors of a running job; with kept reservations, note whether it ended early."""
     own = jobs[job]
     end = own.start + own.run_length
     place = leave_running(machine.running, state.running, end, job)

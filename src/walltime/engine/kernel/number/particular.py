@@ -1,11 +1,11 @@
-"""A scheduling pass of Batsim's batsched: reservations are of particular processors, the lowest-numbered that are free.
+"""A scheduling pass of Batsim's batsched: reservations are of particular processors, the lowest-numbered free ones.
 
-The rules, which `on_particular_processors` of reference/later.py states in plain Python:
+The rules, which `on_particular_processors` of reference/later.py implements in plain Python:
 
-* A job is placed at the earliest time from which on enough of the same processors stay free for its length; it takes the first of them.
-* If a job has ended since the last pass, all waiting jobs are placed again in queue order: `scratch` drops all reservations first, else
-  each job's own is dropped just before. All are dropped, too, if a running job is overdue or was, which batsched does not allow. If no job
-  has ended, only the new jobs are placed, in order of arrival.
+* A job is placed at the earliest time from which on enough of the same processors stay free for its length; it takes the lowest-numbered.
+* If a job has ended since the last pass, all waiting jobs are placed again in queue order. With `scratch`, all reservations are dropped
+  first; otherwise each job's own is dropped just before the job is placed. All are dropped, too, if a running job is or was overdue, which
+  batsched does not allow. If no job has ended, only the new jobs are placed, in order of arrival.
 * With `depth` 1 (EASY), only the head keeps a reservation. A new head is placed before all other jobs.
 """
 
@@ -27,9 +27,9 @@ ALL, FOUND = 0, 1
 
 
 class Particular(NamedTuple):
-    """Slots with the processors that are `free` in them; `sets`: of all processors, and of those found for a job; sets are int64 words.
+    """Slots with the processors that are `free` in them; `sets`: all processors, and those found for a job; sets are int64 words.
 
-    By job: the begin of its reservation, s, in `reserved`, -1 for none, and the processors that it has, had or reserves in `held`. `line`
+    By job: the start of its reservation, s, in `reserved`, -1 for none, and the processors that it has, had or reserves in `held`. `line`
     (int64): the jobs that a pass places.
     """
 
@@ -105,7 +105,7 @@ def pass_on_particular_processors(state, rules, jobs, machine, queue, ordered, o
 
 @called_kernel
 def _lay_out(state, jobs, machine, queue, own):
-    """Make the slots of the running jobs and the reservations; an overdue job is expected to end in the next second."""
+    """Make the slots from the running jobs and the reservations; an overdue job is expected to end in a second."""
     slots, free, running, last = own.slots, own.free, machine.running, 0
     slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1
     own.counts.slots = 1
@@ -146,7 +146,7 @@ def _give_back(own, job, length):
 
 @kernel
 def _place(state, rules, jobs, machine, queue, own, job):
-    """Give a job the earliest place that there is; start it if that is now, and return whether it is."""
+    """Give a job the earliest place; start it if that place begins now, and return whether it does."""
     slot = first_slot(own.slots, own.free, own.sets[FOUND], own.sets[ALL], jobs[job].procs, jobs[job].own_length)
     begin = own.slots[slot].begin
     if jobs[job].reserved_start < 0 and (rules.depth > 1 or begin > state.now):
@@ -157,7 +157,7 @@ def _place(state, rules, jobs, machine, queue, own, job):
 
 @called_kernel
 def _take_found(state, rules, jobs, machine, queue, own, job, slot):
-    """Give a job the first of the processors found for it, from the beginning of a slot on: it starts then, or reserves them."""
+    """Give a job the first of the processors found for it, from the beginning of a slot on: start it now, or make a reservation."""
     begin = own.slots[slot].begin
     keep_first(own.sets[FOUND], jobs[job].procs)
     copy_set(own.held[job], own.sets[FOUND])

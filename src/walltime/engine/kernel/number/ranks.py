@@ -1,7 +1,7 @@
-"""Ranks of waiting jobs in an order that changes only with the past use of users, groups and queues in a sliding window.
+"""Ranks of waiting jobs in an order that changes only with the past usage of users, groups and queues in a sliding window.
 
-Each waiting job keeps its rank, and each block of places its lowest rank. Before a pass, a job is ranked again only if the past use of its
-user, group or queue has changed since the last pass: a job started or ended, or an earlier start or end left the window.
+Each waiting job keeps its rank, and each block of places its lowest rank. Before a pass, a job is ranked again only if the past usage of
+its user, group or queue has changed since the last pass: a job started or ended, or an earlier start or end left the window.
 """
 
 import math
@@ -17,7 +17,7 @@ from walltime.engine.kernel.words import number_at, set_number, set_word, word_a
 
 @kernel
 def ranks_are_old(state, rules):
-    """Return whether events may have happened since the ranks were renewed."""
+    """Return whether events may have happened since the ranks were last updated."""
     return state.ranked != state.queue_last or history_of(rules.order_history, 0).seen != state.now
 
 
@@ -46,7 +46,7 @@ def renew_ranks(state, rules, jobs, queue, ranks, bounds):
 
 @kernel
 def _differ(state, rules, jobs, own):
-    """Return whether the ranks of some jobs may have changed; where all jobs of a slot are alike, only changed slots stay marked."""
+    """Return whether the ranks of some jobs may have changed; if all jobs of a slot are alike, only slots with another rank stay marked."""
     if own.alike == 0:
         return True
     differ = False
@@ -63,7 +63,7 @@ def _differ(state, rules, jobs, own):
 
 @kernel
 def _own_rank(state, rules, jobs, own, job):
-    """Return the rank of a job, which is that of all jobs of the same user (group, queue) if these are alike."""
+    """Return the rank of a job; if all jobs of a slot are alike, it is computed once per slot."""
     if own.alike == 0:
         return order_rank(rules, state.now, jobs, job)
     slot = word_at(own.slots, job)  # there is one key
@@ -92,7 +92,6 @@ def _rank_again(state, rules, jobs, own, queue, ranks, bounds):
 
 @kernel
 def _bound(state, ranks, bounds, block):
-    """Find the lowest rank in a block."""
     least = math.inf
     for place in range(max(block * RANKED_BLOCK, state.queue_first), min((block + 1) * RANKED_BLOCK, state.ranked)):
         if ranks[place] < least:

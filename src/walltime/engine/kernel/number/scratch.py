@@ -13,7 +13,7 @@ from walltime.engine.kernel.queue import backfill_rank, drop_started, sort_queue
 
 
 class Fresh(NamedTuple):
-    """The profile of a pass; the `bounds` of the queues (int64, s) whose first jobs have reservations, none for other policies."""
+    """The profile of a pass, and the length `bounds` of queues whose first jobs have reservations (int64 s; empty for other policies)."""
 
     profile: Profile
     bounds: Array
@@ -23,8 +23,8 @@ class Fresh(NamedTuple):
 def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fresh):
     """Reserve for the first `depth` blocked jobs, or only for selected ones, and start every job that does not delay them.
 
-    Returns an upper bound of the steps. Sources: feitelson98, Fig. 1 (unlimited depth; a limited one is that of production schedulers),
-    Srinivasan et al. 2002 (selected by the expansion factor), Lawson and Smirni 2002 (the first of each queue).
+    Returns an upper bound of the steps. Sources: feitelson98, Fig. 1 (unlimited depth; production schedulers have a limited one),
+    Srinivasan et al. 2002 (selected by the expansion factor), Lawson and Smirni 2002 (the first job of each queue).
     """
     profile, bounds = fresh
     if rules.order != BY_ARRIVAL:
@@ -69,7 +69,7 @@ def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fr
 
 @kernel
 def _reserve(state, jobs, profile, job):
-    """Give a job the earliest place that there is, and return its begin."""
+    """Reserve the earliest place for a job, and return its start, s."""
     own = jobs[job]
     anchor = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
     occupy(profile, anchor, anchor + own.own_length, own.procs)
@@ -80,7 +80,7 @@ def _reserve(state, jobs, profile, job):
 
 @kernel
 def _fits_now(state, profile, job):
-    """Return whether enough processors for a job stay free for its own length from now on."""
+    """Return whether enough processors for a job stay free for its planned length from now on."""
     if job.procs > state.free:
         return False
     return first_hole(profile, state.now, job.own_length, job.procs, state.now + 1) == state.now

@@ -1,4 +1,4 @@
-"""One scheduling pass of slack-like backfilling: arriving jobs are inserted among the planned ones as early as slacks allow."""
+"""A scheduling pass of slack-like backfilling: arriving jobs are inserted among the planned ones as early as the slacks allow."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from walltime.engine.kernel.queue import drop_started
 
 
 class Slack(NamedTuple):
-    """The waiting jobs in planned order, `line`; the start of each in a `trial`; the `wait` of the jobs that started last.
+    """The waiting jobs in planned order, `line`; the planned start of each in a `trial`; the `wait` of the jobs that started last.
 
-    By job, the start for which it is `reserved`, and the `latest` one. All int64, times in s.
+    By job: the `reserved` start, and the `latest` start that its slack allows. All int64, times in s.
     """
 
     profile: Profile
@@ -30,7 +30,7 @@ class Slack(NamedTuple):
 
 @kernel
 def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
-    """Plan the jobs in line again, insert the newcomers, and start the jobs that are due; return an upper bound of the steps.
+    """Plan the jobs in `line` again, insert the newcomers, and start the jobs that are due; return an upper bound of the steps.
 
     Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`.
     """
@@ -67,7 +67,7 @@ def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
 
 @kernel
 def _plan(state, jobs, slack, i):
-    """Plan the i-th job of the line after the jobs that are planned.
+    """Plan the i-th job of the line after the jobs that are already planned.
 
     Return whether its start is within its slack, or no later than before.
     """
@@ -80,7 +80,7 @@ def _plan(state, jobs, slack, i):
 
 @called_kernel
 def _enter(state, rules, jobs, machine, slack, job):
-    """Insert a newcomer at the first place that the slacks allow; return the number of jobs that were planned for this."""
+    """Insert a newcomer at the first position that the slacks allow; return how many jobs had to be planned for this."""
     own, tries, profile = jobs[job], np.int64(0), slack.profile
     profile_of_running(profile, machine.running, state.running, state.now, state.free)
     place = 0

@@ -2,7 +2,7 @@
 
 The rules are those of number/conservative.py for a single pool (mualem01, section 2.1), and also:
 
-* A job over one of its limits has no reservation; losing a reservation counts as an early end of a job.
+* A job over one of its limits has no reservation; when a job loses its reservation, this counts as an early end of a job.
 * An unplanned change of capacity breaks all reservations, as an overdue job does: they are made again in queue order.
 
 The plan is kept from event to event. A compression tries only jobs whose place may change: an earlier hole, or the same hole with other
@@ -54,7 +54,7 @@ def pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept):
 
 
 @called_kernel
-def give_back_rest(state, jobs, machine, plan, kept, index, expected):
+def give_back_rest(state, machine, plan, kept, index, expected):
     """Release the rest of the time for which a job that ends early was expected to run."""
     if expected <= state.now:
         return
@@ -68,7 +68,7 @@ def give_back_rest(state, jobs, machine, plan, kept, index, expected):
 
 @called_kernel
 def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
-    """Note the longest stretch in which these amounts of the pools, released in [begin, end), are free together, and its begin.
+    """Note the longest stretch in which these amounts of the pools, released in [begin, end), are free together, and its start.
 
     Processors that are free in several pools together may not stay free in each pool, so too many jobs may pass this test, but never too
     few.
@@ -85,7 +85,7 @@ def _note_freed_gap(state, pools_of, plan, kept, amounts, begin, end):
 
 @kernel
 def _is_any_of(pools_of, amounts, part):
-    """Return whether any of the amounts is of a pool of a partition."""
+    """Return whether a partition has a pool with a positive amount."""
     found = False
     for p in list_of(pools_of, part):
         found |= amounts[p, 0] > 0 or amounts[p, 1] > 0
@@ -94,10 +94,10 @@ def _is_any_of(pools_of, amounts, part):
 
 @called_kernel
 def _measure_stretches(state, plan, kept, part, lowest, middle, end):
-    """Note, for each class of sizes, the stretches with room for its smallest job that overlap [the time of step `middle`, end).
+    """Note, for each size class, the stretches with room for its smallest job that overlap [the time of step `middle`, end).
 
-    The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: back from the step, then on from it.
-    No job looks further than its length. No job of a class below the `lowest` waits.
+    The stretches of a class lie within those of the class of smaller jobs, so one walk is enough: backward from the step, then forward. It
+    goes no further than the longest job. No job of a class below `lowest` waits.
     """
     time, room, since = plan.time, plan.room, kept.since
     classes = _open_stretches(state, plan, part, lowest, middle, since)
@@ -123,7 +123,7 @@ def _measure_stretches(state, plan, kept, part, lowest, middle, end):
 
 @kernel
 def _open_stretches(state, plan, part, lowest, middle, since):
-    """Walk back from a step, store in `since` when the stretch of each class with room there begins, and return the number of classes."""
+    """Walk backward from a step, store in `since` when the stretch of each size class begins, and return how many classes have room."""
     time, room, longest = plan.time, plan.room, plan.time[middle] - state.longest
     step, sizes = middle, classes_with_room(room[part, middle])
     classes = sizes = max(sizes, lowest)
@@ -143,7 +143,7 @@ def _open_stretches(state, plan, part, lowest, middle, since):
 
 @kernel
 def _next_change(state, plan, part, lowest, classes, step, end):
-    """Return the first step from this one on with room for other classes; after the `end`, for fewer."""
+    """Return the first step from this one on with room for other size classes; from `end` on, with room for fewer."""
     time, room, more = plan.time, plan.room, 1 << classes
     least = more >> 1 if classes > lowest else 0
     while step < state.steps and time[step] < end and least <= room[part, step] < more:
@@ -155,16 +155,16 @@ def _next_change(state, plan, part, lowest, classes, step, end):
 
 @kernel
 def classes_with_room(height):
-    """Return the number of classes of sizes whose smallest job needs no more than this."""
+    """Return the number of size classes whose smallest job fits into this many processors."""
     return size_class(height) + 1 if height > 0 else 0
 
 
 @kernel
 def _keep_within_limits(state, jobs, machine, queue, plan, kept):
-    """Take the reservations away from jobs that are over one of their limits.
+    """Drop the reservations of jobs that are over one of their limits.
 
-    Many jobs may lose theirs at once, so one place that covers all of them is noted. Equal places of consecutive jobs, which `plan.least`
-    sums up, are given back together.
+    Many jobs may lose theirs at once, so one gap that covers all their places is noted. Equal places of consecutive jobs, which
+    `plan.least` adds up, are released together.
     """
     if state.tightened == 0 and state.windowed == 0:
         return
@@ -222,7 +222,7 @@ def _reserve_all(state, jobs, machine, queue, plan, kept):
 
 @kernel
 def _begin_trying(state, freed_gaps):
-    """Begin to try all jobs with the gaps freed so far; gaps freed meanwhile serve the jobs behind, and the next compression."""
+    """Let a compression use the gaps freed so far; gaps freed from now on serve the jobs behind, and the next compression."""
     until, state.freed_until = state.freed_until, state.now
     for part in range(freed_gaps.shape[0]):
         for size in range(freed_gaps.shape[1]):
@@ -233,9 +233,9 @@ def _begin_trying(state, freed_gaps):
 
 @called_kernel
 def _earlier_hole(state, plan, job, earliest, begin):
-    """Return when a hole for a job begins before its place, by the sum of its pools; the begin of its place if there is none.
+    """Return when a hole for a job begins before its place, by the total of its pools; the start of its place if there is none.
 
-    A hole that reaches into the job's own place is always sufficient.
+    A hole that reaches into the job's own place always suffices.
     """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
     first = max(step_before(state, plan, earliest + 1), 0)
@@ -256,8 +256,8 @@ def _earlier_hole(state, plan, job, earliest, begin):
 def _compress(state, jobs, machine, queue, plan, kept):
     """Move reservations to the earliest places that they can have now, in queue order.
 
-    A new place that overlaps with the old one begins where enough is free right before the old one. Any other new place lies in a stretch
-    that was freed since the job was tried last. Otherwise, the job may at most get other amounts of the pools.
+    A new place that overlaps the old one begins where enough is free right before the old one. Any other new place lies in a stretch that
+    was freed since the job was last tried. Otherwise, the job may at most get other amounts of the pools.
     """
     until = _begin_trying(state, kept.freed_gaps)
     for i in range(state.waiting):
@@ -306,7 +306,7 @@ def _move(state, machine, plan, kept, job, index, chance):
 
 @kernel
 def _may_shift(state, machine, plan, job, index, begin):
-    """Return whether a job that was given the same place again would get more of one pool and less of a later one."""
+    """Return whether a job would get more from one of its pools, and less from later ones, if it were given the same time again."""
     procs, second = job.procs, job.second
     first = step_before(state, plan, begin + 1)
     for p in list_of(machine.pools_of, job.partition):
@@ -359,7 +359,7 @@ def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
 
 @kernel
 def _only_limit(state, limits, limits_of, index):
-    """Return the number of a job's only limit, if that counts nothing but jobs; else -1."""
+    """Return the number of a job's limit if it is the only one and limits nothing but the number of jobs; else -1."""
     first = limits_of.first[index]
     if state.windowed or limits_of.first[index + 1] != first + 1:
         return -1
@@ -383,11 +383,11 @@ def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
 
 @kernel
 def _reserve(state, jobs, machine, plan, kept, index, prior):
-    """Give a job the earliest place that the plan has, and return the job; `prior` if there is no place.
+    """Give a job the earliest place in the plan, and return the job; if there is no place, return `prior`.
 
-    Nothing has been given back since `prior` (-1 for none) got its place, so a job that needs at least as much for at least as long finds
-    no earlier one. Each of many equal jobs begins its search at the last one's place. As long as enough is left there (`plan.least`), they
-    get equal places, which `_take_together` takes out of the plan when another is needed.
+    Nothing has been released since `prior` (-1 for none) got its place, so a job that needs at least as much for at least as long finds no
+    earlier one. Each of many equal jobs begins its search at the last one's place. As long as enough is left there (`plan.least`), they get
+    equal places, which `_take_together` takes out of the plan when another place is needed.
     """
     job, given, least, taken = jobs[index], machine.given, plan.least, kept.before
     state.longest = max(state.longest, job.own_length)
@@ -418,7 +418,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
 
 @called_kernel
 def _take_together(state, jobs, partitions_of, plan, kept, prior):
-    """Take the amounts that `kept.before` sums up, at the place of `prior` (-1 for none), out of the plan, and clear it."""
+    """Take the amounts that `kept.before` adds up, at the place of `prior` (-1 for none), out of the plan, and clear it."""
     if prior >= 0:
         begin = kept.start[prior]
         occupy_until(state, partitions_of, kept.before, plan, begin, begin + jobs[prior].own_length, 1)
@@ -427,7 +427,7 @@ def _take_together(state, jobs, partitions_of, plan, kept, prior):
 
 @kernel
 def _is_enough(pools_of, least, job):
-    """Return whether enough for a job has stayed free in its pools during the whole of the last place."""
+    """Return whether enough for a job has stayed free in its pools throughout the last place."""
     procs, second = job.procs, job.second
     for p in list_of(pools_of, job.partition):
         procs -= least[p, 0]
@@ -437,7 +437,7 @@ def _is_enough(pools_of, least, job):
 
 @kernel
 def _needs_no_less(job, other):
-    """Return whether a job needs at least as much as another, of the same partition and for at least as long."""
+    """Return whether a job needs at least as much as another job of the same partition, for at least as long."""
     return (
         job.partition == other.partition and job.procs >= other.procs and job.second >= other.second and job.own_length >= other.own_length
     )
@@ -447,8 +447,8 @@ def _needs_no_less(job, other):
 def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
     """Start the jobs whose reservation is now, in order of arrival.
 
-    A job that meanwhile exceeds a limit loses its reservation in another pass. The end of a place is given back where the job is expected
-    to run for less than it was planned.
+    A job that meanwhile exceeds a limit loses its reservation in another pass. If a job is expected to run for less time than planned, the
+    rest of its place is released.
     """
     queue, candidates = queue_index.queue, queue_index.candidates
     if state.next_due > state.now:

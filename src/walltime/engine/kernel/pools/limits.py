@@ -1,8 +1,8 @@
-"""Limits on simultaneously running jobs of a group, and throttled jobs, which wait only for a limit.
+"""Limits on simultaneously running jobs of a group, and *throttled* jobs, which wait only for a limit.
 
 A pass ignores a job over a limit, so the job leaves the queue until the limit has room again. Then the first job that waits for the limit
-returns to its place. If the limit still has room after this job has been considered, the next one returns. Thus only one job is considered
-if a limit has room for one, however many wait.
+returns to its place. If the limit still has room after this job has been considered, the next one returns. So if a limit has room for one
+job, only one is considered, however many wait.
 
 In a constant queue order, each limit has one list of its throttled jobs in queue order, and they keep their places. If the order changes
 with time, jobs of the same size and length still keep their order of arrival. They form a group, and the limit considers the first job of
@@ -29,7 +29,7 @@ def may_start(state, jobs, machine, index):
 
 @kernel
 def is_shut(state, jobs, machine, index):
-    """Return whether one of its windows forbids a job to start now."""
+    """Return whether a window does not let a job start now."""
     if state.windowed:
         for number in list_of(machine.limits_of, index):
             limit = machine.limits[number]
@@ -58,7 +58,7 @@ def full_limit(jobs, limits, limits_of, index):
 
 @kernel
 def is_tight(limits, limits_of, index):
-    """Return 1 if another job may now exceed a limit of this job, which has just started."""
+    """Return 1 if the start of this job may have left too little of one of its limits for another job."""
     for number in list_of(limits_of, index):
         limit = limits[number]
         if limit.used_jobs >= limit.jobs or limit.procs < NEVER or limit.second < NEVER:
@@ -78,7 +78,7 @@ def use_limits(jobs, limits, limits_of, index, sign):
 
 @kernel
 def throttles(rules):
-    """Return whether jobs that wait only for a limit are throttled, which requires that the order within their groups never changes."""
+    """Return whether jobs that wait only for a limit are throttled; this requires that the order within their groups never changes."""
     return is_steady(rules) or (rules.order in (BY_ARRIVAL, BY_LENGTH, BY_WFP) and not rules.predict_again)
 
 
@@ -93,7 +93,7 @@ def _are_in_one_group(rules, jobs, one, other):
 
 @called_kernel
 def throttle(state, rules, jobs, limits, queue_index, place, number):
-    """Take a job out of the queue to wait only for a limit."""
+    """Take a job out of the queue and let it wait for a limit."""
     index, limit, throttled = queue_index.queue[place].job, limits[number], queue_index.throttled
     queue_index.queue[place].procs = HOLE
     queue_index.blocks[place // PLACES_IN_BLOCK].old = 1
@@ -130,7 +130,7 @@ def throttle(state, rules, jobs, limits, queue_index, place, number):
 
 @kernel
 def _put_first(limit, throttled, before, first):
-    """Insert a group, given by its first job, behind the group whose first job is `before`; at the front if that is below 0."""
+    """Insert a group, given by its first job, after the group whose first job is `before`; at the front if that is negative."""
     if before < 0:
         limit.first_group = first
     else:
@@ -139,18 +139,19 @@ def _put_first(limit, throttled, before, first):
 
 @called_kernel
 def wake_next(state, rules, jobs, limits, queue_index, number, last):
-    """Wake the first throttled job of a limit, behind the one that was woken last (-1 for none), if the limit has room.
+    """Wake the first throttled job of a limit that comes after the last one woken (`last`, -1 for none), if the limit has room.
 
-    Its place is the one that it has kept in a steady queue, or where it belongs in this pass; outside of a pass, the last one.
+    In a steady queue, the job has kept its place. Otherwise it gets the place that it has in this pass or, outside of a pass, the last
+    place.
     """
     limit, throttled, steady = limits[number], queue_index.throttled, is_steady(rules)
     if limit.throttled == 0 or limit.used_jobs >= limit.jobs or limit.used_procs >= limit.procs or limit.used_second > limit.second:
         return
-    # the job, the first one of its group, the job ahead of it there, and the first one of the group ahead
+    # the job, the first job of its group, the job ahead of it there, and the first job of the group before
     index = first = prior = before = np.int64(-1)
     ahead, group = np.int64(-1), limit.first_group
     while group >= 0:
-        if steady or last < 0 or limit.used_procs + jobs[group].procs <= limit.procs:  # outside of a pass more may end
+        if steady or last < 0 or limit.used_procs + jobs[group].procs <= limit.procs:  # outside of a pass, more jobs may end now
             at = _last_ahead(state, rules, jobs, throttled, group, last)
             if at != throttled[group].last:
                 job = group if at < 0 else throttled[at].next
@@ -191,7 +192,7 @@ def wake_next(state, rules, jobs, limits, queue_index, number, last):
 
 @kernel
 def _last_ahead(state, rules, jobs, throttled, first, last):
-    """Return the last job of the group beginning with `first` that does not come after the job `last`; -1 if all do, or without `last`."""
+    """Return the last job in the group of `first` that does not come after the job `last`; -1 if there is none or `last` is negative."""
     if last < 0 or comes_before(state, rules, jobs, last, first):
         return np.int64(-1)
     at = first

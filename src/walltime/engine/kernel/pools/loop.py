@@ -1,15 +1,15 @@
 """The event loop for machines of several pools: partitions, a second resource, outages, limits, dependencies, initially running jobs.
 
-It corresponds to number/loop.py, which is for one pool. The rules, which reference/pools.py states in plain Python:
+It corresponds to number/loop.py, which is for one pool. The rules, which reference/pools.py implements in plain Python:
 
 * A job takes processors and second resource from the pools of its partition, in their order, as much from each as stays free for its
   planned runtime; it keeps them until it ends.
-* Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is
-  passed over, as if it were not there, and so is one whose window is shut: by its request it would run into shut hours.
-* A job that cannot start is blocked. If each pool of its partition has fewer than `depth` reservations it gets one, at the earliest
+* Jobs are considered in the order of their partition's tier, then the queue's order, then arrival. A job over one of its limits is passed
+  over, as if it were not there. So is a job that a window does not let start, now or because it would run into the window's hours.
+* A job that cannot start is blocked. If each pool of its partition has fewer than `depth` reservations, the job gets one, at the earliest
   time at which it fits into the plan. On a machine of one pool this is FCFS, EASY, hybrid or conservative backfilling from scratch.
-* Without backfilling, the pools of a blocked job are closed to the jobs behind it; with it, these may start where they do not delay a
-  reservation.
+* Without backfilling, the pools of a blocked job are closed to the jobs behind it; with backfilling, these jobs may start where they do not
+  delay a reservation.
 * Kept reservations are conservative backfilling with compression (kept.py).
 * An outage that is known in advance is part of the plan. If it takes capacity that is in use, the jobs continue to run, and released
   capacity is not allocated again until the outage is covered.
@@ -30,9 +30,9 @@ from walltime.engine.kernel.running import enter_running, leave_running, release
 
 
 def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
-    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; returns as `run` of number/loop.py.
+    """Simulate until all jobs have started and ended, or until about `budget` steps have been taken; return the codes of number/loop.py.
 
-    If it simulates only up to a given time, jobs that would never start are not an error: other jobs may be submitted later.
+    In a simulation that runs only up to a given time, jobs that would never start are not an error: other jobs may be submitted later.
     """
     predicting = machine.predicting
     while budget > 0 and (state.awaited == 0 or jobs[state.awaited - 1].start < 0):
@@ -51,7 +51,7 @@ def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
             state.broken = state.freed = 1
         while state.next_change < len(machine.changes) and machine.changes[state.next_change].time == now:
             if machine.changes[state.next_change].phase < SHUTS:
-                _change_capacity(state, machine)  # a later round of this instant keeps the reservations made in this one
+                _change_capacity(state, machine)  # if this instant has another round, that keeps the reservations of this one
             else:
                 _change_window(state, machine.limits, machine.changes)
             state.freed = 1
@@ -83,7 +83,7 @@ def _next_event(state, rules, jobs, machine):
 
 @kernel
 def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
-    """Handle the next termination: release the processors of the job, and submit the jobs that waited for its end alone."""
+    """Handle the next termination: release the processors of the job, and submit the jobs that wait for no other job."""
     index = pop(machine.events, state.events)
     state.events -= 1
     job = jobs[index]
@@ -91,7 +91,7 @@ def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
     leave_running(machine.running, state.running, expected, index)
     state.running -= 1
     state.freed = 1
-    give_back_rest(state, jobs, machine, plan, kept, index, expected)
+    give_back_rest(state, machine, plan, kept, index, expected)
     use_pools(machine, job, index, -1)
     use_limits(jobs, machine.limits, machine.limits_of, index, -1)
     for number in list_of(machine.limits_of, index):
@@ -128,7 +128,6 @@ def _change_capacity(state, machine):
 
 @kernel
 def _change_window(state, limits, changes):
-    """Begin or end a window."""
     change = changes[state.next_change]
     limit = limits[change.outage]
     limit.shut = 1 if change.phase == SHUTS else 0
@@ -142,7 +141,6 @@ def _change_window(state, limits, changes):
 
 @kernel
 def _arrive(state, rules, jobs, machine, queue_index):
-    """Handle the next arrival."""
     index = take_arrival(state, jobs, machine, state.now)
     if rules.predicts:
         predict_waiting(rules, jobs, machine.predicting, index, state.now)
@@ -164,7 +162,7 @@ def _predict_again(state, rules, jobs, queue, predicting):
 
 @called_kernel
 def _begin_predicting(state, rules, jobs, running, predicting):
-    """Predict the initially running jobs, in the order of their numbers, and sort them by their expected ends; times below 0 are 0."""
+    """Predict the initially running jobs in order of index, and sort them by their expected ends; times below 0 count as 0."""
     if not rules.predicts or state.begun:
         return
     state.begun = 1

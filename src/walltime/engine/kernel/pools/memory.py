@@ -26,9 +26,9 @@ CLUSTER_JOB = record_dtype(
     "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
     "after think"
 )
-"""A job: the fields of memory.JOB, and `second`, its need of the second resource; `partition`, by number; `tier` (a higher one comes
-first); `pending`, how many jobs must end before it can wait. `submit` becomes the time from which it waits: with feedback it is `think` s
-after the end of the job `after` (-1 for none)."""
+"""A job: the fields of memory.JOB, and its need of the `second` resource; its `partition`, by number; the partition's `tier` (a higher one
+comes first); and how many jobs must end before it can wait, `pending`. `submit` becomes the time from which it waits: with feedback it is
+`think` s after the end of the job `after` (-1 for none)."""
 
 CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
@@ -42,65 +42,84 @@ CLUSTER_STATE = record_dtype(
     "steps joined resources planned deferred candidates again begun early broken next_due freed_until longest unreserved tightened "
     "windowed away until awaited"
 )
-"""`arrivals`: jobs that have arrived so far. `next_coming`: the next of `coming`. `later`: jobs in the heap of arrivals that waited for
-another's end. `started`, `running`, `events`: numbers of jobs. `waiting`: places of the queue; `holes` of them belong to jobs that have
-started or are away. `next_change`: the next change of capacity. `outages`: number of outages that are known or have begun, and are not
-over. `steps`: number of steps of the plan, which was `joined` when equal steps were last joined. `resources`: 2 if the machine has a second
-one. `candidates`: jobs to be tried for backfilling, or that get a reservation or start. `again`: 1 if the pass must be made again. `begun`:
-1 after the first event. `windowed`: 1 if there are windows. `away`: throttled jobs without a place in the queue. `until`, `awaited`: as in
-memory.STATE.
+"""Jobs: `arrivals`, `started`, `running`: numbers of jobs. `events`, `later`: numbers of items in the heaps of ends, and of arrivals that
+waited for another job's end. `next_coming`: the next index into `PoolMachine.coming`. `begun`: 1 after the first event. `until`, `awaited`:
+as in memory.STATE.
 
-Places of the queue below `looked_at` were considered in an earlier pass; `freed`: 1 if anything other than arrivals at the end of the queue
-has happened since then. Fresh reservations: `most_free`: the largest number of free processors of a partition; `settled`: a bit for each
-settled partition; `planned`: 1 once the reservations have been made; `deferred`: number of jobs whose reservations are made together.
+Machine: `next_change`: index of the next change. `outages`: number of outages that are known or have begun, and are not over. `resources`:
+2 if the machine has a second resource, else 1. `windowed`: 1 if there are windows.
 
-Kept reservations: `early`: 1 if a job ended before its expected end since the last pass. `broken`: 1 if the reservations are invalid.
-`next_due`: the earliest one. `freed_until`: the end of the releases, s. `longest`: the length of the longest job that ever had a
-reservation, s. `unreserved`: number of jobs that wait without one. `tightened`: 1 if jobs with reservations may exceed a limit since the
-last pass."""
+Queue: `waiting`: number of places; `holes` of them belong to jobs that have started or are throttled without a place; `away`: number of
+jobs throttled without a place. Places below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then,
+other than arrivals at the end of the queue. `candidates`: number of jobs to be tried for backfilling, to get a reservation, or to start.
+`again`: 1 if the pass must be repeated.
+
+Plan: `steps`: its number of steps; `joined`: this number when equal steps were last joined.
+
+Fresh reservations: `most_free`: the largest number of free processors of a partition; `settled`: a bit for each settled partition;
+`planned`: 1 once the reservations have been made; `deferred`: number of jobs whose reservations are made together with the plan.
+
+Kept reservations: `early`: 1 if a job has ended before its expected end since the last pass. `broken`: 1 if the reservations are invalid.
+`next_due`: the earliest reserved start, s. `freed_until`: the latest end of a freed gap, s. `longest`: the length of the longest job that
+ever had a reservation, s. `unreserved`: number of jobs that wait without a reservation. `tightened`: 1 if jobs with reservations may have
+come to exceed a limit since the last pass."""
 
 PLACE = record_dtype("rank tie job partition procs second length woken", "rank")
-"""A place in the queue: an item of a heap, and the data that decide whether the job may fit. `procs` is HOLE once it has started, and while
-it is throttled (limits.py). `woken`: one more than the limit that has just woken it, 0 for none."""
+"""A place in the queue: an item of a heap, and the data that decide whether the job may fit. `procs` is HOLE once the job has started, and
+while it is throttled (limits.py). `woken`: the number, from 1, of the limit that has just woken it, 0 for none."""
 
 BLOCK = record_dtype("least partitions woken old")
-"""A block of PLACES_IN_BLOCK places of the queue: the fewest processors that a job there needs, a bit for each of their partitions, and how
-many have just been woken. `old`: 1 if jobs have left since this was noted."""
+"""A block of PLACES_IN_BLOCK places of the queue. `least`: the fewest processors that one of its jobs needs; `partitions`: a bit for each
+of their partitions; `woken`: how many of them have just been woken; `old`: 1 if jobs have left since these values were computed."""
 PLACES_IN_BLOCK = 64
 
 PARTITION = record_dtype("free_procs free_second settled until extra")
-"""A partition in a pass: the amounts free now in its open pools, and whether it is `settled`: all its pools are blocked, and one has its
-reservations, so the jobs behind change nothing for them. A job that may be backfilled ends by `until`, s, or needs at most `extra`
-processors."""
+"""A partition in a pass.
+
+* `free_procs`, `free_second`: the amounts that are free now in its open pools
+* `settled`: 1 if all its pools are blocked and one of them has `depth` reservations, so that further waiting jobs cannot change these pools
+* `until`, `extra`: a job that may be backfilled ends by `until`, s, or needs at most `extra` processors"""
 
 FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")
-"""For a partition and a class of sizes, how many waiting `jobs` have a reservation. Then, for the stretches of the plan with released
-processors and enough free ones for the smallest job of the class: the length of the longest one, s, and the begin of the first one. Last,
-the same two before the current compression."""
+"""Knowledge about the jobs of one partition and one size class, and about the gaps in the plan that have been freed for them.
+
+* `jobs`: number of waiting jobs with a reservation
+* `longest`, `earliest`: of the stretches of the plan that contain freed processors and have room for the smallest job of the class, the
+  length of the longest one, and the start of the first one, s
+* `tried`, `tried_earliest`: the same two values when the current compression began"""
 
 POOL = record_dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
-"""A pool: its free amounts, negative while lost capacity is still in use. During a pass: how many jobs have a reservation on it, whether a
-job ahead waits for it, and whether it is closed to the jobs behind a waiting one. `begin`: when the only reservation on it begins, s, NEVER
-for none, and what this leaves free then (plan.py)."""
+"""A pool: its free amounts, negative while capacity that was lost is still in use.
+
+During a pass: `reservations`: number of jobs with a reservation on it. `blocked`: whether a job ahead waits for it. `closed`: whether the
+jobs behind a waiting job may not use it. `begin`: the start of the only reservation on it, s, NEVER for none. `left_procs`, `left_second`:
+amounts that this reservation leaves free (plan.py)."""
 
 OUTAGE = record_dtype("pool procs second begin end known phase")
-"""Capacity that is missing from `begin` to `end`, which the scheduler knows from `known` on, s; `phase`: 0 unknown, 1 known, 2 begun, 3
-ended."""
+"""Capacity that is missing from `begin` to `end`, and that the scheduler knows about from `known` on, s. `phase`: 0 unknown, 1 known, 2
+begun, 3 over."""
 
 CHANGE = record_dtype("time outage phase")
-"""A change: an outage enters a phase, or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
+"""A change: the outage of this number enters a phase, or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
 LIMIT = record_dtype("jobs procs second seconds used_jobs used_procs used_second shut until crossing throttled first_group waking due")
-"""A limit on simultaneously running jobs of a group, and their current use. A window is a limit, too: `shut` is 1 while no job of the
-group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait for the
-limit alone, in groups; the first group begins with the job `first_group`. `waking`: 1 while one has been woken. `due`: the jobs that get a
-kept reservation in a pass, for a start at once, and have no other limit. `seconds`: the most processor-seconds until the limits of running
-jobs, under Slurm's scheduling."""
+"""A limit on simultaneously running jobs of a group, and their current use of it.
+
+* `jobs`, `procs`, `second`: the most jobs, processors and units of the second resource; `used_jobs`, `used_procs`, `used_second`: in use
+* `seconds`: under Slurm's scheduling, the most processor-seconds that running jobs may have left until their time limits
+* `shut`: a window is a limit, too: 1 while no job of the group may start; `until`: no job is planned to run beyond this time, s: the start
+  of the next window with `crossing`
+* `throttled`: number of jobs that wait only for the limit, in groups; `first_group`: the first job of the first group; `waking`: 1 while
+  one of these jobs has been woken
+* `due`: number of jobs with no other limit to which the current pass has given a kept reservation that starts now"""
 
 THROTTLED = record_dtype("next last entered next_group away")
-"""A throttled job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. For a group's
-first job: the `last` one, the one `entered` last, and the first job of the limit's next group, below 0 for none."""
+"""A throttled job, as an element of linked lists.
+
+* `next`: the next job of its group, which is in queue order; `away`: 1 while the job has no place in the queue
+* for the first job of a group: `last`: the group's last job; `entered`: the job that joined last; `next_group`: the first job of the
+  limit's next group, negative for none"""
 
 
 class Lists(NamedTuple):
@@ -117,7 +136,7 @@ def list_of(lists, k):
 
 
 class Restraints(NamedTuple):
-    """Constraints on jobs: `limits_of` each, `followers`, and the start of an initially running job, NEVER for others (int64).
+    """Constraints on jobs: `limits_of` each job, its `followers`, and `since`: the start of an initially running job (int64 s), else NEVER.
 
     `windowed`: whether some of the limits are windows.
     """
@@ -131,8 +150,8 @@ class Restraints(NamedTuple):
 class ClusterPlan(NamedTuple):
     """The free amounts over future time, int64; the last step has no end.
 
-    `time`: of each step, shape (steps,). `free`: of each pool and resource, shape (pools, 2, steps). `room`: the free processors of the
-    pools of each partition together, (partitions, steps). `least`: scratch, (pools, 2).
+    `time`: of each step, s, shape (steps,). `free`: of each pool and resource, shape (pools, 2, steps). `room`: the free processors of all
+    pools of each partition, shape (partitions, steps). `least`: scratch, shape (pools, 2).
     """
 
     time: Array
@@ -144,12 +163,14 @@ class ClusterPlan(NamedTuple):
 class PoolMachine(NamedTuple):
     """The pools, the limits on their use, the running jobs, and the coming ones.
 
-    `pools_of`: the pools of each partition, in the order in which they are taken. `partitions_of`: the partitions that have each pool.
-    `limits_of`: the limits of each job. `changes`: when the outages enter their phases, and windows begin and end, in order of time
-    (windows up to `until` of the state, and the next of each). `running`: the running jobs by expected end. `events`: a heap of their ends.
-    `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of the others; `followers`: the jobs
-    that wait for the end of each job. `given`: processors and second resource that each job has of each pool, int64, shape (jobs, pools,
-    2). `predicting`: with arrays of length 0 without predictions.
+    * `pools_of`: the pools of each partition, in the order in which jobs take them; `partitions_of`: the partitions that have each pool
+    * `changes`: when outages enter their phases, and windows begin and end, in order of time (for windows, up to `until` of the state, and
+      one change more); `limits_of`: the limits of each job
+    * `running`: the running jobs by expected end; `events`: a heap of their ends
+    * `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of the others; `followers`: the jobs
+      that wait for the end of each job
+    * `given`: processors and second resource that each job has in each pool, int64, shape (jobs, pools, 2)
+    * `predicting`: the state of predictions; its arrays have length 0 without predictions
     """
 
     pools: Records
@@ -172,8 +193,8 @@ class PoolMachine(NamedTuple):
 class QueueIndex(NamedTuple):
     """The waiting jobs in order, and their blocks; the candidates of a pass.
 
-    `live`: a bit for each block with a waiting job (kernel/bits.py). `deferred`: the jobs whose reservations are made with the plan;
-    `throttled`: the links between throttled jobs (limits.py).
+    `live`: a bit for each block with a waiting job (kernel/bits.py). `deferred`: the jobs whose reservations are made together with the
+    plan; `throttled`: the links between throttled jobs (limits.py).
     """
 
     queue: Records
@@ -185,11 +206,11 @@ class QueueIndex(NamedTuple):
 
 
 class KeptReservations(NamedTuple):
-    """Kept reservations, and the gaps that have been freed since all were tried.
+    """Kept reservations, and the gaps that have been freed since all jobs were tried.
 
-    By job, int64: the reserved `start`, -1 for none, NEVER for one that is lost within the instant; the `length` for which it is planned,
-    s; and its class of sizes, `size`. `freed_gaps`: by partition and class of sizes. Scratch: `since`, when a stretch with room for each
-    class begins (int64 s); `before`, the previous amounts of a job in each pool, (pools, 2).
+    By job, int64: the reserved `start`, s, -1 for none, NEVER for one that is lost within the instant; the planned `length`, s; and its
+    size class, `size`. `freed_gaps`: by partition and size class. Scratch: `since`: when a stretch with room for each class begins (int64
+    s); `before`: the previous amounts of a job in each pool, int64, shape (pools, 2).
     """
 
     start: Array
@@ -201,7 +222,7 @@ class KeptReservations(NamedTuple):
 
 
 class ClusterMemory(NamedTuple):
-    """All data of one simulation; `kept`: if reservations are kept, else None."""
+    """All data of a simulation; `kept` is None if reservations are not kept."""
 
     state: Records
     rules: Records
@@ -219,7 +240,10 @@ def as_lists(groups: Sequence[Sequence[int]]) -> Lists:
 
 
 def followers_of(after: Ragged, follows: Array, pending: Array) -> Lists:
-    """Return for each job those that wait for its end: all of `after`, and the one of `follows` (-1 for none); count them in `pending`."""
+    """Return for each job the jobs that wait for its end, and count in `pending` the jobs that each one waits for.
+
+    A job waits for all jobs of `after`, and for the one of `follows` (-1 for none).
+    """
     pending += after.counts
     following = np.flatnonzero(follows >= 0)
     alone = following[[follows[job] not in after[job] for job in following]] if after.items.size else following
@@ -237,7 +261,7 @@ def new_cluster_memory(
     waiting: Restraints,
     prediction: PredictionRules | None = None,
 ) -> ClusterMemory:
-    """Return memory before the first event, without the coming changes; `capacity`: int64, shape (pools, 2)."""
+    """Return memory before the first event, without coming changes; `capacity`: processors and second resource, int64, shape (pools, 2)."""
     count, pools = len(jobs), records(POOL, len(capacity))
     pools.free_procs, pools.free_second = capacity[:, 0], capacity[:, 1]
     pools.begin = NEVER
@@ -287,7 +311,6 @@ def new_cluster_memory(
 
 
 def _new_kept(count: int, capacity: Array, partitions: int) -> KeptReservations:
-    """Return memory for reservations, with none made."""
     classes = int(capacity[:, 0].sum()).bit_length() + 1
     freed_gaps = records(FREED_GAP, partitions * classes).reshape(partitions, classes)
     freed_gaps.earliest = NEVER

@@ -2,14 +2,15 @@
 
 Most passes start no job, so a pass does only work that may change something:
 
-* Where nothing but arrivals has happened, and these are last in the queue, only they are considered.
+* If nothing but arrivals has happened, and these are last in the queue, only they are considered.
 * If all pools of a partition are blocked and have their reservations, a job there that needs more than is free now is skipped after one
   look at its place in the queue. So is a job that would delay the earliest reservation of its partition.
-* Blocks of such jobs are passed over with one look, too. A job that starts, or is over a limit (limits.py), leaves a hole in the queue;
-  blocks with nothing but holes are skipped.
-* A job starts, and the plan is made, in one place of the code, so that both are inlined: passing all arrays took a sixth of the time.
+* Blocks of such jobs are skipped after one look, too. A job that starts, or is over a limit (limits.py), leaves a hole in the queue; blocks
+  with nothing but holes are skipped.
+* Jobs start in one place of the code, and the plan is made in one place, so that both are inlined: passing all arrays took a sixth of the
+  time.
 * The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation must be noted.
-  Until then reservations are deferred: those of jobs ahead do not depend on the jobs behind them.
+  Until then reservations are deferred, since those of jobs ahead do not depend on the jobs behind them.
 """
 
 import numpy as np
@@ -39,12 +40,12 @@ from walltime.engine.kernel.running import overdue, run_job
 
 @kernel
 def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept):
-    """Consider the waiting jobs in order; repeat after a start that changes the plan, if at most the head has a reservation."""
+    """Consider the waiting jobs in order; repeat the pass after a start that changes the plan, if at most the head has a reservation."""
     if kept is not None:
         return
     _begin_pass(state, rules, jobs, machine, queue_index, plan)
     in_order, queue, partitions = rules.own_backfill_order == 0, queue_index.queue, machine.partitions
-    i, is_over, smallest = state.looked_at, False, NEVER  # none of the candidates needs less
+    i, is_over, smallest = state.looked_at, False, NEVER  # `smallest`: the fewest processors that a candidate needs
     state.looked_at = state.waiting
     while not (state.again or is_over):
         i = _next_place(state, partitions, queue_index, i)
@@ -92,7 +93,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
 
 @kernel
 def _admit_or_throttle(state, rules, jobs, machine, queue_index, at):
-    """Return whether a job waits in a place whose limits and windows let it start; throttle one that is over a limit."""
+    """Return whether a place has a job whose limits and windows let it start; throttle a job that is over a limit."""
     if queue_index.queue[at].procs == HOLE:
         return False
     full = full_limit(jobs, machine.limits, machine.limits_of, queue_index.queue[at].job)
@@ -103,7 +104,7 @@ def _admit_or_throttle(state, rules, jobs, machine, queue_index, at):
 
 @kernel
 def _needs_plan(state, rules, jobs, deferred, is_over, fits, at_once):
-    """Return whether reservations must be made: for a job that fits now and may delay one, or to be noted at the end of the pass."""
+    """Return whether the plan must be made, for a job that fits now but may delay a reservation, or to note reservations after the pass."""
     if is_over:
         for k in range(state.deferred):  # noqa: SIM110 (a generator cannot be compiled)
             if jobs[deferred[k]].reserved_start < 0:
@@ -114,7 +115,7 @@ def _needs_plan(state, rules, jobs, deferred, is_over, fits, at_once):
 
 @kernel
 def _next_place(state, partitions, queue_index, i):
-    """Return the first place from this one on that is not passed over; `waiting` if there is none."""
+    """Return the first place from this one on that must be considered; `waiting` if there is none."""
     blocks = (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK
     while i < state.waiting:
         if i % PLACES_IN_BLOCK == 0:
@@ -141,7 +142,7 @@ def _next_place(state, partitions, queue_index, i):
 
 @kernel
 def _is_idle(state, partitions, place):
-    """Return whether a place has no waiting job, or one that can neither start nor be blocked; a woken one does not count."""
+    """Return whether a place has no waiting job, or one that can neither start nor be blocked; a job that was just woken is not idle."""
     if place.woken:
         return False
     return place.procs == HOLE or (partitions[place.partition].settled and not _may_fit(state, partitions, place))
@@ -149,7 +150,7 @@ def _is_idle(state, partitions, place):
 
 @kernel
 def _begin_pass(state, rules, jobs, machine, queue_index, plan):
-    """Continue where the last pass ended, or begin again if anything but arrivals has happened since."""
+    """Continue where the last pass ended, or begin again if anything other than arrivals has happened since."""
     if not is_steady(rules):
         sort_waiting_jobs(state, rules, jobs, queue_index)
         state.freed = 1
@@ -185,7 +186,7 @@ def _count_free(state, pools, pools_of, partitions):
 
 @kernel
 def _count_beside(pools, pools_of, partitions):
-    """Count the processors that are free now for each partition, next to its earliest reservation."""
+    """Find until which time, or on how many processors, jobs of each partition may run next to the earliest reservation."""
     for part in range(len(partitions)):
         own, until = partitions[part], NEVER
         for p in list_of(pools_of, part):
@@ -200,7 +201,7 @@ def _count_beside(pools, pools_of, partitions):
 
 @kernel
 def _count_taken(state, machine, p, given, length):
-    """Subtract a starting job's processors of a pool from the free ones of each partition; `extra` may stay too large, which is safe."""
+    """Subtract a starting job's processors in a pool from the free ones of each partition; `extra` may stay too large, which is safe."""
     pool, partitions, members = machine.pools[p], machine.partitions, machine.partitions_of
     if pool.closed:
         return
@@ -214,7 +215,7 @@ def _count_taken(state, machine, p, given, length):
 
 @kernel
 def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
-    """Make a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, now or when the plan is made."""
+    """Make a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, at once or when the plan is made."""
     job = jobs[index]
     if reserves and state.planned and not is_short(rules):
         _reserve(state, rules, machine, plan, job, index)
@@ -227,7 +228,7 @@ def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
         pool.blocked = 1
         pool.reservations += 1 if reserves else 0
         pool.closed = 0 if rules.backfill else 1
-    state.settled = -1  # all partitions from the 63rd on have one bit together
+    state.settled = -1  # all partitions from the 63rd on share one bit
     for part in range(len(machine.partitions)):
         _, all_blocked, reservations = _claims_on(machine.pools, machine.pools_of, part)
         machine.partitions[part].settled = 1 if all_blocked and reservations >= rules.depth else 0
@@ -240,7 +241,7 @@ def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
 
 @kernel
 def _may_fit(state, partitions, place):
-    """Return whether enough is free now for the job of a place, also when the earliest reservation of its partition begins."""
+    """Return whether enough is free for the job of a place now, and when the earliest reservation of its partition begins."""
     part = partitions[place.partition]
     if place.procs > part.free_procs or place.second > part.free_second:
         return False
@@ -249,7 +250,7 @@ def _may_fit(state, partitions, place):
 
 @kernel
 def _fits_now(state, rules, machine, plan, job):
-    """Return whether a job for which enough is free now fits for its own length."""
+    """Return whether a job for which enough is free now fits for its planned length."""
     if not state.planned:
         return True
     if are_shadows_enough(state, rules):
@@ -259,7 +260,7 @@ def _fits_now(state, rules, machine, plan, job):
 
 @kernel
 def _start_now(state, rules, jobs, machine, queue_index, plan, place, behind):
-    """Start a job, by its place in the queue, that has just been found to fit now; `behind`: whether one ahead of it waits."""
+    """Start a job, given by its place in the queue, that has just been found to fit now; `behind`: whether a job ahead of it waits."""
     index, least = queue_index.queue[place].job, plan.least
     job = jobs[index]
     if state.planned and are_shadows_enough(state, rules):
@@ -283,7 +284,6 @@ def _start_now(state, rules, jobs, machine, queue_index, plan, place, behind):
 
 @kernel
 def _make_plan(state, rules, jobs, machine, queue_index, plan):
-    """Make the plan, with the reservations that have been deferred."""
     state.planned = 1
     if are_shadows_enough(state, rules):
         for k in range(state.deferred):
@@ -299,7 +299,7 @@ def _make_plan(state, rules, jobs, machine, queue_index, plan):
 
 @kernel
 def _reserve(state, rules, machine, plan, job, index):
-    """Give a blocked job the earliest place that the plan has, if there is one."""
+    """Give a blocked job the earliest place in the plan, if there is one."""
     begin = first_hole(state, machine.pools, machine.pools_of, plan, job, state.now)
     if begin < NEVER:
         if job.reserved_start < 0 and (rules.depth > 1 or begin > state.now):
@@ -309,7 +309,7 @@ def _reserve(state, rules, machine, plan, job, index):
 
 @kernel
 def start_in_place(state, rules, jobs, machine, index, behind):
-    """Start a job in the place that it has in the plan; `behind`: whether one ahead of it waits."""
+    """Start a job in its place in the plan; `behind`: whether a job ahead of it waits."""
     job = jobs[index]
     job.start = state.now
     job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == state.now else RESERVED
@@ -324,7 +324,7 @@ def start_in_place(state, rules, jobs, machine, index, behind):
     use_limits(jobs, machine.limits, machine.limits_of, index, 1)
     run_job(state, rules, jobs, machine, index)
     if len(machine.limits) > 0 and is_tight(machine.limits, machine.limits_of, index):
-        state.freed = state.tightened = 1  # a job that waits may now be over a limit, and passed over
+        state.freed = state.tightened = 1  # a waiting job may now be over a limit
     if job.run_length != job.own_length:
         state.freed = 1
         if rules.mode == HEAD:
@@ -343,7 +343,7 @@ def use_pools(machine, job, index, sign):
 
 @kernel
 def _claims_on(pools, pools_of, partition):
-    """Return whether jobs ahead wait for any pool of a partition, and for all of them, and the most reservations that one of them has."""
+    """Return whether jobs ahead wait for any pool of a partition, and for all, and the most reservations on one of them."""
     some, every, most = False, True, np.int64(0)
     for p in list_of(pools_of, partition):
         blocked = pools[p].blocked > 0
@@ -355,7 +355,7 @@ def _claims_on(pools, pools_of, partition):
 
 @kernel
 def _is_behind(state, jobs, machine, queue_index, place):
-    """Return whether a job ahead of a candidate waits for a pool of its partition; without reservations, other jobs may block it."""
+    """Return whether a job ahead of a candidate waits for a pool of its partition; used where no job has a reservation."""
     partition = queue_index.queue[place].partition
     for i in range(place):
         ahead = queue_index.queue[i]

@@ -1,8 +1,8 @@
-"""The plan of a machine of several pools: the free amounts of each over future time, as a step function.
+"""The plan of a machine of several pools: the free amounts of each pool over future time, as a step function.
 
 A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length. So
-its begin and its share of each pool define its place. The second resource works in the same way. The free amounts of each pool, step by
-step, have their own row, and so do those of each partition: searches go along these rows.
+its place is defined by its start and its share of each pool. The second resource works in the same way. Each pool and each partition has a
+row with its free amounts, step by step; searches go along these rows.
 """
 
 from walltime.compiled.jit import called_kernel, kernel
@@ -11,7 +11,7 @@ from walltime.engine.kernel.pools.memory import list_of
 from walltime.engine.kernel.search import first_from
 
 SLACK = 8
-"""Number of steps equal to their predecessors that are not worth joining."""
+"""Number of steps equal to their predecessors up to which joining them is not worthwhile."""
 
 
 @kernel
@@ -46,7 +46,7 @@ def plan_of_running(state, machine, plan):
 
 @called_kernel
 def _sum_up(pools_of, plan, part, first, last):
-    """Sum up the free processors of a partition from one step up to another."""
+    """Add up the free processors of a partition from one step up to another."""
     free, room = plan.free, plan.room
     for i in range(first, last):
         room[part, i] = 0
@@ -57,7 +57,7 @@ def _sum_up(pools_of, plan, part, first, last):
 
 @called_kernel
 def forget_past(state, plan):
-    """Remove the past from the plan, and where it has grown, join equal steps."""
+    """Remove the past from the plan, and join equal steps if the plan has grown much."""
     time, free, room = plan.time, plan.free, plan.room
     first = 0
     while first + 1 < state.steps and time[first + 1] <= state.now:
@@ -91,7 +91,6 @@ def forget_past(state, plan):
 
 @kernel
 def _differ(state, free, one, other):
-    """Return whether two steps differ in their free amounts."""
     for p in range(free.shape[0]):
         for resource in range(state.resources):
             if free[p, resource, one] != free[p, resource, other]:
@@ -142,10 +141,10 @@ def _change(state, pools_of, plan, begin, end, pool, procs, second):
 
 @called_kernel
 def first_hole(state, pools, pools_of, plan, job, earliest):
-    """Return the earliest time from the step at `earliest` on at which a job fits for its own length; NEVER if there is none.
+    """Return the earliest time from the step at `earliest` on at which a job fits for its planned length; NEVER if there is none.
 
-    `plan.least` then has each pool's free amounts there. A hole must exist in all pools of the partition together; only such holes are
-    checked pool by pool, since amounts free in several pools together may not stay free in each of them.
+    `plan.least` then has each pool's free amounts there. A hole must exist in the total of all pools of the partition; only such holes are
+    checked pool by pool, since amounts that are free in several pools together may not stay free in each of them.
     """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
     begin = last = max(step_before(state, plan, earliest + 1), 0)
@@ -168,7 +167,7 @@ def first_hole(state, pools, pools_of, plan, job, earliest):
 
 @kernel
 def _end_of_job(time, job, begin):
-    """Return the planned end of a job that begins with a step."""
+    """Return the planned end of a job that begins at a step, s."""
     return time[begin] + job.own_length if time[begin] < NEVER - job.own_length else NEVER
 
 
@@ -190,7 +189,7 @@ def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
 
 @called_kernel
 def end_of_hole(state, pools, pools_of, plan, job, begin):
-    """Return the first step in which a job that begins with this step no longer fits; -1 if it fits for its own length.
+    """Return the first step in which a job that begins at this step no longer fits; -1 if it fits for its planned length.
 
     Afterwards `plan.least` has the amounts of each pool that stay free.
     """
@@ -220,7 +219,7 @@ def _is_enough_with(pools, pools_of, plan, job, step):
 
 @kernel
 def _next_begin(pools, pools_of, plan, job, step):
-    """Return the first step from which on enough for a job stays free up to the one in which a hole has ended; else the step behind."""
+    """Return the first step from which on enough stays free until the step in which a job's hole ended; else the step after that."""
     for p in list_of(pools_of, job.partition):
         plan.least[p, 0] = plan.least[p, 1] = NEVER
     while _is_enough_with(pools, pools_of, plan, job, step):  # the hole's own begin ends this
@@ -230,7 +229,7 @@ def _next_begin(pools, pools_of, plan, job, step):
 
 @kernel
 def share(pools, pools_of, given, job, index, amounts):
-    """Give a job the amounts that it needs out of those of the pools of its partition, in their order."""
+    """Give a job the amounts that it needs from the amounts of its partition's pools, in their order."""
     procs, second = job.procs, job.second
     for p in list_of(pools_of, job.partition):
         given[index, p, 0] = given[index, p, 1] = 0
@@ -255,7 +254,7 @@ def occupy(state, machine, plan, job, index, begin, sign):
 
 @called_kernel
 def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
-    """Take amounts of the pools, shape (pools, 2), in [begin, end): part of a job's place, or places of several jobs."""
+    """Take amounts of the pools, shape (pools, 2), in [begin, end), or release them (`sign` -1): part of a place, or several places."""
     free, room = plan.free, plan.room
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
@@ -274,19 +273,19 @@ def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
 
 @kernel
 def is_short(rules):
-    """Return whether the plan extends no further than the reservations, which share no pool; a further reservation makes the plan again."""
+    """Return whether reservations share no pool, so that the plan can stop at them; each further reservation then makes the plan again."""
     return rules.depth == 1 and rules.believe_own == rules.believe_running
 
 
 @kernel
 def are_shadows_enough(state, rules):
-    """Return whether reservations need no plan."""
+    """Return whether reservations need no plan, only the shadow times and what they leave in each pool."""
     return is_short(rules) and state.outages == 0
 
 
 @kernel
 def reserve_shadow(state, jobs, machine, index):
-    """Give a blocked job the earliest place that it can have."""
+    """Give a blocked job the earliest place that it can have, without a plan."""
     running, given, pools, job = machine.running, machine.given, machine.pools, jobs[index]
     own, procs, second = list_of(machine.pools_of, job.partition), job.procs, job.second
     for p in own:
@@ -337,7 +336,7 @@ def fits_beside(state, pools, pools_of, least, job):
 
 @kernel
 def take_from_shadows(state, pools, pools_of, given, job, index):
-    """Reduce the amounts left at the reservations that begin while a job that starts still runs."""
+    """Reduce what is left at the reservations that begin while a starting job still runs."""
     for p in list_of(pools_of, job.partition):
         pool = pools[p]
         if pool.begin < state.now + job.own_length:

@@ -1,6 +1,6 @@
 """The queue of a machine of several pools: places in queue order and, for each block of places, the smallest needs of its jobs.
 
-A job that starts leaves a hole, and so does a throttled one (limits.py). An order that changes is sorted again in every pass.
+A job that starts leaves a hole, and so does a throttled one (limits.py). If the order changes with time, the queue is sorted in every pass.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ def is_steady(rules):
 
 @kernel
 def enter_queue(state, rules, jobs, queue_index, index):
-    """Put an arriving job into the queue: where it belongs, or at the end of one that is sorted at every pass."""
+    """Put an arriving job into the queue: at its place in the order, or at the end if the queue is sorted in every pass."""
     own, job, queue = 0.0, jobs[index], queue_index.queue
     k = state.waiting
     if is_steady(rules):
@@ -36,7 +36,7 @@ def enter_queue(state, rules, jobs, queue_index, index):
 
 @kernel
 def take_place(state, jobs, queue_index, k, index, own):
-    """Put a job of this rank into a place of the queue that the jobs behind have vacated by moving back."""
+    """Put a job of this rank into a place of the queue; the jobs behind have already moved back by one place."""
     job, queue = jobs[index], queue_index.queue
     place = queue[k]
     place.rank, place.tie, place.job = own, job.arrival, index
@@ -51,7 +51,7 @@ def take_place(state, jobs, queue_index, k, index, own):
 
 @called_kernel
 def sort_waiting_jobs(state, rules, jobs, queue_index):
-    """Sort the waiting jobs by tier, rank and arrival; they are nearly sorted from the last pass, and most stay in their block."""
+    """Sort the waiting jobs by tier, rank and arrival, by insertion: few jobs have moved since the last pass."""
     queue, last_tier, last_rank, last_tie = queue_index.queue, NEVER, 0.0, np.int64(0)  # of the place before
     changed = state.waiting
     for i in range(state.waiting):
@@ -77,7 +77,7 @@ def sort_waiting_jobs(state, rules, jobs, queue_index):
 
 @kernel
 def drop_started(state, rules, jobs, queue_index):
-    """Remove the jobs that have started from the queue, and throttled ones where its order changes."""
+    """Remove the jobs that have started from the queue, and throttled jobs if the order changes with time."""
     queue, left, first, has_holes = queue_index.queue, 0, state.waiting, rules.mode != KEEP and not is_steady(rules)
     for i in range(state.waiting):
         if queue[i].procs == HOLE if has_holes else jobs[queue[i].job].start >= 0:
@@ -125,14 +125,14 @@ def before(tier, own, arrival, other_tier, other, other_arrival):
 
 @called_kernel
 def _renew_blocks(state, queue_index, first):
-    """Renew the blocks from the one of a place on."""
+    """Recompute the blocks from the one of this place on."""
     for number in range(first // PLACES_IN_BLOCK, (state.waiting + PLACES_IN_BLOCK - 1) // PLACES_IN_BLOCK):
         renew_block(state, queue_index, number)
 
 
 @kernel
 def renew_block(state, queue_index, number):
-    """Renew a block, which is live if it has a waiting job."""
+    """Recompute a block, and whether it is live: whether it has a waiting job."""
     block = queue_index.blocks[number]
     block.least, block.partitions, block.woken, block.old = HOLE, 0, 0, 0
     for i in range(number * PLACES_IN_BLOCK, min((number + 1) * PLACES_IN_BLOCK, state.waiting)):
@@ -145,7 +145,6 @@ def renew_block(state, queue_index, number):
 
 @kernel
 def _add_to_block(place, block):
-    """Add the job of one place to its block."""
     block.woken += 1 if place.woken else 0
     if place.procs != HOLE:
         block.least = min(block.least, place.procs)
