@@ -1,4 +1,4 @@
-"""All parts that communicate with Slurm: a cluster as a machine, its present state, the starts of its waiting jobs, and the side-car."""
+"""Interfaces to Slurm: a cluster as a machine, its present state, the starts of its waiting jobs, and the side-car."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The only access to a cluster: Slurm's commands, as lists of words without a shell, with time-outs."""
+"""The only access to a cluster: Slurm's commands, run without a shell and with time limits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.slurm_values import Minutes
 TIMEOUT = 20.0
 """Seconds after which a command is ended; Slurm may still make its change later."""
 LONGEST_JOB_LIST = 2000
-"""The most job numbers on one command line; for more jobs, all are listed."""
+"""Maximum number of jobs named on one command line; for more jobs, the whole queue is listed."""
 _SHOW = ("scontrol", "--oneliner", "--all", "show")
 _LIMITS = "GrpJobs,GrpTRES,GrpTRESMins,GrpTRESRunMins,GrpWall,MaxWall"
 CLUSTER = {
@@ -39,18 +39,18 @@ PAST_RESERVATIONS = (
     "start=now-365days",
     "format=Cluster,Name,Start,End,Flags,NodeNames",
 )
-"""The command that lists the reservations of a year; scontrol has only those that have not ended."""
+"""The command that lists the reservations of the last year; scontrol shows only reservations that have not ended."""
 _OUTPUT_VARIABLES = ("SQUEUE_", "SBATCH_", "SLURM_TIME_FORMAT", "SLURM_CLUSTERS", "SCONTROL_", "SLURM_JSON", "SLURM_YAML")
 """Prefixes of environment variables that would change the output of commands."""
 DENIED = ("access/permission denied", "invalid user id", "user not authorized", "operation not permitted")
 
 
 class DeniedError(SlurmError):
-    """Slurm does not allow a change."""
+    """Slurm denies a change."""
 
 
 class CommandResult(NamedTuple):
-    """A command's exit status, None after a time-out, and its two streams."""
+    """The exit status of a command, None if it took too long, and its output streams."""
 
     status: int | None
     out: str
@@ -62,9 +62,9 @@ Runner = Callable[[Sequence[str], float], CommandResult]
 
 
 def run(words: Sequence[str], timeout: float) -> CommandResult:
-    """Run a command without input, with times in UTC, so that no change of clocks makes them ambiguous."""
+    """Run a command without input; it prints times in UTC, so that changes to and from summer time cannot make them ambiguous."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(_OUTPUT_VARIABLES)}
-    environment |= {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}  # lists of an array's tasks in full
+    environment |= {"TZ": "UTC", "LC_ALL": "C.UTF-8", "SLURM_BITSTR_LEN": "0"}  # do not shorten the lists of an array's tasks
     try:
         done = subprocess.run(list(words), env=environment, input=b"", capture_output=True, timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
@@ -77,7 +77,7 @@ def run(words: Sequence[str], timeout: float) -> CommandResult:
 
 
 class Client:
-    """A cluster's Slurm. Every method raises SlurmError if a command fails; a change may have been made even then.
+    """The Slurm commands of a cluster. Every method raises SlurmError if a command fails, after which a change may still be made.
 
     `alive` is called after each command.
     """
@@ -98,7 +98,7 @@ class Client:
         raise kind(f"{' '.join(words[:3])}: {reason or f'exit status {result.status}'}", "command_failure")
 
     def records(self, *kinds: str) -> ClusterRecords:
-        """Return Slurm's records of these kinds (keys of CLUSTER)."""
+        """Return Slurm's records of these kinds, which are keys of CLUSTER."""
         records = ClusterRecords()
         for kind in kinds:
             read_text(self.output(*CLUSTER[kind]), records)
@@ -109,7 +109,7 @@ class Client:
         return read_configuration(self.records("settings", "partitions", "reservations"))
 
     def limits(self) -> Limits:
-        """Return the limits of associations and of qualities of service on jobs."""
+        """Return the limits that associations and qualities of service (QOS) set on jobs."""
         return read_limits(self.records("associations", "qos"))
 
     def admin_level(self, user: str) -> str:
@@ -117,11 +117,11 @@ class Client:
         return self.output("sacctmgr", "--noheader", "--parsable2", "show", "user", f"name={user}", "format=AdminLevel").strip()
 
     def queue(self, tasks: int, *words: str) -> list[QueueJob]:
-        """Return the waiting and running jobs; only the first `tasks` tasks of an array that is one record. `words`: options of squeue."""
+        """Return the waiting and running jobs, but only the first `tasks` tasks of an array. `words`: options of squeue."""
         return read_queue(self.output("squeue", "--all", "--noheader", *words, f"--Format={FORMAT}"), tasks)
 
     def jobs(self, keys: Sequence[str], tasks: int) -> list[QueueJob]:
-        """Return these jobs, recently ended ones included; jobs that Slurm no longer shows are missing."""
+        """Return the jobs with these keys, including jobs that ended recently; jobs that Slurm no longer shows are missing."""
         if not keys:
             return []
         chosen = [f"--jobs={','.join(map(check_key, keys))}"] if len(keys) <= LONGEST_JOB_LIST else []
@@ -140,15 +140,15 @@ class Client:
         return [check_key(line.removesuffix("|")) for line in self.output(*words).splitlines() if line]
 
     def set_time_min(self, key: str, minutes: int) -> None:
-        """Set the TimeMin of a waiting job; 0 takes it away."""
+        """Set the TimeMin of a waiting job; 0 removes it."""
         self.output("scontrol", "update", f"JobId={check_key(key)}", f"TimeMin={int(minutes)}")
 
     def set_limit(self, key: str, minutes: Minutes) -> None:
-        """Set the time limit of a job; None means no limit."""
+        """Set the time limit of a job, minutes; None removes it."""
         self.output("scontrol", "update", f"JobId={check_key(key)}", f"TimeLimit={'UNLIMITED' if minutes is None else int(minutes)}")
 
     def submit_test(self, name: str, minutes: int, seconds: int, options: Sequence[str]) -> str:
-        """Submit a held job of one processor that sleeps, and return its number."""
+        """Submit a held job of one processor that sleeps for `seconds`, with a limit in minutes; return its key."""
         words = ("sbatch", "--parsable", "--hold", f"--job-name={name}", "--ntasks=1", f"--time={minutes}", "--no-requeue")
         printed = self.output(*words, "--output=/dev/null", "--error=/dev/null", *options, f"--wrap=sleep {seconds}")
         return check_key(printed.strip().partition(";")[0])

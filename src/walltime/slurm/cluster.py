@@ -1,4 +1,4 @@
-"""Convert a Slurm cluster's own description to a machine: its pools, partitions, outages, limits, shares and settings."""
+"""Convert Slurm's description of a cluster to a machine: pools, partitions, outages, limits, shares and settings."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ _SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 
 UNCLEAR_FLAGS = {"WEEKDAY", "WEEKEND", "MAGNETIC", "ANY_NODES", "TIME_FLOAT"}
-"""Flags of reservations that are left out, and noted."""
+"""Flags of reservations that are not modelled: such reservations are noted."""
 IN_NO_PARTITION, HIDDEN = "in no partition", "scontrol shows hidden partitions only with --all"
 MOST_KINDS = 32
-"""Nodes may differ in their features in this many ways, or in a quarter as many as there are nodes; else features are left out."""
+"""If nodes have more different sets of features than this, and than a quarter of their number, features are left out."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as a machine, without the features that machines lack.
+    """A cluster as a machine, with what machines do not describe.
 
-    `node_memory`: of the largest node of each partition, MB; `nodes`: the names of each pool's nodes, in order.
+    `node_memory`: the memory of each partition's largest node, MB; `nodes`: the names of each pool's nodes, in order.
     """
 
     machine: Machine
@@ -66,24 +66,26 @@ class Cluster:
         return tuple(map(str, self.machine.notes))
 
     def text(self) -> str:
-        """Return the text of a machine file, with the notes as its tables `[[note]]`."""
+        """Return the text of a machine file, with the notes in its tables `[[note]]`."""
         return f"# Made by walltime slurm cluster from Slurm's description of the cluster.\n\n{write_machine(self.machine)}"
 
 
 def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
-    """Return the cluster that these outputs of Slurm describe, in any order, in one file or several.
+    """Return the cluster that these files with Slurm's output describe, in any order, in one file or several.
 
-    Accepted are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without, `sinfo --json`
-    of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`. Only the nodes are required. Raises LogError.
+    Accepted outputs are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without,
+    `sinfo --json` of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`. Only the nodes are required. Raises
+    LogError.
     """
     return parse_cluster([(os.fspath(path), file_text(path)) for path in paths])
 
 
 def parse_cluster(texts: Sequence[tuple[str, str]], *, at_present: bool = False) -> Cluster:
-    """Return the cluster that these texts, each with its name, describe; raises LogError.
+    """Return the cluster that these texts describe, each with a name for messages; raises LogError.
 
-    `at_present`: the cluster as it is now: nodes that are down are missing at all times. Otherwise they are missing from the time at which
-    the reason was set, as Slurm prints it, until Slurm printed its settings; those without such a time are treated as up, and noted.
+    `at_present`: the cluster as it is now, so that nodes that are down are always missing. Otherwise they are missing from the time at
+    which
+    Slurm's reason was set until the time at which Slurm printed its settings; nodes without such a time are treated as up, and noted.
     """
     records = read_records(texts)
     try:
@@ -116,7 +118,7 @@ class _ClusterBuilder:
             self.note(f"{_count(records.other_lines, 'line')} not understood and left out.")
 
     def note(self, text: str, feature: str = "", above: Mapping[str, int] = MappingProxyType({})) -> None:
-        """Add a note; see `walltime.machine.Note`."""
+        """Add a note; the arguments are the fields of `walltime.machine.Note`."""
         self.notes.append(Note(text, feature, dict(above)))
 
     def cluster(self) -> Cluster:
@@ -163,7 +165,7 @@ class _ClusterBuilder:
         return Cluster(machine, {name: most for name, most in largest.items() if most}, nodes)
 
     def _note_features(self, limited: bool) -> None:
-        """Note the features of Slurm that are not modelled, and the settings that were applied before jobs entered the log."""
+        """Note the features of Slurm that are not modelled, and settings that Slurm applied before jobs entered the log."""
         nodes, before = self.records.nodes, list[str]()
         scheduler = self.records.settings.get("SchedulerType", "sched/backfill")
         if scheduler not in ("sched/backfill", "sched/builtin"):
@@ -198,7 +200,7 @@ class _ClusterBuilder:
         return {one: 0 for one, found in values.items() if len(found) > 1 or (most is not None and max(map(len, found)) > most)}
 
     def _pools(self, second: str) -> tuple[list[Pool], dict[str, list[str]]]:
-        """Return pools of equal nodes with the same partitions, and the names of each partition's pools, the least weight first."""
+        """Return pools of equal nodes in the same partitions, and the names of each partition's pools, by weight."""
         groups: dict[tuple[Pool, tuple[str, ...]], list[str]] = {}  # by kind of node and partitions
         partitions_of = partitions_of_nodes(self.records)
         left_out = Counter[str]()
@@ -275,7 +277,7 @@ class _ClusterBuilder:
         return partitions
 
     def _down(self) -> dict[str, tuple[datetime, datetime]]:
-        """Return the nodes that are down or drained, by name, with begin and end: the times of the reason and of Slurm's output."""
+        """Return begin and end, by name, of nodes that are down or drained: the times of Slurm's reason and of its output."""
         down = {name: node for name, node in self.records.nodes.items() if name in self.pool_of and is_down(node)}
         since = {name: datetime.min if self.at_present else down_since(node) for name, node in down.items()}
         until = datetime.max if self.at_present or self.records.printed is None else self.records.printed
@@ -291,7 +293,7 @@ class _ClusterBuilder:
         return known
 
     def _outages(self) -> Iterator[Outage]:
-        """Return outages of maintenance, known from the beginning of the log on, and of nodes that are down or drained."""
+        """Yield outages for maintenance, known from the beginning of the log, and for nodes that are down or drained."""
         down = self._down()
         seen: list[tuple[datetime, datetime, set[str]]] = []
         for name, record in self._reserved(True):
@@ -318,7 +320,7 @@ class _ClusterBuilder:
             yield from self._missing(gone, 0 if since == datetime.min else since, end_of_all, None)
 
     def _reservations(self) -> Iterator[Reservation]:
-        """Return the reservations of users and accounts, known from the beginning of the log on."""
+        """Yield the reservations for users and accounts, known from the beginning of the log."""
         unclear: list[str] = []
         for name, record in self._reserved(False):
             flags, who = _flags(record), {key: tuple(names_of(record.get(key, ""))) for key in ("Users", "Accounts")}
@@ -334,9 +336,9 @@ class _ClusterBuilder:
             self.note(_listed(list(dict.fromkeys(unclear))), "reservations in other forms")
 
     def _reserved(self, maintenance: bool) -> Iterator[tuple[str, Record]]:
-        """Return the reservations for maintenance, or all others: from scontrol, then further ones from sacctmgr, with scontrol's keys.
+        """Yield the reservations for maintenance, or all others: from scontrol, then further ones from sacctmgr, with scontrol's keys.
 
-        Recurring ones are not repeated for sacctmgr, which has a row for each time.
+        The flags of recurring reservations are removed for sacctmgr, which has a row for each repetition.
         """
         found = list(self.records.reservations.items())
         known = {(name, record.get("StartTime")) for name, record in found}
@@ -352,7 +354,7 @@ class _ClusterBuilder:
         yield from ((name, record) for name, record in found if ("MAINT" in _flags(record)) == maintenance)
 
     def _missing(self, nodes: set[str], begin: int | datetime, end: datetime | None, announced: int | None) -> Iterator[Outage]:
-        """Return an outage of these nodes for each pool: with their number if they are its last ones, else with their numbers."""
+        """Yield an outage for each pool of these nodes: with their number if they are its last ones, else with their numbers."""
         for pool in dict.fromkeys(self.pool_of[name] for name in sorted(nodes)):
             own = [name for name, other in self.pool_of.items() if other == pool]
             gone = [name in nodes for name in own]
@@ -403,13 +405,13 @@ class _ClusterBuilder:
         return settings.get("PreemptType", "").endswith(f"/{kind}") and settings.get("PreemptMode", "OFF").upper() not in NOTHING
 
     def _preempt_mode(self, own: str) -> str:
-        """Return the mode in which jobs of a partition or QOS are preempted; without `own`, as the cluster's; suspension counts as off."""
+        """Return the mode in which jobs of a partition or QOS are preempted: `own`, else the cluster's; suspension counts as off."""
         text = self.records.settings.get("PreemptMode", "") if own.upper() in (*NOTHING - {"OFF"}, "CLUSTER") else own
         return next((mode for mode in PREEMPT_MODES if mode.upper() in text.upper().split(",")), "off")
 
 
 def _licences(text: str, totals: Mapping[str, str]) -> dict[str, int]:
-    """Return the numbers of licences in a setting, or as scontrol shows them.
+    """Return the numbers of licences from the setting and from scontrol's list.
 
     >>> _licences("matlab:10,abaqus@server:5,idl", {"idl": "3"})
     {'matlab': 10, 'abaqus@server': 5, 'idl': 3}
@@ -420,12 +422,11 @@ def _licences(text: str, totals: Mapping[str, str]) -> dict[str, int]:
 
 
 def _flags(record: Record) -> list[str]:
-    """Return the flags of a reservation."""
     return record.get("Flags", "").upper().replace("+", ",").split(",")
 
 
 def _spans(chosen: list[bool]) -> str:
-    """Return the numbers, from 1, of the chosen entries.
+    """Return the numbers, from 1, of the chosen entries as ranges.
 
     >>> _spans([True, True, False, True])
     '1-2,4'
@@ -445,7 +446,7 @@ def _length(record: Record, name: str) -> int:
 
 
 def _grace(record: Record, name: str = "GraceTime") -> int:
-    """Return a time of preemption, s: a number of seconds, or a length as Slurm prints it."""
+    """Return a time of preemption, s, from a number of seconds or a duration as Slurm prints it."""
     text = record.get(name, "")
     return 0 if text in NOTHING else int(text) if text.isdecimal() and len(text) < 16 else _length(record, name)
 
@@ -459,7 +460,7 @@ def _moment(record: Record, name: str) -> datetime:
 
 
 def _pool_name(node: str, taken: list[str]) -> str:
-    """Return a name for a pool: its first node's name without the number, with another number if that name is taken."""
+    """Return a name for a pool: its first node's name without the number, and with a number if that name is taken."""
     base = re.sub(r"[0-9\W_]+$", "", node) or "nodes"
     return next(name for name in (base, *(f"{base}-{k}" for k in range(2, len(taken) + 3))) if name not in taken)
 

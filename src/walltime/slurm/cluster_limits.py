@@ -1,7 +1,8 @@
 """Limits of QOS and associations as limits of a machine, with Slurm's precedence.
 
-Only one limit of each kind counts, such as the processors of each user (manual of sacctmgr, acct_policy.c of Slurm 24.11). The partition's
-QOS comes before the job's QOS, or the other way round if that has OverPartQOS, and both come before the associations.
+Only one limit of each kind applies, such as the processors of each user (manual of sacctmgr, acct_policy.c of Slurm 24.11). The
+partition's QOS takes precedence over the job's QOS, unless the latter has the flag OverPartQOS, and both take precedence over the
+associations.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ from walltime.slurm_values import resource_of
 from walltime.wording import sanitize
 
 SLURM_NAMES = {"gpus": "gres/gpu", "mem_mb": "mem"}
-"""Slurm's names of the second resource."""
+"""Slurm's names for the second resource."""
 QOS_LIMITS = {
     ("user",): ("MaxJobsPU", "MaxTRESPU", "MaxTRESRunMinsPU"),
     ("group",): ("MaxJobsPA", "MaxTRESPA", "MaxTRESRunMinsPA"),
     (): ("GrpJobs", "GrpTRES", "GrpTRESRunMins"),
 }
-"""The limits of a QOS, on jobs, resources and minutes of running jobs: of each user, of each account (the column `group`), of all jobs."""
+"""The limits of a QOS on jobs, resources and minutes of running jobs: for each user, each account (the column `group`), and all jobs."""
 ASSOCIATION = ("group", "user")
 LIMIT_FIELDS = ("MaxJobs", *(field for pair in QOS_LIMITS.values() for field in pair))
 
 
 class Kind(NamedTuple):
-    """The quantity that a limit counts, separately for each value of these columns: a field of `Limit` or Slurm's name of a resource."""
+    """The quantity that a limit counts, for each combination of the columns `by`: a field of `Limit` or Slurm's name of a resource."""
 
     by: tuple[str, ...]
     key: str
 
 
 class Selection(NamedTuple):
-    """The jobs of a limit: their values of columns; None for all."""
+    """The jobs to which a limit applies, by the values of their columns; None for all values."""
 
     by: tuple[str, ...]
     only: tuple[str, ...] = ()
@@ -48,7 +49,7 @@ class Selection(NamedTuple):
 
 
 class LimitReader:
-    """Reads the limits of a cluster's records; `note` is called with a text and, if it shows an unmodelled feature, that.
+    """Reads the limits from a cluster's records; `note` is called with a text and the unmodelled feature that it shows, if any.
 
     `partitions`: their names; `second`: the second resource; `gpu_types`: the types of GPUs.
     """
@@ -91,23 +92,23 @@ class LimitReader:
         return [_limit(selection, most) for selection, most in self.found.items()]
 
     def over(self, qos: str) -> bool:
-        """Return whether the limits of a job's QOS go before those of its partition."""
+        """Return whether the limits of a job's QOS take precedence over the limits of its partition."""
         return "OverPartQOS" in self.qos[qos].get("Flags", "")
 
     @staticmethod
     def others(names: Sequence[str], excluded: Container[str]) -> tuple[str, ...] | None:
-        """Return the names that are not excluded; None if that is all."""
+        """Return the names that are not excluded; None if none is excluded."""
         rest = tuple(name for name in names if name not in excluded)
         return None if len(rest) == len(names) else rest
 
     def add(self, key: str, value: int, selection: Selection) -> None:
-        """Add a limit, unless no job is selected."""
+        """Add a limit, unless it applies to no jobs."""
         if () not in selection[2:]:
             most = self.found.setdefault(selection, {})
             most[key] = min(value, most.get(key, value))
 
     def values(self, row: Record, fields: Mapping[tuple[str, ...], tuple[str, str, str]], whose: str) -> dict[Kind, int]:
-        """Return a row's limits by kind, and note those on other resources."""
+        """Return the limits in a row by kind, and note limits on other resources."""
         values: dict[Kind, int] = {}
         for by, (jobs, resources, minutes) in fields.items():
             if (text := row.get(jobs, "")).isdecimal() and len(text) < 16:
@@ -128,7 +129,7 @@ class LimitReader:
         return values
 
     def add_associations(self) -> None:
-        """Add the limits of users' associations, which inherit MaxJobs from their accounts, and the sums of accounts."""
+        """Add the limits of users' associations, which inherit MaxJobs from their accounts, and the group limits of accounts."""
         cluster = self.records.settings.get("ClusterName")
         rows = [row for row in self.records.associations if row.get("Account") and (not cluster or row.get("Cluster", cluster) == cluster)]
         accounts = {row["Account"]: row for row in rows if not row.get("User")}
@@ -156,7 +157,7 @@ class LimitReader:
                 self.add_below(kind.key, value, Selection((), group=None if everything else below))
 
     def add_below(self, key: str, value: int, selection: Selection) -> None:
-        """Add a limit of associations for the jobs whose QOS have none of the kind: MaxJobs per user or account, or else of all jobs."""
+        """Add a limit of associations for jobs whose QOS have no limit of the kind (for MaxJobs: per user or per account)."""
         kinds = {Kind(("user",), "jobs"), Kind(("group",), "jobs")} if key == "MaxJobs" else {Kind((), key)}
         queues = self.others(self.job_qos, {one for one in self.job_qos if not kinds.isdisjoint(self.own[one])})
         excluded = {one for one in self.partitions if not kinds.isdisjoint(self.own.get(self.qos_of[one], {}))}
@@ -169,7 +170,7 @@ Names = tuple[str, ...] | None
 
 
 def _compact(values: Mapping[tuple[str, str], int], everyone: set[tuple[str, str]]) -> Iterator[tuple[int, Names, Names]]:
-    """Return each value with the accounts and users whose pairs have it; None for all accounts, or for all users of the accounts."""
+    """Yield each value with the accounts and users that have it; None for all accounts, or for all users of the accounts."""
     size = Counter(account for account, _ in everyone)
     for value in dict.fromkeys(values.values()):
         users: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""The settings, partitions, reservations and limits of a cluster that affect running and waiting jobs."""
+"""The settings, partitions, reservations and limits of a cluster that affect the side-car."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from walltime.slurm_values import Minutes, known, minutes_of, time_of
 
 SOFT_LIMIT = "time_min_as_soft_limit"
 NO_PARTITION_LIMIT = "partitiontimelimit"
-"""The flag of a quality of service whose jobs may be longer than their partition allows."""
+"""The flag of a QOS whose jobs may have longer limits than their partition allows."""
 
 
 class Mode(StrEnum):
-    """How the cluster treats TimeMin, which decides the actions open to the side-car."""
+    """The cluster's treatment of TimeMin, which decides what the side-car may do."""
 
     SOFT_LIMIT = "soft limit"
-    """a started job keeps its limit: SchedulerParameters has time_min_as_soft_limit"""
+    """a job that starts keeps its limit: SchedulerParameters has time_min_as_soft_limit"""
     GIVE_BACK = "give-back"
-    """backfill shortens a job that it starts, and the side-car must raise its limit again"""
+    """backfill shortens the limit of a job that it starts, and the side-car must raise it again"""
     ADVICE = "advice only"
-    """nothing may be changed"""
+    """the side-car must not change anything"""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Partition:
-    """A partition: its nodes, its longest time limit (minutes), and the quality of service of all its jobs."""
+    """A partition: its nodes, its longest time limit (minutes, None for none), and the QOS that applies to all its jobs."""
 
     nodes: frozenset[str]
     limit: Minutes
@@ -47,7 +47,7 @@ class Partition:
 
 @dataclass(frozen=True)
 class Configuration:
-    """A cluster's configuration; `settings` are those of `scontrol show config`, by name."""
+    """A cluster's configuration; `settings` are from `scontrol show config`, by name."""
 
     settings: dict[str, str]
     partitions: dict[str, Partition] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Configuration:
 
     @property
     def soft_limit(self) -> bool:
-        """Return whether TimeMin leaves the limit of a started job as it is: time_min_as_soft_limit is set."""
+        """Return whether a job that starts keeps its limit in spite of TimeMin: time_min_as_soft_limit is set."""
         words = self.settings.get("SchedulerParameters", "").lower().split(",")
         return any(word.strip() == SOFT_LIMIT for word in words) and self.version >= (23, 11)
 
@@ -67,7 +67,7 @@ class Configuration:
 
     @property
     def has_backfill(self) -> bool:
-        """Return whether the scheduler uses TimeMin."""
+        """Return whether the scheduler uses TimeMin, as only the backfill scheduler does."""
         return self.settings.get("SchedulerType") == "sched/backfill"
 
     @property
@@ -77,7 +77,7 @@ class Configuration:
 
     @property
     def enforces_safely(self) -> bool:
-        """Return whether a job starts only if the rest of a limit on used minutes is enough for its own limit."""
+        """Return whether a job starts only if what is left of a limit on used minutes covers its time limit."""
         return self._enforces("safe", "all")
 
     def _enforces(self, *words: str) -> bool:
@@ -85,12 +85,12 @@ class Configuration:
 
     @property
     def controller(self) -> str:
-        """Return a text that changes when another slurmctld answers, or the same one after a restart."""
+        """Return a text that changes when slurmctld is restarted, or another one answers."""
         names = ("ClusterName", "SLURM_VERSION", "BOOT_TIME", "JobSubmitPlugins", "SlurmUser")
         return " ".join(self.settings.get(name, "") for name in names)
 
     def longest(self, partitions: Sequence[str]) -> Minutes:
-        """Return the longest limit that a job in one of these partitions can have."""
+        """Return the longest limit, minutes, that a job in these partitions can have."""
         return _largest([self.partitions[name].limit if name in self.partitions else None for name in partitions])
 
     def next_reservation(self, partitions: Sequence[str], now: float) -> Reservation | None:
@@ -107,7 +107,7 @@ def _largest(limits: Sequence[Minutes]) -> Minutes:
 
 @parsing("scontrol show")
 def read_configuration(records: ClusterRecords) -> Configuration:
-    """Return the configuration in the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
+    """Parse the outputs of `scontrol show config`, `partition` and `reservation`; raises SlurmError."""
     if "SchedulerType" not in records.settings or not records.partitions or "reservations" not in records.known:
         raise SlurmError("scontrol show: its output lacks settings, partitions or reservations; check the command", "unknown_output")
     partitions = {
@@ -123,11 +123,12 @@ def read_configuration(records: ClusterRecords) -> Configuration:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits on jobs, by name; `known` is False if they could not be read, so that any job may have one.
+    """Limits on jobs, by name; `known` is False if they could not be read, so that every job may have one.
 
-    `minutes`, `used`: pairs of `account` (sub-accounts included), `user` or `qos` and a name that have limits on minutes, and on minutes
-    used so far, which count where limits are safe. `wall`: MaxWall (minutes) of an account, or of an account and a user; `qos_wall`: of a
-    quality of service; `no_partition_limit`: the qualities of service with the flag NO_PARTITION_LIMIT.
+    `minutes`, `used`: pairs of `account` (including sub-accounts), `user` or `qos`, and a name, that have limits on minutes, and on minutes
+    used so far; the latter only matter if AccountingStorageEnforce has `safe`. `wall`: MaxWall (minutes) of an account, or of an account
+    and a
+    user; `qos_wall`: of a QOS; `no_partition_limit`: the QOS with the flag NO_PARTITION_LIMIT.
     """
 
     known: bool = True
@@ -138,13 +139,13 @@ class Limits:
     no_partition_limit: frozenset[str] = frozenset()
 
     def apply_to(self, job: QueueJob, cluster: Configuration) -> bool:
-        """Return whether Slurm would compare the job's TimeMin, not its limit, with a limit on minutes."""
+        """Return whether Slurm compares the job's TimeMin, instead of its limit, with a limit on minutes."""
         qos = {job.qos, *(cluster.partitions[name].qos for name in job.partitions if name in cluster.partitions)}
         names = {("account", job.account), ("user", job.user), *(("qos", name) for name in qos)}
         return bool(names & self.minutes) or (cluster.enforces_safely and bool(names & self.used))
 
     def longest(self, job: QueueJob, cluster: Configuration) -> Minutes:
-        """Return the longest limit that a job's user can have chosen for it; at least the present limit."""
+        """Return the longest limit, minutes, that a job's user can have chosen for it; at least its present limit."""
         caps = [] if job.qos in self.no_partition_limit else [cluster.longest(job.partitions)]
         if cluster.enforces_limits:
             caps += [self.qos_wall.get(job.qos), self.wall.get((job.account, job.user), self.wall.get((job.account, "")))]
@@ -154,15 +155,15 @@ class Limits:
 
 
 MINUTES = ("GrpTRESRunMins", "MaxTRESMins")
-"""Limits on minutes that jobs may use; Slurm compares them with a job's TimeMin, not with its limit."""
+"""Limits on minutes that jobs may use. Slurm compares them with a job's TimeMin, not with its limit."""
 MINUTES_OF_QOS = (*MINUTES, "MaxTRESRunMinsPA", "MaxTRESRunMinsPU")
 USED = ("GrpTRESMins", "GrpWall")
-"""Limits on minutes used so far, which count where limits are safe."""
+"""Limits on minutes used so far, which matter only if AccountingStorageEnforce has `safe`."""
 
 
 @parsing("sacctmgr show")
 def read_limits(records: ClusterRecords) -> Limits:
-    """Return the limits in the tables of sacctmgr; raises SlurmError if they are incomplete or unreadable."""
+    """Parse the tables of sacctmgr; raises SlurmError if they are incomplete or unreadable."""
     if not {"associations", "qos"} <= records.known:
         raise SlurmError("sacctmgr show: its output lacks associations or qualities of service; check the command")
     associations, qos = records.associations, records.qos

@@ -1,4 +1,4 @@
-"""Features of Slurm: where its output shows them, and whether they are modelled, noted, applied before the log, or ignored."""
+"""Features of Slurm: where its output shows them, and whether they are modelled, noted, ignored, or already reflected in the log."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from walltime.slurm.records import ClusterRecords
 from walltime.wording import sanitize
 
 NOTHING = frozenset({"", "(null)", "NONE", "None", "N/A", "NO", "ALL", "UNLIMITED", "INFINITE", "OFF", "0", "n/a"})
-"""Texts for a setting that is not used."""
+"""Texts that mean that a setting is not used."""
 
 
 class Treatment(StrEnum):
-    """The treatment of a feature."""
+    """How a feature is treated."""
 
     MODELLED = "modelled"
     NOTED = "not modelled, noted"
@@ -24,10 +24,10 @@ class Treatment(StrEnum):
 
 
 class Feature(NamedTuple):
-    """A feature: the keys that show it in Slurm's output of a kind, separated by spaces, and its treatment.
+    """A feature, the keys (separated by spaces) that show it in an output of Slurm, and its treatment.
 
-    `kind`: as in `client.CLUSTER`, or jobs for the log. `usual`: values without effect besides NOTHING, separated by |; `word`: a pattern
-    of the values that show it, if others do not.
+    `kind`: as in `client.CLUSTER`, or `jobs` for the log. `usual`: values, separated by |, that have no effect, in addition to NOTHING;
+    `word`: a pattern for the values that show it, if not all others do.
     """
 
     name: str
@@ -174,15 +174,15 @@ FEATURES = (
     Feature("spread jobs", "jobs", "--spread-job", MODELLED, "nodes in order of weight"),
     Feature("switches", "jobs", "--switches", NOTED, "nodes are chosen as usual"),
 )
-"""Every feature. The notes of `walltime slurm cluster`, the page, and the answers of simulations use these names."""
+"""Every feature. The notes of `walltime slurm cluster`, the documentation and the results of simulations use these names."""
 NAMES = frozenset(feature.name for feature in FEATURES)
 _NOUNS = {"qos": "QOS", "associations": "associations", "partitions": "", "nodes": ""}
 
 
 def find_features(records: ClusterRecords, limits: bool) -> Iterator[tuple[Feature, str]]:
-    """Return the features in a cluster's settings, partitions and limits that are noted or were applied before the log, and their texts.
+    """Yield the features in a cluster's settings, partitions and limits that are noted or already reflected in the log, with texts.
 
-    `limits`: whether limits are enforced. Keys of partitions that no feature has are noted by themselves.
+    `limits`: whether limits are enforced. Keys of partitions that belong to no feature are noted separately.
     """
     partitions: list[tuple[str, Mapping[str, str]]] = list(records.partitions.items())
     known = {key for feature in FEATURES if feature.kind == "partitions" for key in feature.keys.split()}
@@ -209,7 +209,7 @@ def find_features(records: ClusterRecords, limits: bool) -> Iterator[tuple[Featu
 
 
 def _of(kind: str, names: list[str]) -> str:
-    """Return the records that have a setting, as words such as ` of QOS long`."""
+    """Return the names of the records that have a setting, in words such as ` of QOS long`."""
     if kind == "settings":
         return ""
     names = list(dict.fromkeys(names))

@@ -1,4 +1,4 @@
-"""Records of a cluster in the JSON of sinfo, scontrol, sacctmgr and slurmrestd, with the keys that scontrol and sacctmgr print as text."""
+"""Records of a cluster from the JSON of sinfo, scontrol, sacctmgr and slurmrestd, with the keys of their text output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Record = dict[str, str]
 Json = Mapping[str, Any]
 SEE_COMMANDS = "walltime slurm cluster-command prints the commands to run"
 _PARENT = 0x7FFFFFFF
-"""Slurm's number of shares for those of the account."""
+"""The number that Slurm stores for Fairshare=parent."""
 _QOS_LIMITS = {
     "GrpJobs": "active_jobs/count", "MaxJobsPU": "jobs/active_jobs/per/user", "MaxJobsPA": "jobs/active_jobs/per/account",
     "GrpTRES": "tres/total", "GrpTRESMins": "tres/minutes/total", "GrpTRESRunMins": "tres/minutes/per/qos",
@@ -28,13 +28,13 @@ _ASSOCIATION_LIMITS = {
     "GrpTRESRunMins": "tres/group/active", "MaxTRESMins": "tres/minutes/per/job", "MaxTRES": "tres/per/job",
     "GrpWall": "per/account/wall_clock", "MaxWall": "jobs/per/wall_clock",
 }  # fmt: skip
-"""The limits of sacctmgr's tables by their places in `limits/max` of a quality of service, and in `max` of an association."""
+"""The limits in sacctmgr's tables by their places in `limits/max` of a QOS, and in `max` of an association."""
 
 
 def json_records(text: str, where: str) -> dict[str, list[Record]]:
     """Return the records in a document, or in an array of records as `jq` prints it, by kind. Raises LogError.
 
-    Read are the nodes, partitions, reservations, associations and qualities of service of data parsers 0.0.37 to 0.0.45.
+    It reads the nodes, partitions, reservations, associations and QOS of data parsers 0.0.37 to 0.0.45.
     """
     try:
         document = json.loads(text)
@@ -58,12 +58,12 @@ def json_records(text: str, where: str) -> dict[str, list[Record]]:
             raise
         raise LogError(f"{where}: a value is missing or of another type ({error}); print Slurm's JSON again") from error
     if "nodes" in found:
-        found["nodes"].sort(key=lambda node: _natural(node["NodeName"]))  # sinfo has them by state
+        found["nodes"].sort(key=lambda node: _natural(node["NodeName"]))  # sinfo lists them by state
     return found
 
 
 def _kind_of(entries: Sequence[Any]) -> str:
-    """Return the kind of the records in an array without a name."""
+    """Return the kind of the records in an array, from the keys of the first one."""
     marks = {"associations": {"account", "max"}, "sinfo": {"partition"}, "nodes": {"real_memory"}, "partitions": {"maximums"}}
     marks |= {"reservations": {"node_list"}, "qos": {"limits"}}
     first = entries[0] if entries and isinstance(entries[0], dict) else {}
@@ -71,19 +71,19 @@ def _kind_of(entries: Sequence[Any]) -> str:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key that puts n2 before n10."""
+    """Return a sort key by which n2 comes before n10."""
     return [(int(part), "") if part.isdecimal() and len(part) < 20 else (-1, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def value_at(one: Any, path: str) -> Any:
-    """Return the value at a path such as `meta/slurm`; None if there is none."""
+    """Return the value at a path such as `meta/slurm`; None if it does not exist."""
     for name in path.split("/"):
         one = one.get(name) if isinstance(one, Mapping) else None
     return one
 
 
 def _whole(value: Any, otherwise: int = 0) -> int:
-    """Return a number, plain or as an object; `otherwise` if it is not set or infinite."""
+    """Return a number, given plainly or as an object; `otherwise` if it is not set or infinite."""
     number = number_of(value, "number")
     return otherwise if number is None or number == UNLIMITED else number
 
@@ -102,7 +102,7 @@ def _texts(one: Json, **places: str) -> Record:
 
 
 def _minutes(value: Any) -> str:
-    """Return a time limit, which is in minutes, in scontrol's form."""
+    """Return a time limit, given in minutes, in scontrol's form."""
     number = number_of(value, "time")
     if number is None or number < 0 or number >= 2**32 - 2:
         return "UNLIMITED"
@@ -146,7 +146,7 @@ def _node(one: Json) -> Record:
 
 
 def _utc(value: Any) -> str:
-    """Return an absolute time in UTC as scontrol prints local ones."""
+    """Return a Unix time in UTC, in the form in which scontrol prints local times."""
     return datetime.fromtimestamp(_whole(value), UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -156,7 +156,7 @@ def _reason(text: Any, time: Any) -> str:
 
 
 def _nodes_of_group(one: Json, where: str) -> list[Record]:
-    """Return the nodes of an entry of sinfo --json since Slurm 23.02: a partition's nodes in the same state."""
+    """Return the nodes of an entry of sinfo --json since Slurm 23.02, which has a partition's nodes in the same state."""
     cpus, most_cpus = (_whole(one["cpus"][bound]) for bound in ("minimum", "maximum"))
     common = {
         "CPUTot": str(most_cpus),
@@ -180,7 +180,7 @@ def _nodes_of_group(one: Json, where: str) -> list[Record]:
 
 
 def _partition(one: Json) -> Record:
-    """Return a partition; data parser 0.0.38 and earlier have flat keys."""
+    """Return a partition; up to data parser 0.0.38, the keys are not nested."""
     if "maximums" not in one:
         return {
             "PartitionName": str(one["name"]),
@@ -196,7 +196,7 @@ def _partition(one: Json) -> Record:
     inner = one.get("partition", {})
     shared, exclusive = (str(inner.get(name) or "NO") for name in ("oversubscribe", "exclusive"))
     if "oversubscribe" not in inner and one["maximums"].get("oversubscribe", {}).get("jobs") == 0:
-        exclusive = "NODE"  # before 26.05, which has 0 for all partitions
+        exclusive = "NODE"  # only before Slurm 26.05, where all partitions have 0
     return {
         "PartitionName": str(one["name"]),
         "Nodes": str(one["nodes"]["configured"]),
@@ -257,4 +257,4 @@ _READERS: Mapping[str, Callable[[Json], Record]] = {
     "associations": _association,
     "qos": _qos,
 }
-"""The readers by the key of the list in a document."""
+"""The functions that convert a record, by the key of the list in a document."""

@@ -1,4 +1,4 @@
-"""Values of the records of nodes and of other records of a Slurm cluster."""
+"""Read values from the records of nodes and from other records of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from walltime.wording import sanitize
 
 _UNAVAILABLE = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "FAIL", "FAILING", "ERROR"}
 _SET_AT = re.compile(r"\[[^\[\]@]*@([^\[\]@]+)\]$")
-"""The end of a node's reason: its author and time."""
+"""The end of the reason for a node's state: its author and time."""
 
 
 def partitions_of_nodes(records: ClusterRecords) -> dict[str, set[str]]:
-    """Return the partitions of each node, from the nodes' records or else from the partitions' records."""
+    """Return the partitions of each node, from the nodes' records or, without them, from the partitions' records."""
     found = {name: {one for one in node.get("Partitions", "").split(",") if one not in NOTHING} for name, node in records.nodes.items()}
     if not any(found.values()):
         for partition, record in records.partitions.items():
@@ -42,7 +42,7 @@ def is_down(node: Record) -> bool:
 
 
 def down_since(node: Record) -> datetime | None:
-    """Return the time at which the reason for a node's state was set, in the zone of Slurm's output; None if it is unknown.
+    """Return the time at which the reason for a node's state was set, in the time zone of Slurm's output; None if it is unknown.
 
     >>> down_since({"Reason": "broken fan [root@2026-05-01T10:00:00]"})
     datetime.datetime(2026, 5, 1, 10, 0)
@@ -54,7 +54,7 @@ def down_since(node: Record) -> datetime | None:
 
 
 def gres_of(text: str) -> Counter[str]:
-    """Return the generic resources of a node, by name and type.
+    """Return the generic resources (GRES) of a node, by name and type.
 
     >>> gres_of("gpu:a100:4(S:0-1),gpu:a100:2,shard,mps:200")
     Counter({'mps': 200, 'gpu:a100': 6, 'shard': 1})
@@ -68,7 +68,7 @@ def gres_of(text: str) -> Counter[str]:
 
 
 def gpus_by_type(nodes: Iterable[Record]) -> Counter[str]:
-    """Return the number of GPUs of each type, `gpu` for those without one."""
+    """Return the number of GPUs of each type; GPUs without a type count as `gpu`."""
     totals = sum((gres_of(node.get("Gres", "")) for node in nodes), Counter[str]())
     return Counter({name.partition(":")[2] or "gpu": count for name, count in totals.items() if name.split(":")[0] == "gpu"})
 
@@ -79,17 +79,17 @@ def features_of(node: Record) -> list[str]:
 
 
 def procs_of(node: Record) -> int:
-    """Return the processors of a node that jobs may use."""
+    """Return the number of processors of a node that jobs may use."""
     return integer(node, "CPUEfctv") or integer(node, "CPUTot")
 
 
 def names_of(text: str) -> list[str]:
-    """Return the names in a list with commas."""
+    """Split a list at commas, and return the names."""
     return [one.strip() for one in text.split(",") if one.strip() not in NOTHING]
 
 
 def integer(record: Record, name: str, otherwise: int = 0) -> int:
-    """Return a whole number of a record; raises LogError."""
+    """Return a whole number of a record, or `otherwise` if it is not set; raises LogError."""
     text = record.get(name, "")
     if text in NOTHING:
         return otherwise if text != "0" else 0

@@ -1,4 +1,4 @@
-"""Read records from Slurm's output: scontrol show config, partition, node, reservation; JSON; tables of sacctmgr."""
+"""Parse Slurm's output: scontrol show config, partition, node and reservation, JSON, and tables of sacctmgr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from walltime.slurm.json_records import SEE_COMMANDS, Record, json_records
 from walltime.wording import printable
 
 KINDS = {"PartitionName": "partitions", "NodeName": "nodes", "ReservationName": "reservations"}
-"""The kinds of scontrol's records, by their first key."""
+"""The kinds of scontrol's records, by the key with which a record begins."""
 MOST_NODES = 1_000_000
 MOST_BYTES = 1 << 30
 _SETTING = re.compile(r"([A-Za-z]\w*(?:\[[0-9]+\])?)\s*= (.*)")
@@ -29,17 +29,17 @@ _HEADINGS = re.compile(
 _TABLES = {"associations": ("Account", "User", "Share"), "qos": ("Name", "Priority"), "past_reservations": ("Name", "TimeStart", "TimeEnd")}
 """Columns by which the tables of sacctmgr are recognised."""
 _REASON = re.compile(r"\sReason=(.*?\[[^\[\]@\s]*@[^\[\]@]*\])")
-"""The reason for a node's state, a free text, up to its author and time."""
+"""The reason for a node's state: free text that ends with its author and time."""
 _RANGE = re.compile(r"\[([0-9,-]*)\]")
 
 
 class SlurmError(WalltimeError):
-    """A command of Slurm failed, or its output is not as expected."""
+    """A command of Slurm failed, or its output has an unexpected form."""
 
 
 @contextmanager
 def parsing(command: str) -> Iterator[None]:
-    """Turn errors of parsing a command's output into SlurmError."""
+    """Convert errors in parsing a command's output to SlurmError."""
     try:
         yield
     except (KeyError, ValueError) as error:
@@ -47,7 +47,7 @@ def parsing(command: str) -> Iterator[None]:
 
 
 def with_parents(account: str, parents: Mapping[str, str]) -> list[str]:
-    """Return the account and its parents, the nearest first."""
+    """Return the account and its parents, from the nearest to the root."""
     chain = [account]
     while parents.get(chain[-1]) and parents[chain[-1]] not in chain:
         chain.append(parents[chain[-1]])
@@ -56,10 +56,11 @@ def with_parents(account: str, parents: Mapping[str, str]) -> list[str]:
 
 @dataclass
 class ClusterRecords:
-    """Records by kind.
+    """The records of a cluster, by kind.
 
-    `settings`: those of scontrol show config; `known`: the kinds that were found, some of them empty; `printed`: when scontrol printed the
-    settings, None if unknown.
+    `settings`: from scontrol show config; `known`: the kinds that were found, even if there are no such records; `printed`: the time at
+    which
+    scontrol printed the settings, None if unknown.
     """
 
     settings: dict[str, str] = field(default_factory=dict)
@@ -88,7 +89,7 @@ def file_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:
-    """Return the records in these outputs, each with its name, in any order, one or several in a text; raises LogError."""
+    """Return the records in these texts, each with a name for messages, in any order; raises LogError."""
     records, jsons = ClusterRecords(), []
     for where, text in texts:
         if text.lstrip().startswith(("{", "[")):
@@ -101,7 +102,7 @@ def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:
 
 
 def _read_json(text: str, where: str, records: ClusterRecords) -> None:
-    """Add the records of JSON; sinfo lists a node once for each partition, and scontrol's record of it counts."""
+    """Add records from JSON. sinfo lists a node once for each of its partitions; scontrol's record of a node takes precedence."""
     for kind, found in json_records(text, where).items():
         records.known.add(kind)
         if kind in ("associations", "qos"):
@@ -118,14 +119,14 @@ def _read_json(text: str, where: str, records: ClusterRecords) -> None:
 
 
 def read_text(text: str, records: ClusterRecords) -> bool:
-    """Add the records of an output's lines, and return whether any line was understood."""
+    """Add the records in text output, and return whether any line was understood."""
     understood = False
-    kind = ""  # of the record that the lines belong to
+    kind = ""  # of the record to which the lines belong
     lines: list[str] = []
     heading: list[str] = []
     rows: list[Record] = []
     for line in [*text.splitlines(), ""]:
-        if lines and not line.startswith((" ", "\t")):  # a line of blanks alone may stand within a record
+        if lines and not line.startswith((" ", "\t")):  # a record may contain lines of blanks
             _add_record(records, kind, " ".join(lines))
             lines = []
         if not line.strip():
@@ -139,7 +140,7 @@ def read_text(text: str, records: ClusterRecords) -> bool:
         elif setting := _SETTING.fullmatch(line):
             records.settings.setdefault(setting[1], setting[2].strip())
             records.known.add("settings")
-        elif key == "LicenseName" or (key.strip() == "Total" and records.licences):  # of scontrol show licenses
+        elif key == "LicenseName" or (key.strip() == "Total" and records.licences):  # from scontrol show licenses
             words = dict(word.split("=", 1) for word in line.split() if "=" in word)
             name = words.get("LicenseName") or list(records.licences)[-1]
             records.licences[name] = words.get("Total", "1")
@@ -160,7 +161,7 @@ def read_text(text: str, records: ClusterRecords) -> bool:
 
 
 def _table(line: str) -> str | None:
-    """Return the kind of the table of sacctmgr that has this heading; None for other lines."""
+    """Return the kind of the sacctmgr table that has this heading; None for other lines."""
     names = line.split("|")
     return next((kind for kind, needed in _TABLES.items() if all(name in names for name in needed)), None)
 
@@ -200,7 +201,7 @@ def expand(text: str) -> list[str]:
         return []
     names: list[str] = []
     for item in re.split(r",(?![^\[]*\])", text):
-        parts = _RANGE.split(item)  # every second one is the inside of brackets
+        parts = _RANGE.split(item)  # every second part is the inside of brackets
         if any("[" in part for part in parts[::2]):
             raise LogError(f"{item[:40]!r} is not a list of nodes; print it again with scontrol show")
         choices = [_numbers(part, item) if k % 2 else [part] for k, part in enumerate(parts)]
@@ -211,7 +212,7 @@ def expand(text: str) -> list[str]:
 
 
 def _numbers(text: str, item: str) -> list[str]:
-    """Return the numbers in a list such as `1-3,07`, the inside of an `item`'s brackets."""
+    """Return the numbers in a list such as `1-3,07`; `item` is the whole text, for messages."""
     numbers: list[str] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")

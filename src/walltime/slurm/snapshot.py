@@ -1,4 +1,4 @@
-"""Snapshots of a cluster: its machine and its running and waiting jobs, taken from Slurm and kept in a file."""
+"""Snapshots of a cluster: its machine and its running and waiting jobs, read from Slurm or from a file."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from walltime.wording import counted, printable, sanitize
 VERSION = 1
 KIND = "walltime snapshot"
 TIMEOUT = 120.0
-"""Seconds that a command may take."""
+"""Maximum time of a command, s."""
 SINFO = ("sinfo", "--all", "--json")
-"""The command for clusters whose scontrol does not show the nodes."""
+"""The command for clusters whose scontrol cannot list the nodes."""
 OPTIONAL = ("reservations", "associations", "qos")
 """Kinds of records that a snapshot can do without: sacctmgr may reject some users."""
 _PLAIN = {"time": int, "time_zone": str, "slurm": str, "anonymous": bool, "counts": dict, "notes": list}
-"""The fields of a snapshot that its file has as they are, and their types in JSON."""
+"""The fields of a snapshot that are stored unchanged in its file, and their JSON types."""
 _QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* in the maintenance |.*reservations in other forms")
-"""Notes that may name people: they quote unreadable records, messages of commands, or names of reservations."""
+"""Notes that may contain names of people: they quote unreadable records, messages of commands, or names of reservations."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A cluster at one moment.
+    """The state of a cluster at one moment.
 
     `time`: Unix time. `jobs`: in the order of the queue's output; jobs that are not simulated have a reason in `left_out`. `counts`: the
-    number of records left out, by SNAPSHOT_RULES. `notes`: further sentences. `time_zone`: for the dates in the machine's outages.
+    number of records left out, by the rules of SNAPSHOT_RULES. `notes`: sentences. `time_zone`: of the dates in the machine's outages.
     `slurm`: Slurm's version, empty if unknown.
     """
 
@@ -68,7 +68,7 @@ class Snapshot:
 
     @property
     def waiting(self) -> list[SnapshotJob]:
-        """Return the waiting jobs that start when there is room for them."""
+        """Return the waiting jobs that can start when there is room for them."""
         return [job for job in self.jobs if job.state == WAITING and not job.left_out]
 
     @property
@@ -78,7 +78,7 @@ class Snapshot:
 
     @property
     def apart(self) -> list[SnapshotJob]:
-        """Return the jobs that are not simulated: held, dependent, ..."""
+        """Return the jobs that are not simulated, such as held or dependent jobs."""
         return [job for job in self.jobs if job.left_out]
 
     def checked(self) -> Snapshot:
@@ -87,19 +87,19 @@ class Snapshot:
         return replace(self, jobs=tuple(jobs))
 
     def totals(self) -> dict[str, int]:
-        """Return the numbers of running and waiting jobs, and of jobs that are set apart or left out, by rule."""
+        """Return the numbers of running, waiting and left-out jobs, the last by rule."""
         apart = Counter(job.left_out for job in self.apart) + Counter(self.counts)
         return {"running": len(self.running), "waiting": len(self.waiting), **{rule: apart[rule] for rule in SNAPSHOT_RULES if apart[rule]}}
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write the snapshot as JSON that only its owner may read, because it names people. Raises OutputError."""
+        """Write the snapshot as JSON to a file that only its owner may read, because it names people. Raises OutputError."""
         document = {"kind": KIND, "version": VERSION, **{name: getattr(self, name) for name in _PLAIN}}
         document |= {"machine": write_machine(self.machine), "jobs": [job.as_dict() for job in self.jobs]}
         with whole_file(path, private=True) as file:
             file.write((json.dumps(document, indent=1) + "\n").encode())
 
     def anonymised(self, key: bytes) -> Snapshot:
-        """Return it with users, accounts and job names replaced by the numbers of `walltime convert --anonymise` with this key."""
+        """Return a copy with numbers in place of names of users, accounts and jobs: those of a log anonymised with the same key."""
 
         def numbered(values: Any, **columns: str) -> Any:
             texts = {name: getattr(values, name) for name in columns}
@@ -118,7 +118,7 @@ class Snapshot:
 
 
 def take_snapshot(client: Client | None = None) -> Snapshot:
-    """Return the present state of this machine's Slurm cluster, with commands that only read. Raises LogError."""
+    """Return the present state of this machine's Slurm cluster, from commands that only read. Raises LogError."""
     begin = int(clock.time())
     try:
         texts, notes = _outputs(client or Client(timeout=TIMEOUT))
@@ -129,7 +129,7 @@ def take_snapshot(client: Client | None = None) -> Snapshot:
 
 
 def shown_commands() -> list[str]:
-    """Return all the commands as typed in a shell; the last two are run only if the first one or the nodes' one fails."""
+    """Return all commands as typed in a shell; the last two run only if the first one, or the one for the nodes, fails."""
     text = shlex.join(SQUEUE_TEXT[:-1]), SQUEUE_TEXT[-1].removeprefix("--format=").replace(BETWEEN, "\\x1f")
     commands = [shlex.join(words) for words in (SQUEUE_JSON, *CLUSTER.values(), SINFO)]
     return [f"TZ=UTC {one}" for one in (*commands[:-1], f"SLURM_TIME_FORMAT=standard {text[0]} --format=$'{text[1]}'", commands[-1])]
@@ -146,7 +146,7 @@ def _outputs(client: Client) -> tuple[list[tuple[str, str]], list[str]]:
         try:
             queue = client.output(*SQUEUE_TEXT)
         except SlurmError:
-            raise error from None  # the first message is more useful
+            raise error from None  # the first error is more useful
         notes.append("squeue --json failed: its text form was read, which has no TimeMin.")
     texts.append(("squeue", queue))
     for kind, words in CLUSTER.items():
@@ -163,11 +163,11 @@ def _outputs(client: Client) -> tuple[list[tuple[str, str]], list[str]]:
 
 
 def snapshot_from_files(paths: Sequence[str | os.PathLike[str]], time: int | None = None, zone: tzinfo = UTC) -> Snapshot:
-    """Return a snapshot made of Slurm's outputs in these files, or in the files of these folders.
+    """Return a snapshot from Slurm's outputs in these files, or in the files of these folders.
 
     The files must include the output of `squeue --json` (or its text form), and outputs that `walltime.slurm.read_cluster` accepts; other
     files in a folder are ignored. `time`: when they were printed (Unix time), by default the time in squeue's output, else the latest time
-    of a job. `zone`: for local times. Raises LogError.
+    of a job. `zone`: the zone of local times. Raises LogError.
     """
     texts = []
     for path, from_folder in _files(paths):
@@ -252,7 +252,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
 
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
-    """Return the files, and whether each was found in a folder; raises LogError."""
+    """Return the files, each with whether it was found in a folder; raises LogError."""
     files: list[tuple[Path, bool]] = []
     for one in map(Path, paths):
         try:
@@ -264,9 +264,9 @@ def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
 
 
 def _queue(text: str) -> Mapping[str, Any] | list[str] | None:
-    """Return squeue's or slurmrestd's document, or the lines of squeue's text; None for other texts.
+    """Return the document of squeue or slurmrestd, or the lines of squeue's text; None for other texts.
 
-    A document may also be an array of its jobs, as `jq` prints it.
+    The document may also be an array of its jobs, as `jq` prints it.
     """
     if not text.lstrip().startswith(("{", "[")):
         lines = text.split("\n")
@@ -278,7 +278,7 @@ def _queue(text: str) -> Mapping[str, Any] | list[str] | None:
     if isinstance(document, list):
         document = {"jobs": document} if document and isinstance(document[0], dict) and "job_state" in document[0] else {}
     jobs = document.get("jobs")
-    ended = isinstance(jobs, list) and any(isinstance(one, dict) and "time" in one for one in jobs[:1])  # those of sacct
+    ended = isinstance(jobs, list) and any(isinstance(one, dict) and "time" in one for one in jobs[:1])  # as in sacct's documents
     command = value_at(document, "meta/command")
     others = isinstance(command, list) and command and not str(command[0]).endswith("squeue")  # scontrol show job has the same form
     return document if isinstance(jobs, list) and not ended and not others else None
@@ -291,7 +291,7 @@ def _moment(document: Mapping[str, Any]) -> int | None:
 
 
 def _placed(jobs: Sequence[SnapshotJob], cluster: Cluster, notes: list[str]) -> list[SnapshotJob]:
-    """Put each job into the first of its partitions that the machine has and in which it can start; leave it out if there is none."""
+    """Put each job into the first of its partitions in which it can start; jobs whose partitions the machine lacks are left out."""
     known = {partition.name for partition in cluster.machine.partitions}
     placed = []
     for job in jobs:

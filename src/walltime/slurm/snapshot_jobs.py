@@ -1,4 +1,4 @@
-"""The jobs of a snapshot of a cluster, and the waiting jobs that can never start."""
+"""The jobs of a snapshot of a cluster, and the rules by which waiting jobs can never start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER_RULES = {
     "over_partition": "It needs more than its whole partition has.",
     "against_limits": "Slurm reports a limit or constraint that the job can never meet.",
 }
-"""Why waiting jobs can never start as they are."""
+"""Reasons why waiting jobs can never start as they are."""
 SNAPSHOT_RULES = {
     "ended": "The job has ended or is ending.",
     "suspended": "The job is suspended: it has no processors, and its resumption is unknown.",
@@ -35,21 +35,25 @@ SNAPSHOT_RULES = {
     "repeated": "The job is listed twice; the first record is used.",
     **NEVER_RULES,
 }
-"""Why records of a queue are set apart or left out."""
+"""Reasons why records of a queue are not simulated, or left out."""
 LARGEST_COUNT = 2**40
-"""All numbers of a job are below this, so that sums and products of two are exact."""
+"""Upper bound of all numbers of a job, so that sums, and products of two, are exact."""
 
 
 @dataclass(frozen=True)
 class SnapshotJob:
-    """A running or waiting job. Times are Unix times, lengths are in s, and unknown values are None.
+    """A running or waiting job. Times are Unix times, durations are in s, and unknown values are None.
 
-    `job`: its number; the array's number for a task that has not been split off. `array`, `task`: the array and the task's number.
-    `reservation`: the one that it requests. `limit`: None for no limit. `nodes`: the minimum number. `start`: when a running job started.
-    `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if any nodes will do;
-    `cpu_memory_mb`: for each processor, 0 for a request in total. `gpu_type`: type of its GPUs; `constraints`: on the features of nodes,
-    as in Slurm. `array_limit`: maximum number of running tasks of the array, 0 for no maximum. `left_out`: why the job is not simulated,
-    a name of SNAPSHOT_RULES; empty if it is.
+    `job`: its number, or the array's number for a task that Slurm has not split off. `array`, `task`: the numbers of the array and the
+    task.
+    `reservation`: the reservation that it requests. `limit`: None for no limit. `nodes`: the minimum number. `start`: when a running job
+    started. `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the
+    distribution
+    does not matter; `cpu_memory_mb`: needed for each processor, 0 if the request is a total. `gpu_type`: type of its GPUs; `constraints`:
+    on
+    the features of nodes, as in Slurm. `array_limit`: maximum number of running tasks of the array, 0 for no maximum. `left_out`: why the
+    job
+    is not simulated, a name of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int
@@ -95,12 +99,12 @@ class SnapshotJob:
         return NEVER_RULES.get(self.left_out, "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its values for JSON, without default values."""
+        """Return its values for JSON, without those that have their defaults."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SnapshotJob:
-        """Return the job with these values after checking them; raises LogError."""
+        """Check these values, and return the job that has them; raises LogError."""
         if not isinstance(values, Mapping):
             raise LogError("a job is not an object; take the snapshot again")
         types = {one.name: str(one.type) for one in fields(cls)}
@@ -124,7 +128,7 @@ _REASONS = {
         r"PartitionNodeLimit|BadConstraints|Invalid(Account|QOS)|MaxMemPerLimit|(QOS|Assoc)(Max\w+Per(Job|Node)\w*|Min\w+)", re.ASCII
     ),
 }
-"""Slurm's reasons for waits that do not end by themselves."""
+"""Slurm's reasons for waits that do not end without a change of the job."""
 
 
 def labels_of(log: Workload) -> list[str]:
@@ -135,7 +139,7 @@ def labels_of(log: Workload) -> list[str]:
 
 
 def never_rule(job: SnapshotJob, machine: Machine) -> str:
-    """Return the rule by which a waiting job can never start on a machine, a name of NEVER_RULES; empty if it can."""
+    """Return the name in NEVER_RULES of the rule by which a waiting job can never start on a machine; empty if it can."""
     partition = next((one for one in machine.partitions if one.name == job.partition), None)
     if job.state != WAITING or partition is None:
         return ""

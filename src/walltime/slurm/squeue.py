@@ -1,4 +1,4 @@
-"""Read a snapshot's jobs from `squeue --json` of Slurm 22.05 to 26.05, or from text where squeue has no --json."""
+"""Read a snapshot's jobs from `squeue --json` of Slurm 22.05 to 26.05, or from text where squeue lacks --json."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ FIELDS = {
     "%V": "submit_time", "%S": "start_time", "%l": "time_limit", "%D": "node_count", "%C": "cpus", "%b": "tres_per_node", "%h": "shared",
     "%Q": "priority", "%E": "dependency", "%r": "state_reason", "%v": "resv_name", "%j": "name",
 }  # fmt: skip
-"""The fields of the text, and their names in JSON; the job's name, which may contain any characters, comes last."""
+"""The fields of the text output, and their names in JSON; the job's name comes last, because it may contain any characters."""
 NAMES = ("user_name", "account", "partition", "qos", "state_reason", "name")
 NUMBERS = ("job_id", "array_job_id", "node_count", "cpus", "priority")
 SQUEUE_JSON = ("squeue", "--all", "--json")
 SQUEUE_TEXT = ("squeue", "--all", "--noheader", f"--format={BETWEEN.join(FIELDS)}")
 MOST_JOBS = 200_000
-"""The most jobs of a queue that are read, tasks of arrays counted one by one."""
+"""Maximum number of jobs that are read, with tasks of arrays counted one by one."""
 _LONGEST = 4096
-"""Longer texts are cut to this many characters."""
+"""Number of characters to which texts are cut."""
 _CLOSED = re.compile(r"Partition(Down|Inactive)")
 _HELD = re.compile(r"JobHeld\w*|\w*requeued_held", re.ASCII)
 
 
 def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[str]) -> list[SnapshotJob]:
-    """Return the jobs of these records; count records that are left out by SNAPSHOT_RULES, and note the first bad ones."""
+    """Return the jobs of these records; count the records left out by rule (SNAPSHOT_RULES), and note the first unreadable ones."""
     return _gather("Record", records, lambda record: _jobs(record, counts), counts, notes)
 
 
 def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[SnapshotJob]:
-    """Return the jobs of lines printed by SQUEUE_TEXT, as `read_squeue_json` does; `zone`: for local times."""
+    """Return the jobs of lines printed by SQUEUE_TEXT, as `read_squeue_json` does; `zone`: of local times."""
     return _gather("Line", lines, lambda line: _jobs(_record_of_line(line, zone), counts) if line.strip() else [], counts, notes)
 
 
@@ -62,7 +62,7 @@ def _gather(
 
 
 def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
-    """Return the jobs of a record of JSON: one, or one for each of an array's remaining tasks; no job if it has ended."""
+    """Return the jobs of a JSON record: one, or one for each remaining task of an array; none if the job has ended."""
     if not isinstance(record, Mapping):
         raise ValueError("not a job")
 
@@ -121,7 +121,7 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         cpu_memory_mb=per_cpu if waits else 0,
         gpu_type=gpu_types_of(resources) or gpu_types_of(per_node),
         constraints=text("features"),
-        # from 26.05 on, only the command line shows a request for whole nodes
+        # since Slurm 26.05, only the command line shows a request for whole nodes
         exclusive="none" in (shared if isinstance(shared, list) else [shared])
         or not {"--exclusive", "--exclusive=exclusive"}.isdisjoint(text("submit_line").partition(" --wrap")[0].split()),
         priority=priority,
@@ -134,13 +134,14 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         return [job]
     tasks, most = tasks_of(remaining, MOST_JOBS + 1)
     if len(tasks) > MOST_JOBS:
-        return [job] * len(tasks)  # they are only counted
+        return [job] * len(tasks)  # the caller only counts them
     job = replace(job, array_limit=most or whole("array_max_tasks") or 0)
-    return [replace(job, task=task, expected=None if k else job.expected) for k, task in enumerate(tasks)]  # Slurm expects the first task
+    return [
+        replace(job, task=task, expected=None if k else job.expected) for k, task in enumerate(tasks)
+    ]  # Slurm's expected start is that of the first task
 
 
 def _record_of_line(line: str, zone: tzinfo) -> dict[str, Any]:
-    """Return a line of text as a record of JSON."""
     values = line.split(BETWEEN, len(FIELDS) - 1)
     if len(values) < len(FIELDS):
         raise ValueError(f"{len(values)} fields, not {len(FIELDS)}")

@@ -1,4 +1,4 @@
-"""Read jobs from `squeue --Format` of Slurm 22.05 and later, in fields into which no user can write text.
+"""Read jobs from `squeue --Format` of Slurm 22.05 and later, only with fields into which users cannot write text.
 
 A job's name, command line and comment may contain anything, even lines that look like other jobs, so they are not requested.
 """
@@ -24,7 +24,7 @@ FIELDS = (
 )
 """The requested fields. Licences come last, because their list may contain the separator."""
 FORMAT = ",".join(f"{name}:0|" for name in FIELDS)
-"""A width of 0 neither pads nor cuts."""
+"""The value of `squeue --Format`; a width of 0 neither pads nor cuts the values."""
 _KEYS = re.compile(r"([0-9]+)(?:\+[0-9]+)?(?:_(?:([0-9]+)|\[([^|]*)\]|.*))?")
 
 
@@ -32,9 +32,11 @@ _KEYS = re.compile(r"([0-9]+)(?:\+[0-9]+)?(?:_(?:([0-9]+)|\[([^|]*)\]|.*))?")
 class QueueJob:
     """A job of the queue.
 
-    `key`: its number, or `N_M` for a task of an array. `state`: `PENDING`, `RUNNING` or another word. `limit`: minutes, None for no limit.
-    `time_min`: minutes, 0 for none. `submit`, `begin`, `start`: Unix times, 0 while unknown; `start` of a waiting job is Slurm's planned
-    start. `restarts`: how often it was put back into the queue. `partitions`: one or several.
+    `key`: its number, or `N_M` for a task of an array. `state`: `PENDING`, `RUNNING` or another of Slurm's words. `limit`: minutes, None
+    for
+    no limit. `time_min`: minutes, 0 for none. `submit`, `begin` (when it became eligible), `start`: Unix times, 0 while unknown; `start` of
+    a
+    waiting job is Slurm's planned start. `restarts`: how often it was put back into the queue.
     """
 
     key: str
@@ -65,29 +67,29 @@ class QueueJob:
 
     @property
     def runs(self) -> bool:
-        """Return whether it holds nodes and its limit counts."""
+        """Return whether it holds nodes and its time limit is counting."""
         return self.state in RUNNING
 
     @property
     def ended(self) -> bool:
-        """Return whether it is over."""
+        """Return whether it has ended."""
         return self.state in ENDED
 
     @property
     def held(self) -> bool:
-        """Return whether it waits for its release."""
+        """Return whether it is held."""
         return self.priority == 0 or "Held" in self.reason
 
 
 def check_key(key: str) -> str:
-    """Return the key of a job; raises SlurmError for other texts, so that nothing else gets onto a command line."""
+    """Return the key of a job; raises SlurmError for other texts, so that they cannot get onto a command line."""
     if not KEY.fullmatch(key):
         raise SlurmError(f"{key[:40]!r} is not a job number", "wrong_job_number")
     return key
 
 
 def array_of(key: str) -> str:
-    """Return the number of a task's array; empty for other jobs."""
+    """Return the number of a task's array; empty if the job is not a task."""
     return key.partition("_")[0] if "_" in key else ""
 
 
@@ -98,7 +100,7 @@ def read_queue(text: str, tasks: int) -> list[QueueJob]:
 
 
 def _jobs(line: str, tasks: int) -> Iterator[QueueJob]:
-    """Return the jobs of a line, which may stand for the waiting tasks of an array."""
+    """Yield the jobs of a line, which may describe several waiting tasks of an array."""
     values = line.split("|", len(FIELDS) - 1)
     if len(values) != len(FIELDS) or not line.endswith("|"):
         raise ValueError(line)

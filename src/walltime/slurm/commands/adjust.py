@@ -1,4 +1,4 @@
-"""`walltime slurm adjust`, the side-car that sets TimeMin of waiting jobs, and `what-happened`, a report on them after a day."""
+"""`walltime slurm adjust`, the side-car that sets TimeMin of waiting jobs, and `what-happened`, a report on its adjustments."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 
 ACTION, LIMITS = "Action", "Safety limits"
 INSTALLED = {"print_guard": "job_submit.lua", "print_alerts": "alerts.yml", "print_dashboard": "dashboard.json"}
-"""Options that print a file for operators."""
+"""Options that print a file for operators, and the file's name."""
 PREDICTOR = "tang13:key=request,statistic=p95,window=3,weight=work,small=0.01"
 
 
 def _options() -> type:
-    """Return the settings as a class of options, all None by default."""
+    """Return a class with an option for each setting of the side-car; all are None by default."""
     options: list[tuple[str, Any, Any]] = []
     hints = get_type_hints(SidecarSettings, include_extras=True)
     for field in fields(SidecarSettings):
@@ -191,7 +191,7 @@ def adjust(
 
 
 def _check(places: Places, acting: ActionOptions, settings: SidecarSettings, gain: Gain, as_json: bool) -> None:
-    """Raise PolicyError for the first options that do not go together."""
+    """Raise PolicyError for the first combination of options that is not allowed."""
     if gain.report is not None:
         if acting.act or acting.once or places.metrics is not None or places.spool is not None or as_json:
             raise PolicyError("--report writes a page and exits; leave out --json and the options of the running side-car")
@@ -255,7 +255,6 @@ def _tang13(text: str) -> Tang13:
 
 
 def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: bool, as_json: bool) -> None:
-    """Run the side-car, round after round or once."""
     import os
     from pwd import getpwuid
 
@@ -271,7 +270,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     from walltime.slurm.sidecar.round import Sidecar
 
     say = partial(_say, as_json)
-    # The ledger first: jobs that may have short limits are cared for even if other files are missing.
+    # the ledger comes first: short limits must be restored even if other files are missing
     assert places.history is not None
     ledger = None if places.ledger is None else open_ledger(places.ledger, say)
     history = LogAdvice(predictor, places.history)
@@ -294,7 +293,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     def stopped() -> bool:
         try:
             there = places.stop_file is not None and places.stop_file.exists()
-        except OSError:  # unknown, so the safe answer
+        except OSError:  # unknown: stopping is safe
             there = True
         return there or (signals is not None and signals.stop_requested())
 
@@ -343,7 +342,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
 def _dry_sentences(
     report: Report, jobs: Mapping[str, QueueJob], advice: Advice | None, predictor: Tang13, settings: SidecarSettings, now: float
 ) -> Iterator[str]:
-    """Yield, for each partition, how many jobs have nothing to gain or are too little known, and the options that would change it."""
+    """Yield sentences on the jobs that would and would not be adjusted, by partition, and on options that would change this."""
     from walltime.slurm.sidecar.measures import class_sentences, measures, measures_sentence
 
     yield from class_sentences(report, jobs, predictor.min_jobs)
@@ -359,7 +358,7 @@ def _say(as_json: bool, text: str) -> None:
 
 
 def _show(report: Report, as_json: bool, say: Callable[[str], None], drops: Iterable[Drop]) -> None:
-    """Print a single round, with the jobs that would be adjusted; `drops`: the jobs left out of the log."""
+    """Print a single round with the jobs that would be adjusted; `drops`: the jobs of the log that were left out."""
     if as_json:
         from walltime.cli import output
         from walltime.provenance import version
@@ -383,7 +382,7 @@ TIMES = "(UTC), as in 2026-01-31T12:00:00 or in seconds since 1970. Default: the
 
 @dataclass(frozen=True)
 class Span:
-    """The reported time."""
+    """The period of the report."""
 
     since: str | None = o.field(None, f"Report from this time on {TIMES}", group=o.JOBS, metavar="TIME")
     until: str | None = o.field(None, f"Report until this time {TIMES}", group=o.JOBS, metavar="TIME")

@@ -19,9 +19,9 @@ FIELDS = (
     "NNodes,ReqMem,ReqTRES,AllocTRES,TotalCPU,UserCPU,MaxRSS,AveRSS,TRESUsageInTot,TRESUsageInAve,ConsumedEnergyRaw,Reason,Flags,Priority,"
     "Reservation,NodeList"
 )
-"""The requested fields that all versions since 20.11 have, besides the free texts, which come last because sacct does not escape them."""
+"""The requested fields, which all versions since 20.11 have. Free texts are added last, because sacct does not escape them."""
 NEWER = {"Restarts": (24, 5), "Constraints": (20, 2), "Licenses": (24, 5), "SubmitLine": (21, 8)}
-"""Fields that only later versions of Slurm have, with the first one in which they were seen or which the release notes name."""
+"""Fields that only later versions of Slurm have, each with the first version that is known to have it."""
 _VERSION = re.compile(r"([0-9]{2})\.([0-9]{1,2})(?:\.[0-9]+)?")
 _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 
@@ -83,7 +83,6 @@ def sacct_command(
 
 
 def _print(command: str, as_json: bool) -> None:
-    """Print a command as one line that can be pasted, or as JSON."""
     if as_json:
         from walltime.cli.output import print_json
         from walltime.provenance import version

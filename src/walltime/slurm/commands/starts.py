@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 MOST_ROWS = 40
-"""Jobs that are printed, those with the earliest start."""
+"""Maximum number of jobs that are printed, those that start first."""
 
 
 def history_option(text: str) -> Any:
@@ -92,12 +92,12 @@ def snapshot(
 
 
 def clock(time: float) -> str:
-    """Return a Unix time as text, in UTC."""
+    """Return a Unix time as UTC, to the second."""
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def unix_time(text: str, zone: tzinfo) -> int:
-    """Return the Unix time of an option's value; raises PolicyError."""
+    """Parse the time in an option, and return it as Unix time; raises PolicyError. `zone`: for times without one."""
     if text.isascii() and text.isdecimal() and len(text) < 13:
         return int(text)
     try:
@@ -118,7 +118,7 @@ def _zone(name: str) -> tzinfo:
 
 @dataclass(frozen=True)
 class SimulationOptions:
-    """The simulations."""
+    """The options of the simulations."""
 
     predictor: o.RuntimePredictorOption = None
     samples: int = o.field(200, "Simulate N possible futures.", group=o.RUNS, min=1)
@@ -137,7 +137,7 @@ class SimulationOptions:
 
 @dataclass(frozen=True)
 class JobOptions:
-    """The jobs, and where predictions are kept."""
+    """Options that choose the jobs, and the folder in which predictions are kept."""
 
     job: str | None = o.field(
         None,
@@ -247,7 +247,7 @@ def start_times(
 
 
 def _try(queue: Snapshot, log: Workload, texts: list[str], rules: tuple[str | None, str | None], draws: Draws, output: Output) -> None:
-    """Show when jobs would start that are not submitted yet; `rules`: the policy, and the predictor of runtimes."""
+    """Print when jobs would start that are not submitted yet; `rules`: the policy and the runtime predictor."""
     from dataclasses import asdict
 
     from walltime.provenance import version

@@ -21,25 +21,25 @@ from walltime.workload.drops import jobs_only
 
 NAME_COLUMNS = ("user", "group", "queue", "partition", "executable")
 ANY_SIZE = 1_000_000_000
-"""Processors of the machine, which do not affect the advice, and which Slurm's logs do not contain."""
+"""Processors assumed for the machine: Slurm's logs do not contain the number, and the predictions do not depend on it."""
 KEPT = 600
 """Seconds for which a prediction is reused."""
 FREE_TEXTS = frozenset(
     {"jobname", "submitline", "workdir", "comment", "admincomment", "systemcomment", "extra", "stdin", "stdout", "stderr"}
 )
-"""Fields of sacct in which users can write lines that look like other jobs: sacct escapes nothing."""
+"""Fields of sacct with free text. sacct escapes nothing, so users could write lines there that look like other users' jobs."""
 LEFT_OUT = {
     "unknown_wait": "The log does not record the job's start.",
     "nothing_to_learn": "The runtime or the limit is 0 s, so the job does not show how accurate the limit is.",
 }
-"""The rules that leave out jobs of the log, and their meanings."""
+"""The rules by which jobs of the log are left out of the learning, and their meanings."""
 NOT_READ = "the job log has not been read yet"
 
 
 class Advice:
-    """A predictor that has learned from a cluster's log.
+    """A predictor that has learned from a cluster's job log.
 
-    Raises WorkloadError if the log lacks columns that the predictor needs, or its start in Unix time.
+    Raises WorkloadError if it uses names of programs, or if the log lacks one of its columns or a start in Unix time.
     """
 
     def __init__(self, predictor: Tang13, jobs: Workload):
@@ -66,7 +66,7 @@ class Advice:
         self._kept_since = -1
 
     def predict(self, job: QueueJob, now: float) -> float | None:
-        """Return the predicted runtime, s, of a waiting job at a Unix time; None if the log has too few similar jobs."""
+        """Return the predicted runtime, s, of a waiting job at Unix time `now`; None without a limit or with too few similar jobs."""
         if job.limit is None:
             return None
         names = {"user": job.user, "group": job.account, "queue": job.qos, "partition": job.partitions[0]}
@@ -83,9 +83,9 @@ class Advice:
 
 
 class LogAdvice:
-    """Advice from a log file, read again when the file changes; if it becomes unreadable, the old advice stays.
+    """Predictions from a log file, which is read again when it changes; while it is unreadable, the earlier predictions remain.
 
-    A thread reads the file, because rounds must not wait for it. `missing`: why there is no advice, empty if there is one.
+    A thread reads the file, because rounds must not wait for it. `missing`: why there are no predictions, empty if there are.
     """
 
     def __init__(self, predictor: Tang13, path: Path):
@@ -98,7 +98,7 @@ class LogAdvice:
         self._told: list[str] = []
 
     def refresh(self) -> str | None:
-        """Begin to read the file if it has changed, and return the last error since the previous call."""
+        """Start to read the file if it has changed, and return the error of an earlier attempt that has not been reported yet."""
         wrong, self._wrong = self._wrong, ""
         stamp = self._file_stamp()
         if stamp != self._stamp and (self._reading is None or not self._reading.is_alive()):
@@ -108,7 +108,7 @@ class LogAdvice:
         return wrong or None
 
     def read(self) -> Advice:
-        """Read the file now; raises LogError or WorkloadError."""
+        """Read the file now, and return what was learned; raises LogError or WorkloadError."""
         from walltime.logs import read_log
 
         self._stamp = self._file_stamp()
@@ -118,7 +118,7 @@ class LogAdvice:
         return advice
 
     def left_out(self) -> list[str]:
-        """Return sentences on the jobs of the log that are left out, unless the last ones returned were on the same rules."""
+        """Return sentences on the jobs of the log that are left out; none if the rules are those of the previous call."""
         if self.advice is None:
             return []
         learned = self.advice.learned
@@ -127,7 +127,7 @@ class LogAdvice:
         return [] if self._told == before else [*warnings, *map(str, drops)]
 
     def predict(self, job: QueueJob, now: float) -> float | None:
-        """Predict as `Advice.predict` does; None without advice."""
+        """Predict as `Advice.predict` does; return None as long as there is nothing to learn from."""
         return None if self.advice is None else self.advice.predict(job, now)
 
     def _try(self) -> None:
@@ -147,7 +147,7 @@ class LogAdvice:
 
 
 def check_texts(path: Path) -> None:
-    """Raise LogError for a table of sacct with free texts, in which a user may have forged jobs of other users."""
+    """Raise LogError if a table of sacct has fields of free text, in which users can forge jobs of other users."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             heading = file.readline(10_000).decode(errors="replace")

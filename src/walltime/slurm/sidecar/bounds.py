@@ -1,7 +1,8 @@
-"""Bounds on the harm to other jobs: the wait of each queue's head is bounded, and overruns count against their users.
+"""Bounds on the harm to other jobs: the first job of a queue must not start too late, and users answer for jobs that outlive TimeMin.
 
-A head waits for nodes while other jobs are backfilled. If a prediction is too short, backfill starts jobs that outlast the head's reserved
-start. When that start has passed by more than a part of the head's wait, nothing is adjusted in its partitions until it has started.
+The first job of a queue, its head, has a reserved start, until which other jobs are backfilled. If a predicted runtime is too short, a
+backfilled job may outlast the reserved start. Once the head is later than that by more than a share of its wait, no job in its partitions
+is adjusted until the head has started.
 """
 
 from __future__ import annotations
@@ -22,25 +23,25 @@ from walltime.slurm.squeue_fields import QueueJob
 LATE_HEAD = "a job at the head of its queue has waited too long after its reserved start"
 _WAITS_FOR_NODES = ("Resources", "Priority", "None", "ReqNodeNotAvail", "Nodes_required")
 MEMORY = 7 * 86_400.0
-"""Seconds for which an overrun counts."""
+"""Seconds for which an overrun counts against its user."""
 OVERDUE, IN_TIME = "overdue", "in time"
 
 
 @dataclass
 class QueueHead:
-    """A head: when it became eligible, the earliest start that Slurm has planned for it (Unix times), and its partitions."""
+    """The first job of a queue: when it became eligible (`begin`), and the earliest start that Slurm has planned for it, Unix times."""
 
     begin: int
     start: int
     partitions: tuple[str, ...]
 
     def latest(self, settings: SidecarSettings) -> float:
-        """Return the latest time up to which predictions may plan jobs ahead of this head."""
+        """Return the Unix time after which this head is late, so that nothing is adjusted in its partitions."""
         return self.start + max(settings.slip * (self.start - self.begin), settings.floor * 60)
 
 
 class QueueHeads:
-    """The known heads, by key; `noted`: the text of an earlier `note`."""
+    """The known heads, by the keys of their jobs; `noted` is a text from `note`, from which they are restored."""
 
     def __init__(self, noted: str = ""):
         self.jobs: dict[str, QueueHead] = {}
@@ -51,7 +52,7 @@ class QueueHeads:
             self.jobs = {}
 
     def note(self) -> str:
-        """Return the heads as a text from which a later process can restore them."""
+        """Return the heads as a text, from which a later process can restore them."""
         return json.dumps([[key, head.begin, head.start, list(head.partitions)] for key, head in self.jobs.items()])
 
     def look(self, waiting: Iterable[QueueJob], now: float) -> bool:
@@ -69,12 +70,12 @@ class QueueHeads:
         return self.note() != before
 
     def late(self, now: float, settings: SidecarSettings) -> dict[str, str]:
-        """Return the partitions in which nothing is adjusted, each with the head that is late."""
+        """Return the partitions in which no job may be adjusted, each with the key of its late head."""
         return {name: key for key, head in self.jobs.items() if now > head.latest(settings) for name in head.partitions}
 
 
 def _first_jobs(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:
-    """Return the first job of each partition that waits only for nodes."""
+    """Return the first job of each partition among the jobs that wait only for nodes."""
     heads: dict[str, QueueJob] = {}
     for job in waiting:
         if job.held or not 0 < job.begin <= now or not job.reason.startswith(_WAITS_FOR_NODES):
@@ -87,7 +88,7 @@ def _first_jobs(waiting: Sequence[QueueJob], now: float) -> list[QueueJob]:
 
 
 class Overrun(NamedTuple):
-    """An adjusted job: the node-seconds that it ran beyond its TimeMin, 0 for none, at a Unix time."""
+    """The node-seconds that an adjusted job has run beyond its TimeMin (`beyond`, 0 for none) at Unix time `time`."""
 
     time: float
     user: str
@@ -96,7 +97,7 @@ class Overrun(NamedTuple):
 
 
 class Overruns:
-    """The adjusted jobs of a week, from the ledger, and those that run."""
+    """The adjusted jobs of the last week: ended ones from the ledger, and those that still run."""
 
     def __init__(self, entries: Adjustments, clock: Clock):
         self._entries, self._clock = entries, clock
@@ -109,17 +110,17 @@ class Overruns:
                 self._ended.append(Overrun(event.time, event.user, partition, float(beyond or 0)))
 
     def ran(self, job: QueueJob, now: float) -> float:
-        """Return how long a running job has run, s, even if this machine's clock was set back."""
+        """Return how long a running job has run, s; the result never falls, even if the system clock is set back."""
         monotonic = self._clock.monotonic()
         return max(now - job.start, monotonic - self._first.setdefault((job.key, job.restarts), monotonic), 0.0)
 
     def watch(self, entry: Entry, job: QueueJob, now: float) -> None:
-        """Note a running job with a TimeMin."""
+        """Note how far a running job is beyond its TimeMin."""
         beyond = job.nodes * max(self.ran(job, now) - entry.time_min * 60, 0.0)
         self._running[job.key] = Overrun(now, job.user, job.partitions[0], beyond)
 
     def end(self, entry: Entry, job: QueueJob) -> None:
-        """Note that a job has ended."""
+        """Record in the ledger whether a job that has ended outlived its TimeMin."""
         self._first = {key: first for key, first in self._first.items() if key[0] != job.key}
         ran = self._running.pop(job.key, None)
         if ran is None:
@@ -134,13 +135,13 @@ class Overruns:
         return [ran for ran in (*self._ended, *self._running.values()) if ran.user == user]
 
     def factor(self, user: str, settings: SidecarSettings) -> int:
-        """Return the factor for the TimeMin of a user's next jobs: 1, plus 1 for each overrun beyond the usual number."""
+        """Return the factor for TimeMin of a user's next jobs: 1, plus 1 for each overrun beyond the number that is allowed."""
         runs = self._jobs_of(user)
         missed = sum(ran.beyond > 0 for ran in runs)
         return 1 + max(math.ceil(missed - max(settings.misses, len(runs) / 10)), 0)
 
     def exclusion_reason(self, job: QueueJob, cluster: Configuration, settings: SidecarSettings) -> str | None:
-        """Return why a job may not be adjusted, None if it may: a user's overruns in a partition are limited."""
+        """Return why a job may not be adjusted: its user's overruns in a partition were too long. None if it may."""
         for name in job.partitions:
             beyond = sum(ran.beyond for ran in self._jobs_of(job.user) if ran.partition == name)
             if beyond and beyond > settings.overdue * MEMORY * max(len(cluster.partitions[name].nodes), 1):

@@ -1,6 +1,6 @@
-"""Restoring limits: look only at the jobs whose limits may be shortened, and raise every shortened limit.
+"""Restore limits: query the jobs whose limits may be shortened, and raise every shortened limit.
 
-It needs only the ledger and the output of squeue, comes first in every round, and is repeated while a round does other things.
+This needs only the ledger and the output of squeue. It is the first step of each round, and is repeated between the other steps.
 """
 
 from __future__ import annotations
@@ -22,23 +22,25 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes
 
 STEP, RESERVE = 120, 60
-"""Minutes: a limit in doubt is raised to STEP from now whenever less than RESERVE is left of it."""
+"""Minutes. If the user's true limit is in doubt, the known one is extended by STEP whenever less than RESERVE is left of it."""
 PASS = 120.0
-"""Seconds after which giving back lets other things happen, although limits are still to be raised."""
+"""Seconds after which raising limits makes way for the other steps of a round, even if some limits are still short."""
 LOOK_AGAIN = 30.0
-"""Seconds of raising after which the jobs are looked at again, because other jobs may have less time left by then."""
+"""Seconds of raising after which squeue is queried again, because other jobs may have less time left by then."""
 MOST_FAILURES = 3
 """Number of consecutive failures after which Slurm counts as not answering; the next round tries again."""
 MOST_RAISES = 3
-"""Number of times that a raised limit may be lower again at the next look; then the user's jobs are left alone."""
+"""If a job's limit has been raised this many times, its user must have lowered it again; the user's jobs are left alone."""
 MOST_MISSING = 3
-"""Number of watched jobs from which on, if they vanish at once and none was seen to end, Slurm does not show all jobs."""
+"""If this many watched jobs vanish from squeue at once, and no watched job is left, Slurm probably does not show all jobs."""
 
 
 class GiveBack:
-    """Raises short limits. `distrust` is called when that fails; `cluster` and `limits`: the last known configuration.
+    """Raises shortened limits. `distrust` is called with the reason when that fails.
 
-    `quarantine`: users who lower limits as soon as they are raised. `extra`: returns more jobs to look at, those of tests.
+    `cluster`, `limits`: the configuration that was read last. `quarantine`: users who lower limits after they are raised. `extra`: returns
+    the
+    keys of further jobs to query, those of self-tests. `prolog_missed`: called with a running job whose limit the prolog has not raised.
     """
 
     def __init__(self, slurm: Client, entries: Adjustments, host: Host, distrust: Callable[[str], None], spool: Spool | None):
@@ -61,7 +63,7 @@ class GiveBack:
         self._present: set[str] = set()
 
     def run(self, report: Report, tasks: int) -> None:
-        """Raise all shortened limits, the job with the least time left first; raises SlurmError if the first query fails."""
+        """Raise all shortened limits, first for the job with the least time left; raises SlurmError if the first query fails."""
         end = self.clock.monotonic() + PASS
         tried: Counter[str] = Counter()
         looks = 0
@@ -70,7 +72,7 @@ class GiveBack:
                 short = self._look(report, tasks)
             except SlurmError:
                 if looks:
-                    return  # what was raised is looked at in the next round
+                    return  # the next round checks the raised limits
                 raise
             looks += 1
             due = [(self._failed[job.key], left, job, need) for job, left, need in short if tried[job.key] < 2]
@@ -86,7 +88,7 @@ class GiveBack:
                 return  # only failures
 
     def run_if_due(self, report: Report, tasks: int, every: float) -> None:
-        """Run if the last query is at least `every` seconds ago; a failed query is repeated in the next round."""
+        """Run if the last query is at least `every` seconds ago; if the query fails, only report it, as rounds repeat it."""
         if self.clock.monotonic() - self.looked_at < every:
             return
         try:
@@ -96,13 +98,13 @@ class GiveBack:
             self.say(f"could not check jobs whose limits may be shortened: {error}")
 
     def may_exist(self, key: str) -> bool:
-        """Return whether a job may still wait or run: the last query, if there was one, showed it."""
+        """Return whether a job may still wait or run: the last query showed it, or there was no query."""
         return self.looked_at == float("-inf") or key in self._present
 
     # ---------------------------------------------------------------------------------------------------------------- looking
 
     def _look(self, report: Report, tasks: int) -> list[tuple[QueueJob, float, Minutes]]:
-        """Return the short jobs, each with the seconds that it has left and the limit that it needs, minutes."""
+        """Query the watched jobs, and return those with short limits: job, seconds left, and the limit that it needs (minutes)."""
         keys = [*self.entries.jobs, *self.orphans, *self.extra()]
         self.seen = self.slurm.jobs(list(dict.fromkeys(keys)), tasks)
         self.looked_at = self.clock.monotonic()
@@ -133,7 +135,7 @@ class GiveBack:
         return short
 
     def _adopt_orphan(self, job: QueueJob) -> None:
-        """Adopt a job that has a file in the spool folder, but no entry in the ledger any more."""
+        """Handle a job that has a file in the spool folder but no entry in the ledger: add the entry, unless it has ended."""
         known, longest = self.orphans[job.key]
         if self.spool is None or job.key in self.entries.jobs or job.ended:
             if job.ended and self.spool is not None and job.key not in self.entries.jobs:
@@ -146,7 +148,7 @@ class GiveBack:
             del self.orphans[job.key]
 
     def adopt(self, job: QueueJob, limit: int, longest: Minutes, state: State, doubt: bool) -> None:
-        """Add a job to the ledger whose TimeMin only the side-car can have set, but which the ledger lacks."""
+        """Add an entry for a job that the ledger lacks, although only the side-car can have set its TimeMin."""
         if job.runs and job.limit is not None and job.limit < limit:
             state = State.SHORT
         entry = Entry(job.key, job.user, job.time_min, limit, longest, job.restarts, False, state, self.clock.time(), doubt)
@@ -163,11 +165,13 @@ class GiveBack:
             before = None
             entry = entry.but(doubt=entry.doubt or self._is_doubtful(entry, job))
         if job.time_min != entry.time_min and not entry.doubt:
-            self.entries.save(entry, entry.but(state=State.STARTED, restarts=job.restarts))  # it was not planned by it
+            self.entries.save(
+                entry, entry.but(state=State.STARTED, restarts=job.restarts)
+            )  # backfill did not plan with the side-car's TimeMin
             return []
         self.overruns.watch(entry, job, now)
         if before is not None and job.limit is not None and job.limit < before and entry.state is not State.SHORT:
-            entry = entry.but(doubt=False)  # its limit was lowered on purpose since the last look: Slurm itself never does that
+            entry = entry.but(doubt=False)  # a user or operator has lowered the limit since the last query: Slurm itself never does
         need = self._needed_limit(entry, job, now, first_seen)
         short = _is_less(job.limit, entry.limit)
         if first_seen:
@@ -189,12 +193,14 @@ class GiveBack:
             return False
         if entry.soft:
             return not (self.cluster is not None and self.cluster.soft_limit) and job.limit != entry.limit
-        return entry.state not in (State.SET, State.STARTED, State.SHORT) and job.limit != entry.limit  # else the guard removes TimeMin
+        return (
+            entry.state not in (State.SET, State.STARTED, State.SHORT) and job.limit != entry.limit
+        )  # for waiting jobs, the guard would have removed TimeMin
 
     def _needed_limit(self, entry: Entry, job: QueueJob, now: float, first_seen: bool) -> Minutes:
-        """Return the limit, minutes, that a running job must have now; None if its limit is enough."""
+        """Return the limit, minutes, to which a running job's limit must be raised now; None if it is long enough."""
         if job.limit is None or (entry.state is State.STARTED and not first_seen and not entry.doubt):
-            return None  # its limit was whole, so it was lowered on purpose
+            return None  # it had its full limit, so a user or operator has lowered it
         need = entry.limit if job.limit < entry.limit else None
         longest = entry.longest
         if self.cluster is not None and self.limits.known and longest is not None:
@@ -202,7 +208,7 @@ class GiveBack:
             longest = None if allowed is None else max(allowed, longest)
         if not entry.doubt or not _is_less(job.limit, longest):
             return need
-        # in one change: if there were two, the lower one might come late
+        # in one change: of two, the lower limit might take effect last
         ran, sure = int(self.overruns.ran(job, now) / 60), max(job.limit, entry.limit)
         if sure - ran >= RESERVE:
             return need
@@ -231,7 +237,7 @@ class GiveBack:
     # ---------------------------------------------------------------------------------------------------------------- raising
 
     def _raise(self, job: QueueJob, need: Minutes, report: Report, tasks: int) -> bool:
-        """Raise a limit, and return whether Slurm confirms it. Unless the job no longer needs it, a failure stops all adjustments."""
+        """Raise a limit, and return whether Slurm confirms it. After a failure no job is adjusted, unless this job no longer needs it."""
         entry = self.entries.jobs[job.key]
         try:
             self.slurm.set_limit(job.key, need)
@@ -258,7 +264,6 @@ class GiveBack:
         return True
 
     def _quarantine_user(self, job: QueueJob) -> None:
-        """Leave a user's jobs alone after repeated raises: the user lowers the limit, or Slurm's confirmations are wrong."""
         self.say(f"the limit of job {job.key} was lowered after every increase; jobs of {job.user} are no longer adjusted")
         self.entries.record("failed", detail=f"the limit of job {job.key} was raised and lowered again {MOST_RAISES} times")
         self.quarantine.add(job.user)
@@ -266,7 +271,7 @@ class GiveBack:
             self.distrust(f"raised limits were lowered again for jobs of {len(self.quarantine)} users")
 
     def _has_no_need(self, job: QueueJob, need: Minutes, tasks: int) -> bool:
-        """Return whether another query shows that a job whose limit could not be raised no longer needs it."""
+        """Return whether a new query shows that a job no longer needs a limit that could not be raised."""
         try:
             now = next(iter(self.slurm.jobs([job.key], tasks)), None)
         except SlurmError:

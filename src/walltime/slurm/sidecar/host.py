@@ -1,4 +1,4 @@
-"""The machine that the side-car runs on: its clock, signals and systemd, and limits on time."""
+"""The machine that the side-car runs on: its clock, signals and systemd; and time budgets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _PLAIN = re.compile(r"[A-Za-z0-9_@+=:,./-]+")
 
 
 class Clock(Protocol):
-    """The time."""
+    """A clock, which tests replace."""
 
     def time(self) -> float:
         """Return the Unix time, s."""
 
     def monotonic(self) -> float:
-        """Return seconds since some moment; never set back."""
+        """Return the seconds since an arbitrary moment; they never fall."""
 
 
 class SystemClock:
@@ -37,10 +37,10 @@ class SystemClock:
 
 @dataclass(frozen=True)
 class Host:
-    """The machine: its clock, the side-car's `user` in Slurm, and the function `say` that prints one line.
+    """The machine: its clock, the side-car's `user` in Slurm, and the function `say`, which prints one line.
 
-    `stopped`: whether this round removes every TimeMin of the side-car; `blocked`: why nothing may be adjusted, such as a missing log.
-    `stays`: whether more rounds will follow.
+    `stopped`: returns whether every TimeMin must be withdrawn; `blocked`: returns why no job may be adjusted, such as a missing log, or an
+    empty text. `stays`: whether further rounds will follow.
     """
 
     clock: Clock
@@ -68,7 +68,7 @@ class Budget:
 
 
 class Signals:
-    """SIGTERM and SIGINT, which request a stop instead of ending the process."""
+    """Catches SIGTERM and SIGINT: they request a stop instead of ending the process."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -78,11 +78,11 @@ class Signals:
         self._event.set()
 
     def stop_requested(self) -> bool:
-        """Return whether a signal has come."""
+        """Return whether a signal has arrived."""
         return self._event.is_set()
 
     def wait(self, seconds: float) -> None:
-        """Wait for this time, or until a signal comes."""
+        """Wait for this many seconds, or until a signal arrives."""
         self._event.wait(seconds)
 
     def restore(self) -> None:
@@ -106,13 +106,13 @@ class Systemd:
 
 
 def systemd_units(words: Sequence[str], user: str, folders: Sequence[str] = ()) -> str:
-    """Return units, to be split into three files, that run this command as a user who may write into these folders."""
+    """Return three systemd units, to be split into files, that run this command as `user`, who may write into `folders`."""
     values = {"@USER@": user, "@COMMAND@": " ".join(map(_quoted, words)), "@FOLDERS@": " ".join(_quoted(f"-{one}") for one in folders)}
     return installed_text("systemd.units", values).replace("ReadWritePaths=\n", "")
 
 
 def _quoted(word: str) -> str:
-    """Return a word as systemd reads it.
+    """Escape a word for a systemd unit.
 
     >>> _quoted("a b%$"), _quoted("--act")
     ('"a b%%$$"', '--act')

@@ -1,6 +1,6 @@
-"""The side-car's ledger: every change is on disk before it is made, in SQLite, one transaction for each intent and each effect.
+"""The side-car's ledger: a database in SQLite that records every change before it is made, and its effect.
 
-The entries are in memory, too, so that a ledger that fails loses nothing while this process runs.
+The entries are in memory as well, so that nothing is lost while this process runs, even if the disk fails.
 """
 
 from __future__ import annotations
@@ -28,26 +28,29 @@ class State(StrEnum):
     """The state of an adjustment."""
 
     INTENT = "intent"
-    """written down; whether Slurm has the TimeMin is unknown"""
+    """TimeMin is about to be set; it is unknown whether Slurm has it"""
     SET = "set"
-    """the job was seen waiting with it"""
+    """the job was seen waiting with this TimeMin"""
     CLEAR = "clear"
-    """the job was seen waiting without it"""
+    """the job was seen waiting without this TimeMin"""
     STARTED = "started"
-    """the job runs with its limit whole"""
+    """the job runs with its full limit"""
     SHORT = "short"
     """the job has a shortened limit, which must be raised"""
     ENDED = "ended"
-    """the job was seen to have ended; it may still be put back into the queue for a while"""
+    """the job has ended; for a while, Slurm may still put it back into the queue"""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """An adjusted job. Its `time_min` never changes, so that a change that Slurm makes late is recognised.
+    """An adjusted job. `time_min` (minutes) never changes, so that a TimeMin that Slurm sets late is still recognised.
 
     `limit`: the user's limit, minutes, as last seen while the job waited. `longest`: the longest limit that the user can have chosen, None
-    for any. `restarts`: as last seen. `soft`: whether TimeMin was set under soft limits. `seen`: Unix time at which the ledger last noted
-    that the job is in the queue. `doubt`: whether the user may have chosen more than `limit` unseen.
+    for any. `restarts`: how often the job had been put back into the queue when last seen. `soft`: whether TimeMin was set under soft
+    limits.
+    `seen`: Unix time at which the entry was last written because the job was in the queue. `doubt`: whether the user may have chosen a
+    longer
+    limit than `limit` since then.
     """
 
     key: str
@@ -68,9 +71,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Event:
-    """An event, kept for reviews; entries are removed when their jobs have left the queue.
+    """An event, kept for reviews, even after its job has left the queue.
 
-    `what`: `set`, `taken back`, `started` (with its whole limit), `started short`, `given back` (`detail`: the seconds left), `overdue`
+    `what`: `set`, `taken back`, `started` (with its full limit), `started short`, `given back` (`detail`: the seconds left), `overdue`
     (ended after its TimeMin; `detail`: by how many node-seconds, and the partition) or `in time` (ended before); without a job: `alarm`,
     `failed`, `prolog missed`. `time_min`, `limit`: minutes, the side-car's and the user's; `shown`: the job's limit, None for none.
     `time`, `start`: Unix times, `start` 0 while unknown.
@@ -88,21 +91,21 @@ class Event:
 
 
 WRITE_AGAIN = 900.0
-"""Seconds after which the ledger notes again that a job is in the queue."""
+"""Seconds after which the entry of an unchanged job in the queue is written again, to update `seen`."""
 FORGET_AFTER = 3600.0
 """Seconds after which the entry of an ended job is removed."""
 KEEP_OPEN = 30 * 86_400.0
-"""Seconds for which the entry of a vanished job is kept if its end was not seen: Slurm may not show all jobs."""
+"""Seconds for which the entry of a vanished job is kept if its end was not seen, because Slurm may not show all jobs."""
 OPEN = (State.INTENT, State.SET)
 KEEP_EVENTS = 400 * 86_400
 """Seconds for which events are kept."""
 _ENTRY_COLUMNS, _EVENT_COLUMNS = (", ".join(f'"{column.name}"' for column in fields(kind)) for kind in (Entry, Event))
 VERSION = 1
-"""The version of the tables."""
+"""The version of the tables, as SQLite's user_version."""
 DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-"""Errors of a disk that cannot be written: the entries are unknown then, but short jobs can be found."""
+"""Error numbers of a disk that cannot be written. Without a readable ledger, short jobs can still be found in the queue."""
 MARK = "mark"
-"""The note that the lock file repeats, to detect that the ledger or its lock file was replaced."""
+"""The name of a random value in the ledger that the lock file repeats: if they differ, one of the files was replaced."""
 _TABLES = f"""
 CREATE TABLE IF NOT EXISTS jobs ({_ENTRY_COLUMNS}, PRIMARY KEY ("key"));
 CREATE TABLE IF NOT EXISTS notes (name PRIMARY KEY, value);
@@ -113,14 +116,14 @@ CREATE INDEX IF NOT EXISTS events_time ON events ("time");
 
 
 class LedgerError(OutputError):
-    """The ledger cannot be written, so changes that are not in it are forbidden."""
+    """The ledger cannot be used. Changes that it does not record are forbidden."""
 
 
 class Ledger:
-    """The ledger in a folder; one process at a time can have it open. Raises LedgerError.
+    """The ledger in a folder, which only one process at a time can open. Raises LedgerError.
 
-    A ledger that cannot be written is read, or is empty, and `unwritable` is the reason. `lost`: a message that an earlier ledger is gone.
-    `exposed`: a message that other users can access the folder.
+    A ledger that cannot be written is opened read-only, or is empty; `unwritable` is then the reason. `lost`: a message that an earlier
+    ledger is missing. `exposed`: a message that other users can access the folder.
     """
 
     def __init__(self, folder: Path):
@@ -137,7 +140,7 @@ class Ledger:
             raise
 
     def _take_lock(self) -> None:
-        """Lock the ledger. Other users must not be able to open the lock's file: they could keep the side-car from starting."""
+        """Lock the ledger. Other users must not be able to open the lock file, or they could keep the side-car from starting."""
         try:
             status = self.folder.stat()
             if status.st_mode & 0o077 and status.st_uid == os.geteuid():
@@ -255,13 +258,13 @@ class Ledger:
         }
 
     def write(self, entry: Entry, now: float, detail: str = "") -> None:
-        """Write an entry, and log this change of it; both are on disk when this returns."""
+        """Write an entry, and log the change; both are on disk when this returns."""
         with self._transaction():
             self._base.execute(f"INSERT OR REPLACE INTO jobs VALUES ({_marks(entry)})", astuple(entry))
             self._base.execute("INSERT INTO changes VALUES (?, ?, ?, ?)", (now, entry.key, str(entry.state), detail))
 
     def remember(self, event: Event) -> None:
-        """Record an event; it stays for KEEP_EVENTS."""
+        """Record an event, which is kept for KEEP_EVENTS."""
         with self._transaction():
             self._base.execute(f"INSERT INTO events VALUES ({_marks(event)})", astuple(event))
 
@@ -274,12 +277,12 @@ class Ledger:
                     self._base.execute(f"DELETE FROM {table} WHERE time < (SELECT max(time) FROM {table}) - ?", (KEEP_EVENTS,))
 
     def note(self, name: str, value: str) -> None:
-        """Remember a value."""
+        """Store a value under a name."""
         with self._transaction():
             self._base.execute("INSERT OR REPLACE INTO notes VALUES (?, ?)", (name, value))
 
     def noted(self, name: str) -> str:
-        """Return a remembered value; empty if there is none."""
+        """Return the value that is stored under a name; empty if there is none."""
         with suppress(sqlite3.Error):
             for row in self._base.execute("SELECT value FROM notes WHERE name = ?", (name,)):
                 return str(row[0])
@@ -316,7 +319,7 @@ def _marks(row: Entry | Event) -> str:
 
 
 class Adjustments:
-    """The entries of adjusted jobs: on disk, and in memory even if the disk cannot be written.
+    """The entries of adjusted jobs: on disk, and in memory even if the disk fails.
 
     `writable`: whether the ledger can be written.
     """
@@ -327,12 +330,12 @@ class Adjustments:
         self.writable = ledger is None or not ledger.unwritable
 
     def is_same(self, job: QueueJob) -> bool:
-        """Return whether a job is the one of its entry, and not a later job with the same number."""
+        """Return whether a job is the one that its entry describes, and not a later job with the same number."""
         entry = self.jobs[job.key]
         return entry.user == job.user and entry.restarts <= job.restarts
 
     def save(self, before: Entry | None, after: Entry, detail: str = "") -> bool:
-        """Write an entry if it has changed, and return whether it is on disk; a known job's entry is kept in memory in any case."""
+        """Write an entry if it has changed, and return whether it is on disk. In memory, a known job's entry always changes."""
         now = self._clock.time()
         if before is not None and before == after.but(seen=before.seen) and now - before.seen < WRITE_AGAIN:
             return True
@@ -344,7 +347,7 @@ class Adjustments:
             self.ledger.write(after, now, detail)
             self.jobs[after.key] = after
             return True
-        return False  # type: ignore[unreachable]  # it is reached after an error
+        return False  # type: ignore[unreachable]  # reached after an error
 
     def record(self, what: str, entry: Entry | None = None, job: QueueJob | None = None, detail: str = "") -> None:
         """Record an event for later reviews."""
@@ -368,7 +371,7 @@ class Adjustments:
 
     @contextmanager
     def reporting(self) -> Iterator[None]:
-        """Continue after a LedgerError; remember, and report once, that the ledger could not be written."""
+        """Continue after a LedgerError, which is reported once; `writable` is False from then on."""
         try:
             yield
         except LedgerError as error:
@@ -377,7 +380,7 @@ class Adjustments:
             self.writable = False
 
     def retry(self) -> None:
-        """Write all entries to a ledger that could not be written, if that is possible again."""
+        """Write all entries to a ledger that could not be written before, if that is possible again."""
         if self.writable or self.ledger is None:
             return
         now = self._clock.time()
@@ -395,7 +398,7 @@ class Adjustments:
 
 
 def open_ledger(folder: Path, say: Callable[[str], None]) -> Ledger:
-    """Open the ledger; rename an unreadable one and open a new one, so that the jobs are still watched."""
+    """Open the ledger. If the file is damaged, rename it and open a new ledger, so that the jobs are still watched."""
     try:
         return Ledger(folder)
     except LedgerError as error:

@@ -1,4 +1,4 @@
-"""The side-car's rounds, one after the other until a stop is requested."""
+"""The loop of the side-car: rounds until a stop is requested, and then the withdrawal of all adjustments."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from walltime.slurm.sidecar.round import Sidecar
 from walltime.wording import counted
 
 LAST_ROUNDS = 3
-"""Number of rounds in which nothing could be given or taken back, after which a side-car that must end does so."""
+"""After a stop is requested, the side-car ends after this many rounds in a row that could remove no TimeMin and raise no limit."""
 PATIENCE = 120
-"""Seconds that systemd must wait for each of the last rounds."""
+"""Seconds by which the timeout of systemd is extended for each round after a stop is requested."""
 
 
 def run_rounds(
@@ -22,9 +22,9 @@ def run_rounds(
     after_round: Callable[[Report], None],
     notify: Callable[..., None] = lambda *words: None,
 ) -> None:
-    """Run a round every `every` seconds until a stop is requested; then rounds that withdraw all adjustments.
+    """Run a round every `every` seconds until a stop is requested; then run rounds that withdraw all adjustments.
 
-    `sidecar.stopped` must be true once a stop is requested. `notify`: informs systemd, and asks it to wait.
+    `sidecar.stopped` must return True once a stop is requested. `notify`: sends messages to systemd.
     """
     while not stop_requested():
         begin = sidecar.clock.monotonic()

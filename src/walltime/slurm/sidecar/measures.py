@@ -1,4 +1,4 @@
-"""Reasons why the side-car leaves adjustable jobs alone, by partition, and the options that would change this."""
+"""Options that would let the side-car adjust more jobs, and sentences on the jobs that it leaves alone, by partition."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.wording import counted, human_percent, sanitize
 
 MOST = 3
-"""The number of measures shown; measures for most jobs come first."""
+"""The maximum number of options that are suggested, those for most jobs first."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """An option, as written, that would let the side-car adjust jobs that it leaves alone, and the number of these jobs."""
+    """An option, as typed, that would let the side-car adjust `jobs` of the jobs that it leaves alone."""
 
     option: str
     jobs: int
 
 
 def class_sentences(report: Report, jobs: Mapping[str, QueueJob], min_jobs: int) -> Iterator[str]:
-    """Yield a sentence for each partition: the jobs that would be adjusted, have nothing to gain, or have too few similar jobs.
+    """Yield a sentence for each partition: how many jobs would be adjusted, have nothing to gain, or have too few similar jobs.
 
-    `jobs`: the waiting jobs by key; `min_jobs`: the fewest similar jobs for a prediction.
+    `jobs`: the waiting jobs by key; `min_jobs`: the smallest number of similar jobs for a prediction.
     """
     decided = {**dict.fromkeys(report.wanted), **report.unadjusted}
     for partition in sorted({jobs[key].partitions[0] for key in decided}):
@@ -46,7 +46,7 @@ def class_sentences(report: Report, jobs: Mapping[str, QueueJob], min_jobs: int)
 
 
 def measures(jobs: Sequence[QueueJob], advice: Advice, predictor: Tang13, settings: SidecarSettings, now: float) -> list[Measure]:
-    """Return at most three options, those that would adjust most of these jobs that are left alone."""
+    """Return at most three options, those that would let the side-car adjust most of `jobs`, which it leaves alone; `now`: Unix time."""
     least = -int(-POLLS_IN_FLOOR * settings.every // 60)
     variants = {
         "--gain 1": (predictor, replace(settings, gain=1.0)),
@@ -64,7 +64,7 @@ def measures(jobs: Sequence[QueueJob], advice: Advice, predictor: Tang13, settin
 
 
 def measures_sentence(found: Sequence[Measure], left: int) -> str:
-    """Return the measures in words; `left`: the number of jobs that are left alone."""
+    """Return the options in a sentence; `left`: the number of jobs that are left alone."""
     if not found:
         return "no option of the predictor or of the limits would adjust any of them; a log of more jobs, or more accurate limits, would"
     return "; ".join(f"{one.option} would adjust {one.jobs:,} of these {counted(left, 'job')}" for one in found)

@@ -30,7 +30,7 @@ GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
     "floor_seconds": ("The shortest limit of a shortened job, from its start.", lambda _, sidecar: sidecar.settings.floor * 60),
     "last_try_seconds": ("Unix time of the last round.", lambda _, sidecar: int(sidecar.clock.time())),
 }
-"""The present state after each round: the meaning of a metric, and its value."""
+"""The metrics of the present state, by name: the help text, and the function that returns the value."""
 COUNTERS: Mapping[str, tuple[str, Callable[[Report], int]]] = {
     "set": ("TimeMin set.", lambda report: report.set_now),
     "taken_back": ("TimeMin taken back.", lambda report: report.taken_back),
@@ -40,13 +40,13 @@ COUNTERS: Mapping[str, tuple[str, Callable[[Report], int]]] = {
     "rounds_tried": ("Rounds.", lambda report: 1),
     "rounds_answered": ("Rounds in which Slurm answered.", lambda report: report.answered),
 }
-"""Sums over all rounds: the meaning of a metric, and the amount that a round adds to it."""
+"""The metrics that are sums over all rounds, by name: the help text, and the function that returns a round's amount."""
 LAST_ANSWER = "Unix time of the last round in which Slurm answered, 0 for none."
 LEAST_LEFT = "The least time that a job had left of its shortened limit when the limit was raised."
 
 
 class Metrics:
-    """The file of metrics, replaced after each round; `wrong`: why it could not be written, empty if it could."""
+    """The file of metrics, which is replaced after each round; `wrong`: why it could not be written, empty if it could."""
 
     def __init__(self, path: Path, say: Callable[[str], None]):
         self._path, self._say = path, say

@@ -1,4 +1,4 @@
-"""The side-car's page, and the output of `walltime slurm what-happened`: adjustments, broken promises, gain."""
+"""The side-car's page, and the output of `walltime slurm what-happened`: adjustments, overruns and the simulated gain."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from walltime.workload import Workload
 
 UNKNOWN = "-"
 MOST_ROWS = 200
-"""The most rows of a table on the page."""
+"""The maximum number of rows of a table on the page."""
 RUN_COLUMNS = (
     *("job", "user", "started (UTC)", "predicted", "TimeMin", "ran", "limit"),
     *("ahead of", "by backfill", "left when raised", "ended"),
@@ -30,7 +30,7 @@ RECORDED = "from the side-car's ledger and the job log"
 
 
 def run_row(run: Run) -> list[str]:
-    """Return the texts of a row with the columns `RUN_COLUMNS`."""
+    """Return a table's row for a run; its columns are `RUN_COLUMNS`."""
     return [
         run.key,
         sanitize(run.user, 20),
@@ -122,7 +122,7 @@ def review_tables(review: Review, most: int = 20) -> list[Table]:
 
 
 def gain_sentence(world: WhatIf) -> str:
-    """Return the side-car's gain in a sentence."""
+    """Return a sentence on the simulated gain from the side-car."""
     effect = world.effects[0]
     wait, ratio = effect.differences["mean_wait"], effect.differences["mean_bounded_slowdown"]
     doubts = "" if not effect.doubts else f" Do not trust this yet: {'; '.join(effect.doubts)}."
@@ -136,7 +136,7 @@ def gain_sentence(world: WhatIf) -> str:
 
 
 def calibration_sentence(world: WhatIf) -> str:
-    """Return the recorded waits and the waits simulated without the side-car, in a sentence."""
+    """Return a sentence that compares the recorded waits with the waits simulated without the side-car."""
     if world.calibration is None:
         return "The log records no waits, so it is unknown how closely the simulation resembles the machine."
     all_jobs = world.calibration.overall
@@ -148,7 +148,7 @@ def calibration_sentence(world: WhatIf) -> str:
 
 
 def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page on the events in the ledger and the simulated gain; either may be None."""
+    """Return the page on the events in the ledger and the simulated gain; `review` or `world` may be None."""
     name = sanitize(jobs.origin.name)
     answers, sections, caveats, numbers, picture = [], [], [], [], None
     if review is not None:
@@ -184,7 +184,7 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
 
 
 def review_answer(review: Review) -> str:
-    """Return a summary: jobs that were ended early, jobs that were started sooner, and broken promises."""
+    """Return the main results: jobs that were ended early, jobs that started sooner, and jobs that outlived TimeMin."""
     span = f"{clock(int(review.since))} to {clock(int(review.until))} UTC"
     count = len(review.broken)
     first = killed_alarm(review) or f"From {span}, no job was ended before its user's limit."
@@ -193,9 +193,9 @@ def review_answer(review: Review) -> str:
 
 
 def runs_drawing(review: Review) -> Drawing | None:
-    """Draw runtimes of adjusted jobs against their planned runtimes, hours; None if no adjusted job has ended.
+    """Draw the runtimes of adjusted jobs over their TimeMin, h; return None if no adjusted job has ended.
 
-    Runs that were ended before their users' limits stand out.
+    Runs that were ended before their users' limits have their own marker.
     """
     from walltime.report.figures import BLUE, panel
 

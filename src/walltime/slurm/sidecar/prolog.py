@@ -1,8 +1,8 @@
-"""The second safety net: slurmctld itself raises the limit of a job that it starts, with a script and a folder of small files.
+"""The second safety net: slurmctld itself raises the limit of a job that it starts, by a script that reads a folder of small files.
 
-The folder has a file for each waiting job that backfill may shorten, named after the job (`7`, or `7_3` for a task of an array). It
-contains two numbers of minutes: the job's known limit, and the longest limit that its user may have chosen unseen. The script is
-slurmctld's PrologSlurmctld; it needs only these files.
+The folder has a file for each waiting job that backfill may shorten, named after the job (`7`, or `7_3` for a task of an array). The file
+contains two numbers of minutes: the job's known limit, and the longest limit that its user may have chosen since it was last seen. The
+script is slurmctld's PrologSlurmctld; it needs only these files.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from walltime.slurm_values import Minutes
 from walltime.wording import printable
 
 YEAR = 525_600
-"""Minutes; the prolog's limit for a job without a limit, as in Slurm's accounting. The side-car removes it afterwards."""
+"""Minutes: the prolog's limit for a job without a limit, as in Slurm's accounting. The side-car removes the limit afterwards."""
 LARGEST_VALUE = 999_999
-"""Largest number of minutes in a file, because the script reads no more digits."""
+"""Largest number of minutes in a file; the script reads six digits."""
 KEEP_ORPHANS = 30 * 86_400
 """Seconds for which the file of a job without an entry in the ledger is kept."""
 
 
 def script(spool: Path) -> str:
-    """Return the script for this spool folder, with the paths of Slurm's commands and, if SLURM_CONF is set, of slurm.conf."""
+    """Return the script for this spool folder; it contains the path of Slurm's commands and, if SLURM_CONF is set, of slurm.conf."""
     scontrol = shutil.which("scontrol")
     conf = os.environ.get("SLURM_CONF", "")
     values = {
@@ -44,7 +44,7 @@ def script(spool: Path) -> str:
 
 
 class Spool:
-    """The folder. Only its owner may write into it, because slurmctld acts on its files; raises OutputError."""
+    """The folder. Only its owner may write into it, because slurmctld acts on its files. Raises OutputError."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -66,7 +66,7 @@ class Spool:
             ) from error
 
     def put(self, key: str, known: int, longest: Minutes) -> None:
-        """Write a job's file: a job with less than `known` minutes gets `longest`, None for any; raises OutputError."""
+        """Write a job's file: if the job has less than `known` minutes, it gets `longest` (None: YEAR). Raises OutputError."""
         wanted = min(known, LARGEST_VALUE), min(longest or YEAR, LARGEST_VALUE)
         if self._known.get(key) != wanted:
             path = self.folder / check_key(key)
@@ -76,7 +76,7 @@ class Spool:
             self._known[key] = wanted
 
     def orphans(self, known: set[str]) -> dict[str, tuple[int, int]]:
-        """Return the numbers in files of jobs that are not known, because the ledger was lost."""
+        """Return the two numbers in each file whose job is not in `known`; such files remain if the ledger is lost."""
         orphans = {}
         for key in self._known:
             if key not in known:
@@ -87,7 +87,7 @@ class Spool:
         return orphans
 
     def remove(self, key: str) -> None:
-        """Remove a job's file, so that its limit is not raised any more; raises OutputError."""
+        """Remove a job's file, so that its limit is no longer raised; raises OutputError."""
         try:
             (self.folder / check_key(key)).unlink(missing_ok=True)
         except OSError as error:
@@ -96,7 +96,7 @@ class Spool:
         self._known.pop(key, None)
 
     def keep(self, wanted: Mapping[str, tuple[int, Minutes]], untouched: Collection[str] = ()) -> None:
-        """Write these files, and remove all others except `untouched`; raises OutputError."""
+        """Write the files of the jobs in `wanted`, and remove all others except `untouched`; raises OutputError."""
         for key in [key for key in self._known if key not in wanted and key not in untouched]:
             self.remove(key)
         for key, (known, longest) in wanted.items():

@@ -1,4 +1,4 @@
-"""The report of a round."""
+"""The results of one round of the side-car."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from walltime.slurm.configuration import Mode
 
 @dataclass
 class Report:
-    """The report of a round.
+    """The results of a round.
 
     `answered`: whether Slurm answered. `why`: why nothing is adjusted. `wanted`: the TimeMin (minutes) of jobs that would be adjusted;
     `left`: why other jobs are left alone; `unadjusted`: the predicted runtime of the adjustable jobs among them, as a share of the
@@ -41,7 +41,7 @@ class Report:
         return dict(sorted(Counter(self.left.values()).items()))
 
     def line(self) -> str:
-        """Return the round in one line."""
+        """Return the results as one line of text."""
         why = f" ({self.why})" if self.why else ""
         numbers = {"TimeMin set": self.set_now, "TimeMin removed": self.taken_back, "limits restored": self.given_back}
         parts = [f"{self.mode}{why}: {self.waiting:,} waiting, {self.adjusted + self.set_now:,} adjusted"]

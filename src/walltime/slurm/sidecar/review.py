@@ -1,4 +1,4 @@
-"""Review of adjusted jobs, by the side-car's ledger and the job log, and of the delays of other jobs, by simulation."""
+"""The review of adjusted jobs, from the side-car's ledger and the job log, and of other jobs' delays, by simulation."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from walltime.whatif.whatif import REPLICATIONS
 from walltime.workload import Workload
 
 NEAR = 300
-"""Seconds by which the starts in the ledger and in the log may differ."""
+"""Seconds by which a start in the ledger and in the log may differ."""
 EARLY = 30
-"""A job that Slurm ended more than this many seconds before its user's limit was killed early: Slurm itself is late, not early."""
+"""Seconds before its user's limit: a job that Slurm ended earlier than this was killed early, as Slurm itself is late, not early."""
 LATE = 60
-"""A simulated start counts as delayed if it is later by more than this many seconds."""
+"""Seconds: a simulated start counts as delayed if it is later by more than this."""
 STARTS = ("started", "started short")
 
 
@@ -37,10 +37,12 @@ STARTS = ("started", "started short")
 class Run:
     """A run of an adjusted job. Times are Unix times, lengths are in s, and unknown values are None.
 
-    `time_min`, `limit`: the side-car's and the user's; `predicted`: the prediction behind TimeMin. `shown`: the limit with which it was
-    first seen running, `short`: whether that was too short; `given_back`: when the side-car raised it, with `left` to go. From the log:
-    `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: the number of earlier
-    jobs in its partition, with no lower priority, that still waited when it started.
+    `time_min`, `limit`: set by the side-car and by the user; `predicted`: the prediction behind TimeMin. `shown`: the limit with which it
+    was
+    first seen running, `short`: whether backfill had shortened that limit; `given_back`: when the side-car raised it, with `left` to go.
+    From
+    the log: `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: the number of
+    earlier jobs in its partition, with no lower priority, that still waited when it started.
     """
 
     key: str
@@ -63,22 +65,22 @@ class Run:
 
     @property
     def in_hole(self) -> bool:
-        """Return whether backfill started it: by Slurm's Flags or, if these are unknown, because it started ahead of others."""
+        """Return whether backfill started it: by Slurm's Flags or, if these are unknown, because it overtook other jobs."""
         return self.backfilled if self.backfilled is not None else self.ahead_of > 0
 
     @property
     def outlived(self) -> bool:
-        """Return whether it ran longer than TimeMin, the length for which backfill had found room."""
+        """Return whether it ran longer than its TimeMin, for which backfill had found room."""
         return self.runtime is not None and self.runtime > self.time_min
 
     @property
     def killed_early(self) -> bool:
-        """Return whether Slurm ended it at a time limit before its user's limit."""
+        """Return whether it reached a time limit that was shorter than its user's limit."""
         return self.state == "TIMEOUT" and self.runtime is not None and self.runtime < self.limit - EARLY
 
     @property
     def lowered(self) -> bool:
-        """Return whether its limit, which was whole, was lowered while it ran, which Slurm itself never does."""
+        """Return whether its full limit was lowered while it ran, which Slurm itself never does."""
         return not self.short and self.log_limit is not None and self.log_limit < self.limit
 
     def as_dict(self) -> dict[str, Any]:
@@ -87,7 +89,10 @@ class Run:
 
 
 class Delay(NamedTuple):
-    """A job that starts `seconds` later in the simulation than `expected`, because others outlived their TimeMin; Unix times."""
+    """A job that starts `seconds` later in the simulation than `expected`, because others outlived their TimeMin.
+
+    `expected`, `start`: Unix times.
+    """
 
     key: str
     user: str
@@ -100,8 +105,8 @@ class Delay(NamedTuple):
 class Review:
     """The review of a period, `since` to `until` (Unix times), from a ledger and a log.
 
-    `adjusted`: the number of jobs that got a TimeMin; `runs`: the adjusted jobs that started; `not_in_log`: how many of them the log does
-    not have. `alarms`, `failures`: time and text. `delays`: simulated delays, None without a simulation.
+    `adjusted`: the number of jobs that got a TimeMin; `runs`: the adjusted jobs that started; `not_in_log`: how many of them the log lacks.
+    `alarms`, `failures`: Unix times and texts. `delays`: simulated delays, None without a simulation; `simulated`: its label.
     """
 
     since: float
@@ -148,7 +153,7 @@ class Review:
         return sum(run.procs * run.runtime for run in self.in_holes if run.procs is not None and run.runtime is not None) / 3600
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of jobs of each kind."""
+        """Return the numbers of jobs, alarms and failures by kind."""
         return {
             "adjusted": self.adjusted,
             "taken_back": self.taken_back,
@@ -184,9 +189,9 @@ class Review:
 
 
 def what_happened(events: Sequence[Event], jobs: Workload, since: float | None = None, until: float | None = None) -> Review:
-    """Return the review of these events with this log; `since`, `until`: Unix times, by default the whole ledger.
+    """Return the review of these events with this log; `since`, `until`: Unix times, by default all events.
 
-    Raises LogError for a log without a start time or starts of jobs.
+    Raises LogError for a log without a start time, or without the starts of jobs.
     """
     # a job may start in the second in which its TimeMin was set, and Slurm's times are whole seconds
     times = [event.time for event in events] + [float(event.start) for event in events if event.start] or [0.0]
@@ -212,9 +217,9 @@ def what_happened(events: Sequence[Event], jobs: Workload, since: float | None =
 
 
 def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | Policy | None = None) -> Review:
-    """Return the review with the delays that broken promises caused, by two simulations of the log with the ledger's TimeMin.
+    """Return the review with the delays that overruns caused, from two simulations of the log with the ledger's TimeMin.
 
-    In one of them, jobs that outlived their TimeMin end there, as planned; jobs that start later in the other one are delayed.
+    In one of them, jobs that outlived their TimeMin end at TimeMin, as planned. Jobs that start later in the other one are delayed.
     """
     log = _Log(jobs)
     places = {place: run for run in review.runs if (place := log.place(run)) is not None}
@@ -250,14 +255,15 @@ def simulate_gain(
 ) -> WhatIf:
     """Simulate these jobs with and without a side-car with this predictor and these settings, as a what-if.
 
-    Without a machine they run on the processors of their log, under EASY unless there is a policy.
+    Without a machine they run on the processors of their log, under EASY unless there is a policy. `progress`: called with the number of
+    simulations done.
     """
     options = f"{predictor.label}{',' if ':' in predictor.label else ':'}floor={settings.floor},gain={settings.gain:g}"
     return what_if(jobs, machine, [f"adjust={options}"], policy=policy, replications=replications, progress=progress)
 
 
 def _runs(events: Sequence[Event]) -> list[Run]:
-    """Return the runs in a ledger, in order; a run may be noted twice if the side-car was killed in between."""
+    """Return the runs in a ledger, in order; the ledger may list a run twice if the side-car was killed while it wrote."""
     runs: dict[tuple[str, int], Run] = {}
     predicted: Mapping[str, int] = {event.key: int(event.detail) for event in events if event.what == "set" and event.detail.isdecimal()}
     for event in events:
@@ -272,7 +278,7 @@ def _runs(events: Sequence[Event]) -> list[Run]:
 
 
 class _Log:
-    """A job log, by the keys of jobs."""
+    """A job log, with the places of jobs by key."""
 
     def __init__(self, jobs: Workload):
         wait = jobs.columns.get("wait")
@@ -290,15 +296,15 @@ class _Log:
         self.has_states, self.has_backfill = (bool((jobs.columns.get(name, unknown) >= 0).any()) for name in ("state", "sched_backfill"))
 
     def place(self, run: Run) -> int | None:
-        """Return the place of this run in the log, None if it is missing."""
+        """Return the place of this run in the log; None if the log lacks it."""
         near = [(abs(self.zero + int(self.start[place]) - run.start), place) for place in self._places.get(run.key, ())]
         distance, place = min(near, default=(NEAR + 1, 0))
         return place if distance <= NEAR else None
 
     def completed(self, run: Run, place: int) -> Run:
-        """Return the run with the values of the log."""
+        """Return the run with its values in the log."""
         jobs, start = self.jobs, int(self.start[place])
-        same = (jobs.submit == jobs.submit[place]) & (jobs.job_id < jobs.job_id[place])  # in one second: by their numbers
+        same = (jobs.submit == jobs.submit[place]) & (jobs.job_id < jobs.job_id[place])  # submitted in the same second: by number
         before = (same | (jobs.submit < jobs.submit[place])) & (self.start > start) & (self._partition == self._partition[place])
         if self._priority[place] >= 0:
             before &= (self._priority >= self._priority[place]) | (self._priority < 0)

@@ -1,8 +1,8 @@
-"""One round of the side-car: restore limits, look at the cluster, remove each TimeMin that must not stay, adjust.
+"""One round of the side-car: restore limits, read the cluster's state, remove each TimeMin that must not stay, and adjust jobs.
 
-Safety: every job that may be shortened is on disk before its change, with the user's limit, as long as it is in the queue; everything else
-is read from Slurm in each round. So a round can end anywhere, and the next one continues. Restoring comes first and needs only the ledger
-and squeue. It is repeated during the other steps of a round, whose time is limited.
+Safety: before a change that may shorten a job, the job is on disk with its user's limit, and stays there while the job is in the queue.
+All other state is read from Slurm in each round, so a round may be interrupted anywhere and the next one continues. Restoring comes first
+and needs only the ledger and squeue. It is repeated during the other steps of a round, whose time is limited.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes
 
 KEEP_LIMITS = 600.0
-"""Seconds for which limits on jobs are not read again."""
+"""Seconds for which the limits read from sacctmgr are used."""
 LATEST = 300.0
-"""Seconds after which a change without an answer from Slurm has been made or will never be made."""
+"""Seconds for which a job is not changed again after a command without an answer: until then, Slurm may still make the change."""
 MOST_FAILURES = 3
-"""Number of consecutive failures after which a round stops taking back, or adjusting."""
+"""Number of consecutive failures after which a round stops removing TimeMin, or stops adjusting."""
 TO_ADOPT = 3
-"""The most further rounds of a single-round side-car for jobs that a lost ledger contained."""
+"""The most further rounds of a side-car that runs only once, to restore jobs that a lost ledger contained."""
 JUMP = 60.0
-"""A clock that has changed by this many seconds since the last round is not trusted in this one."""
+"""Seconds: if the system clock was changed by more than this since the last round, this round adjusts no jobs."""
 QUEUE_SHARE = 0.1
-"""The largest share of the time in which slurmctld lists the whole queue."""
+"""The largest share of the time that slurmctld may spend on listing the whole queue."""
 
 
 class Sidecar:
-    """The side-car. Without a ledger it makes no changes and only reports what it would do.
+    """The side-car. Without a ledger it makes no changes, and only reports what it would do.
 
-    `spool`: the files with which the prolog restores limits.
+    `spool`: the folder of files with which the prolog restores limits.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Sidecar:
         self.alarms = 0
         self._denied = ""
         self._foreign = False
-        self._permission_checked, self._permitted = "", False  # for which controller
+        self._permission_checked, self._permitted = "", False  # of this controller
         self._limits_at = float("-inf")
         self._changes: deque[float] = deque()
         self._clocks: tuple[float, float] | None = None
@@ -78,7 +78,7 @@ class Sidecar:
         self._blocked_by = ""
         self._queue: list[QueueJob] = []
         self._own: set[str] = set()  # jobs of self-tests
-        # a change without an answer may come late; until then, no other change of the job follows
+        # Slurm may make a change without an answer late; until LATEST has passed, the job is not changed again
         self._not_before = {key: host.clock.monotonic() + LATEST for key, entry in self.entries.items() if entry.state is not State.SET}
         if self.entries:
             host.say(f"jobs in the ledger: {len(self.entries):,}")
@@ -92,19 +92,19 @@ class Sidecar:
 
     @property
     def watched(self) -> list[str]:
-        """Return the jobs that may be short, or may have the side-car's TimeMin."""
+        """Return the keys of jobs that may have a shortened limit or the side-car's TimeMin."""
         return self._jobs_in(*OPEN, State.SHORT)
 
     @property
     def short(self) -> int:
-        """Return the number of short jobs."""
+        """Return the number of jobs with shortened limits."""
         return len(self._jobs_in(State.SHORT))
 
     def _jobs_in(self, *states: State) -> list[str]:
         return [key for key, entry in self.entries.items() if entry.state in states and self.back.may_exist(key)]
 
     def round(self) -> Report:
-        """Run one round; the report counts failed commands, which the next round repeats."""
+        """Run one round; the report counts the commands that failed, which the next round repeats."""
         report = Report()
         alarms = self.alarms
         try:
@@ -115,15 +115,18 @@ class Sidecar:
             if self.stays:
                 self.say(f"this round ends early: {error}")
             silent = self.clock.monotonic() - self._answered_at
-            if silent > self.settings.floor * 30 and self.ledger is not None:  # half of the time that a shortened job has at least
+            if silent > self.settings.floor * 30 and self.ledger is not None:  # half of the shortest limit that backfill can set
                 self._alarm(f"Slurm has not answered for {silent:.0f} s: jobs may end before their limits can be restored")
-                self._answered_at = self.clock.monotonic()  # the next alarm comes after the same time
+                self._answered_at = self.clock.monotonic()  # the next alarm follows after the same time
         report.alarms = self.alarms - alarms
         report.untaken = len(self._jobs_in(*OPEN))
         return report
 
     def once(self) -> Report:
-        """Run one round, and more while jobs have an unknown TimeMin, for which the guard is tested; return one report of all."""
+        """Run one round, and more while jobs have a TimeMin that the ledger lacks; return one report on all of them.
+
+        The further rounds test the guard, which shows whether users can have set these TimeMin.
+        """
         report = self.round()
         for _ in range(TO_ADOPT):
             if not self.unknown():
@@ -171,11 +174,13 @@ class Sidecar:
             self._adjust(waiting, cluster, now, report, budget, act=ready and steady)
         self.adjustments.forget_old()
         if report.set_now:
-            self.back.run_if_due(report, self.settings.tasks, 0)  # a job may start before the next round; its user's limit is then known
+            self.back.run_if_due(
+                report, self.settings.tasks, 0
+            )  # so that its user's limit is known even if it starts before the next round
         self._keep_spool()
 
     def _give_back(self, report: Report) -> Configuration | None:
-        """Restore limits, and read the configuration; None if the ledger belongs to another cluster."""
+        """Restore limits, and return the configuration; None if the ledger belongs to another cluster."""
         if self._is_foreign(None):
             return None
         if self.ledger is not None:
@@ -184,18 +189,18 @@ class Sidecar:
         return None if self._is_foreign(cluster) else cluster
 
     def waiting(self) -> dict[str, QueueJob]:
-        """Return the waiting jobs, by key; the last query is newer than the queue."""
+        """Return the waiting jobs, by key; the last query of watched jobs is newer than the list of the whole queue."""
         ended = {job.key for job in self.back.seen if not job.waits}
         waiting = {job.key: job for job in self._queue if job.waits and job.key not in ended}
         return waiting | {job.key: job for job in self.back.seen if job.waits and job.key in self.entries}
 
     def _give_back_if_due(self, report: Report) -> None:
-        """Restore limits again if other steps have taken a while."""
+        """Restore limits again if the other steps have taken a while."""
         if self.ledger is not None:
             self.back.run_if_due(report, self.settings.tasks, self.settings.every)
 
     def _read_queue(self, report: Report) -> bool:
-        """Read the whole queue, unless that takes long and was done a short while ago; return whether it was read."""
+        """Read the whole queue, unless that takes long and was done recently; return whether it was read."""
         begin = self.clock.monotonic()
         if begin - self._queue_at < min(self._queue_took / QUEUE_SHARE, 600.0):
             return False
@@ -211,7 +216,7 @@ class Sidecar:
     # ------------------------------------------------------------------------------------------------------- undoing changes
 
     def _take_back_soft_limits(self, cluster: Configuration, report: Report, budget: Budget) -> None:
-        """Take back all TimeMin that need time_min_as_soft_limit once the option is gone."""
+        """Remove all TimeMin that need time_min_as_soft_limit once that option is no longer set."""
         here = [self.entries[job.key] for job in self.back.seen if job.waits and job.time_min and job.key in self.entries]
         soft = [entry for entry in here if entry.soft and entry.state in OPEN]
         if soft and not cluster.soft_limit:
@@ -219,7 +224,7 @@ class Sidecar:
             self._take_back(soft, report, budget)
 
     def _is_foreign(self, cluster: Configuration | None) -> bool:
-        """Return whether the ledger belongs to another cluster, whose jobs have the same numbers."""
+        """Return whether the ledger belongs to another cluster, whose jobs may have the same numbers."""
         if self.ledger is None or (cluster is None and not self._foreign):
             return False
         if cluster is not None:
@@ -233,9 +238,9 @@ class Sidecar:
         return self._foreign
 
     def _adopt(self, cluster: Configuration) -> None:
-        """Add jobs with an unknown TimeMin, which the guard keeps users from setting: the ledger was lost.
+        """Add entries for jobs whose TimeMin the ledger lacks: the guard keeps users from setting it, so the ledger was lost.
 
-        The user's limit of a running one is unknown.
+        If such a job runs, its user's limit is unknown.
         """
         if self.tests is None or cluster.soft_limit or not self.tests.is_guarded(cluster):
             return
@@ -244,7 +249,7 @@ class Sidecar:
             self.back.adopt(job, job.limit or 0, longest, state, doubt=job.runs or job.restarts > 0)
 
     def unknown(self) -> list[QueueJob]:
-        """Return the jobs that have a limit, and a TimeMin that is not in the ledger; none without a ledger."""
+        """Return the jobs with a limit and a TimeMin that is not in the ledger; none without a ledger."""
         queue = [] if self.ledger is None else self._queue
         jobs = [job for job in queue if job.time_min and job.limit is not None and job.key not in self._own]
         known = {key: entry.time_min for key, entry in self.entries.items()}
@@ -253,7 +258,7 @@ class Sidecar:
         ]
 
     def _take_back(self, entries: list[Entry], report: Report, budget: Budget) -> None:
-        """Remove TimeMin as long as there is time; the next round sees the remaining jobs again."""
+        """Remove TimeMin while there is time; the next round continues with the rest."""
         for entry in entries:
             if budget.spent:
                 return
@@ -268,7 +273,7 @@ class Sidecar:
     # ------------------------------------------------------------------------------------------------------------ whether to act
 
     def _find_mode(self, cluster: Configuration, report: Report) -> bool:
-        """Find the mode, and return whether jobs may keep their TimeMin, and others may get one."""
+        """Set the report's mode and reason, and return whether jobs may keep their TimeMin and others may get one."""
         report.mode = Mode.SOFT_LIMIT if cluster.soft_limit else Mode.GIVE_BACK
         found = next((one for one in HINDRANCES if one.test(self, cluster)), None)
         if found is None:
@@ -278,7 +283,7 @@ class Sidecar:
         if found.lasting:
             report.mode = Mode.ADVICE
         if report.mode is Mode.GIVE_BACK and self.unknown():
-            self._self_test(cluster, report)  # some may be short; only the guard's test shows who set their TimeMin
+            self._self_test(cluster, report)  # some may be short; only a test of the guard shows whether users can set TimeMin
         else:
             self._give_up_tests(report)
         return False
@@ -308,14 +313,13 @@ class Sidecar:
         with self.adjustments.reporting():
             alive = [job for job in self.back.seen if not job.ended]
             return self.tests.step(alive, cluster, self.clock.monotonic(), self.user, report)
-        return "the ledger cannot be written"  # type: ignore[unreachable]  # it is reached after an error
+        return "the ledger cannot be written"  # type: ignore[unreachable]  # reached after an error
 
     def _give_up_tests(self, report: Report) -> None:
         if self.tests is not None:
             self.tests.give_up(self.user, report)
 
     def _report_prolog_failure(self, job: QueueJob) -> None:
-        """Report that the prolog has ended without raising a job's limit."""
         if self.tests is None or self.tests.prolog != WORKS or self.entries[job.key].soft:
             return
         failure = f"the prolog did not raise the limit of job {job.key}"
@@ -331,7 +335,7 @@ class Sidecar:
         self.adjustments.record("alarm", detail=reason)
 
     def _lose_trust(self, reason: str) -> None:
-        """Raise an alarm, withdraw all adjustments, and make no more, until a new self-test has passed."""
+        """Raise an alarm, withdraw all adjustments, and make no new ones until another self-test has passed."""
         self._alarm(reason)
         self._permission_checked = ""
         if self.tests is not None:
@@ -367,7 +371,7 @@ class Sidecar:
     def _adjust(
         self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float, report: Report, budget: Budget, act: bool
     ) -> None:
-        """Set TimeMin where it is allowed and worth it, each after it is on disk."""
+        """Set TimeMin of the chosen jobs, each after its entry is on disk."""
         for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.back.overruns, self.settings, now, report):
             if not act or budget.spent or self.stopped() or report.failures >= MOST_FAILURES or self._denied:
                 continue
@@ -397,7 +401,7 @@ class Sidecar:
             self._give_back_if_due(report)
 
     def _write_spool(self, job: QueueJob, longest: Minutes) -> bool:
-        """Write a job's file for the prolog before the job can be shortened, and return whether it may be shortened."""
+        """Write a job's file for the prolog, and return whether the job may be shortened."""
         if self.spool is None:
             return True
         try:
@@ -408,9 +412,9 @@ class Sidecar:
         return True
 
     def _keep_spool(self) -> None:
-        """Keep the prolog's files of jobs that wait, or may wait, with a TimeMin.
+        """Keep only the prolog's files of jobs that wait, or may wait, with a TimeMin.
 
-        A file has the user's limit, and the longest that can have been chosen unseen: the same once the job was seen with its TimeMin.
+        A file has the user's limit, and the longest that the user can have chosen unseen: the same, once the job was seen with its TimeMin.
         """
         if self.spool is None or self.tests is None:
             return
@@ -454,7 +458,7 @@ class Sidecar:
 
 
 class Hindrance(NamedTuple):
-    """A condition under which no job may have a TimeMin, and the reason; `lasting`: whether the side-car can only give advice."""
+    """A condition under which no job may have a TimeMin, and the reason; `lasting`: whether the side-car can then only give advice."""
 
     test: Callable[[Sidecar, Configuration], object]
     reason: str
@@ -472,4 +476,4 @@ HINDRANCES = (
     Hindrance(lambda car, cluster: not car.stays, "a running side-car must watch each TimeMin; leave out --once"),
     Hindrance(lambda car, cluster: car._is_blocked(), "{car._blocked_by}"),
 )
-"""The conditions in order; the first that holds gives the reason."""
+"""The conditions in order; the first that is met gives the reason."""

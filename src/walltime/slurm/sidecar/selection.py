@@ -1,4 +1,4 @@
-"""The choice of the waiting jobs to adjust, and of their TimeMin: users take turns, so that one user's jobs cannot use all the room."""
+"""The choice of the waiting jobs to adjust, and of their TimeMin. Users take turns, so that no user's jobs take all the room."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from walltime.slurm.sidecar.settings import SidecarSettings
 from walltime.slurm.squeue_fields import QueueJob, array_of
 
 Predict = Callable[[QueueJob, float], float | None]
-"""Returns the runtime, s, of a waiting job at a Unix time; None if the log has too few similar jobs."""
+"""Returns the predicted runtime, s, of a waiting job at a Unix time; None if the log has too few similar jobs."""
 Choice = tuple[QueueJob, int, float | None]
-"""A job, its TimeMin, minutes, and its predicted runtime, s."""
+"""A job, its TimeMin (minutes), and its predicted runtime (s)."""
 
 NOTHING_TO_GAIN, TOO_LITTLE_KNOWN = "nothing to gain: similar jobs use most of their limits", "too little known: too few similar jobs"
 
 
 def exclusion_reason(job: QueueJob, cluster: Configuration, limits: Limits, settings: SidecarSettings, now: float) -> str | None:
-    """Return why this waiting job must not get a TimeMin, None if it may; `now`: Unix time."""
+    """Return why this waiting job must not get a TimeMin; None if it may get one. `now`: Unix time."""
     if job.limit is None:
         return "it has no time limit"
     tests = (
@@ -43,13 +43,13 @@ def exclusion_reason(job: QueueJob, cluster: Configuration, limits: Limits, sett
     if reason := next((reason for excluded, reason in tests if excluded), None):
         return reason
     reservation = cluster.next_reservation(job.partitions, now)
-    # it may start at any time before the next round but one, and would then have its whole limit
+    # if it started before the next round but one, it would have its full limit
     latest_end = now + job.limit * 60 + 4 * settings.every + 120
     return "a reservation within its limit" if reservation is not None and latest_end > reservation.start else None
 
 
 def time_min_of(seconds: float | None, limit: int, settings: SidecarSettings) -> int | None:
-    """Return the TimeMin, minutes, for a job with this limit (minutes) and prediction (s); None if none is worth setting.
+    """Return TimeMin, minutes, for a job with this limit (minutes) and prediction (s); None if no TimeMin is worth setting.
 
     >>> [time_min_of(seconds, 60, SidecarSettings()) for seconds in (1201, 5, 3540, None)]
     [21, 10, None, None]
@@ -69,9 +69,9 @@ def choose(
     now: float,
     report: Report,
 ) -> Iterator[Choice]:
-    """Return the jobs to adjust, as long as there is room for them.
+    """Yield the jobs to adjust, while there is room for them; `now`: Unix time.
 
-    The report notes all jobs that would be adjusted as wanted, and the others, with their reason, as left.
+    The report lists all jobs that would be adjusted as wanted, and the others, with their reasons, as left.
     """
     wanted: list[Choice] = []
     tasks = Counter(array_of(key) for key, job in waiting.items() if job.time_min)
@@ -106,7 +106,7 @@ def choose(
 
 
 def in_turn(choices: list[Choice]) -> Iterator[Choice]:
-    """Return the jobs round-robin by user: one of each, then the next of each, in queue order."""
+    """Yield the jobs round-robin by user: the first of each user, then the second of each, in queue order."""
     queues: dict[str, deque[Choice]] = {}
     for choice in choices:
         queues.setdefault(choice[0].user, deque()).append(choice)

@@ -1,8 +1,8 @@
-"""Self-test jobs, which show before any other change that shortened limits can be given back.
+"""Self-tests, which show before any other change that shortened limits can be restored.
 
-The first job, held, gets a TimeMin and then another TimeLimit: the guard in job_submit.lua must remove the TimeMin, because after a change
-of the limit only Slurm would have the user's limit. Then the job runs, its limit is lowered, as backfill would do, and the side-car raises
-it again, which needs operator permissions. If there is a prolog, only the prolog may raise the limit of a second job.
+The first test job, held, gets a TimeMin and then another TimeLimit: the guard in job_submit.lua must remove the TimeMin, because after a
+change of the limit only Slurm would have the user's limit. Then the job runs, its limit is lowered, as backfill would do, and the side-car
+raises it again, which needs operator permissions. If there is a prolog, a second job tests it: only the prolog may raise that job's limit.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from walltime.slurm.squeue_fields import QueueJob
 
 NAMES = ("walltime-self-test", "walltime-self-test-prolog")
 LIMIT, SHORT, WHOLE = 10, 12, 15
-"""Minutes: the limit at submission, the shortened limit, and the limit to which it is changed, or must be raised."""
+"""Minutes: the limit at submission, the shortened limit, and the limit that the job gets later, or to which it must be raised."""
 PATIENCE = 1800.0
 """Seconds after which a job that has not started is cancelled."""
 LOOKS = 3
-"""Number of looks at the running job after which the prolog counts as missing."""
+"""Number of queries that show the test job running before the prolog counts as missing."""
 WORKS = "works"
 
 
 @dataclass
 class TestJob:
-    """The job of a test; call `step` once a round until `fault` is known: None before, empty if the test has passed.
+    """A test with one job. Call `step` once a round until `fault` is not None: it is empty if the test has passed.
 
-    `options`: words for sbatch, such as a partition.
+    `options`: options of sbatch, such as a partition.
     """
 
     slurm: Client
@@ -47,7 +47,7 @@ class TestJob:
 
     @property
     def key(self) -> str:
-        """Return the number of its job while it is under way."""
+        """Return the key of its job while the test is under way; empty otherwise."""
         return self._key if self.fault is None else ""
 
     def _submit(self, name: str, minutes: int, user: str) -> None:
@@ -64,7 +64,7 @@ class TestJob:
 
 @dataclass
 class SelfTest(TestJob):
-    """The test of one slurmctld. `guard_only`: test only the guard, because limits need not be given back."""
+    """The test of the guard and of the permission to raise limits; `guard_only`: test only the guard."""
 
     guard_only: bool = False
     guarded: bool = False
@@ -72,7 +72,7 @@ class SelfTest(TestJob):
     _gone: int = 0
 
     def step(self, queue: Sequence[QueueJob], monotonic: float, user: str) -> None:
-        """Continue the test; raises SlurmError if Slurm does not answer, and may then be called again."""
+        """Continue the test; raises SlurmError if Slurm does not answer, after which it may be called again."""
         if self._stage == "submit":
             self._submit(NAMES[0], LIMIT, user)
             self._go_on("guard", monotonic)
@@ -81,7 +81,7 @@ class SelfTest(TestJob):
             return
         job = self._find(queue)
         if job is None or not (job.waits or job.runs):
-            self._go_on("submit", monotonic)  # it was cancelled, or ended before the look
+            self._go_on("submit", monotonic)  # it was cancelled, or ended before it was checked
             self._gone += 1
             if self._gone >= 3:
                 self._fail("three self-test jobs left the queue before they could be checked")
@@ -102,7 +102,7 @@ class SelfTest(TestJob):
 
     def _look_at_guard(self, job: QueueJob, monotonic: float) -> None:
         if job.limit != WHOLE:
-            self._submit_again(monotonic)  # an update was lost
+            self._submit_again(monotonic)  # Slurm has not made the change
             return
         if job.time_min:
             self._fail("TimeMin is unchanged after a change of the limit: the guard in job_submit.lua is missing; see --print-guard")
@@ -143,7 +143,7 @@ class PrologTest(TestJob):
     _looks: int = 0
 
     def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str) -> None:
-        """Continue the test; raises SlurmError if Slurm does not answer, and OutputError, and may then be called again."""
+        """Continue the test; raises SlurmError if Slurm does not answer, and OutputError, after which it may be called again."""
         if not self._key:
             self._submit(NAMES[1], SHORT, user)
             self._since, self._looks = monotonic, 0
@@ -179,9 +179,9 @@ class PrologTest(TestJob):
 
 
 class SelfTests:
-    """The tests, repeated for each new slurmctld and after every alarm. Raises LedgerError if a result cannot be written.
+    """All tests, repeated for each new slurmctld and after every alarm. Raises LedgerError if a result cannot be written.
 
-    `spool`: the prolog's folder, None without a prolog.
+    `spool`: the prolog's folder, None without a prolog. `distrust`: why the tests must be repeated, empty if they need not be.
     """
 
     def __init__(self, slurm: Client, settings: SidecarSettings, say: Callable[[str], None], ledger: Ledger, spool: Spool | None):
@@ -199,23 +199,23 @@ class SelfTests:
 
     @property
     def spool_keys(self) -> list[str]:
-        """Return the test jobs whose files must stay in the spool folder."""
+        """Return the keys of test jobs whose files must stay in the spool folder."""
         return [self._prolog_test.key] if self._prolog_test is not None and self._prolog_test.key else []
 
     @property
     def keys(self) -> list[str]:
-        """Return the test jobs that are under way."""
+        """Return the keys of the test jobs that are under way."""
         return [*self.spool_keys, *([self._test.key] if self._test is not None and self._test.key else [])]
 
     def is_guarded(self, cluster: Configuration) -> bool:
-        """Return whether this slurmctld is known to have the guard, so that no user can have set a TimeMin."""
+        """Return whether this slurmctld is known to have the guard, which keeps users from setting TimeMin."""
         return self.ledger.noted("tested") == self._tested(cluster) or (self._test is not None and self._test.guarded)
 
     def _tested(self, cluster: Configuration) -> str:
         return cluster.controller if self.spool is None else f"{cluster.controller} and the prolog of {self.spool.folder}"
 
     def step(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str, report: Report) -> str:
-        """Continue the tests, and return why nothing may be adjusted yet, empty if it may. Under soft limits only the guard is tested.
+        """Continue the tests, and return why no job may be adjusted yet; empty if jobs may be. Soft limits need no test.
 
         `report`: counts failed commands.
         """
@@ -235,7 +235,6 @@ class SelfTests:
         return ""
 
     def _step_tests(self, queue: Sequence[QueueJob], cluster: Configuration, monotonic: float, user: str, report: Report) -> str:
-        """Make one step of the tests, and return why nothing may be adjusted yet."""
         self._left = True
         controller = f"{cluster.controller} {cluster.soft_limit}"
         if self._test is None or self._controller != controller:
@@ -262,7 +261,7 @@ class SelfTests:
         return ""
 
     def give_up(self, user: str, report: Report) -> None:
-        """End tests that are under way, because they are not needed any more; the next call retries jobs that cannot be cancelled."""
+        """End the tests that are under way, as they are no longer needed; the next call retries jobs that were not cancelled."""
         if not self._left:
             return
         try:

@@ -10,12 +10,12 @@ from walltime.errors import PolicyError
 from walltime.toml_file import TomlFile
 
 POLLS_IN_FLOOR = 5
-"""The fewest rounds during the shortest limit of a shortened job, for any prediction."""
+"""The minimum number of rounds within the shortest limit that backfill can set."""
 
 
 @dataclass(frozen=True)
 class SidecarSettings:
-    """The settings of the side-car, and their bounds."""
+    """The settings of the side-car, and their valid ranges."""
 
     every: Annotated[float, Field(least=1, most=3600, meaning="Run a round every N seconds, from 1 to 3600.")] = 30.0
     timeout: Annotated[float, Field(least=1, most=60, meaning="Give up on a Slurm command after N seconds, from 1 to 60.")] = 20.0

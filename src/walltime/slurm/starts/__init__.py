@@ -1,3 +1,3 @@
-"""When the waiting jobs of a cluster will start."""
+"""Predictions of when the waiting jobs of a cluster will start."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Predict start times without a simulation, as baselines for the predicted intervals."""
+"""Predict start times without simulations, as baselines for the intervals of the simulations."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from walltime.slurm.starts.replay import Record
 from walltime.workload import Array
 
 SIZES = (4, 16, 64)
-"""Bounds of the classes of processors within a queue, those of Brevik, Nurmi and Wolski."""
+"""Bounds of the classes of job sizes (processors) within a queue, those of Brevik, Nurmi and Wolski."""
 LEAST = 59
-"""The fewest waits whose largest one is above the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
+"""Smallest number of waits whose maximum is an upper bound of the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
 MISSES = 3
-"""Number of consecutive waits beyond their bound that mark a change point: by chance, under 5 % of independent series have such a run."""
+"""Number of consecutive waits above their bound that mark a change point; fewer than 5 % of independent series have such a run."""
 CONFIDENT = 1.645
 """The 95 % quantile of the normal distribution."""
 LATEST = 1000
-"""The number of a class's last waits that count without a model."""
+"""Number of the last waits of a class that `no_model` uses."""
 FEWEST = 8
 
 
 def _bounds(ranked: list[int]) -> tuple[int, int, int]:
-    """Return a lower bound of the 5 % quantile, the median, and an upper bound of the 95 % quantile, each bound with 95 % confidence."""
+    """Return a lower bound of the 5 % quantile, the median, and an upper bound of the 95 % quantile, both with 95 % confidence."""
     count = len(ranked)
-    beyond = floor(0.05 * count - CONFIDENT * sqrt(0.05 * 0.95 * count))  # how many lie beyond either bound
+    beyond = floor(0.05 * count - CONFIDENT * sqrt(0.05 * 0.95 * count))  # the number of waits beyond each bound
     return ranked[max(beyond, 0)], ranked[count // 2], ranked[min(count - 1 - beyond, count - 1)]
 
 
@@ -50,12 +50,16 @@ class _Waits:
 
 
 def qbets(record: Record, made: Array, job: Array) -> Array:
-    """Return quantile bounds from the history of waits, by queue and size, cut at change points: s after `made`, shape (3, predictions).
+    """Return quantile bounds of the further waits by the method QBETS, s after `made`: shape (3, predictions).
 
-    `made`: when each prediction is made, s from the start of the log; `job`: the place of its job. The job's wait until then is
-    subtracted. A class of fewer than 59 waits has the bounds of all jobs. For correlated waits the method needs longer runs of misses
-    before it cuts; here it always needs three. Sources: Brevik, Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution,
-    here by its normal approximation; change points); Nurmi, Brevik, Wolski, JSSPP 2007 (QBETS), here with fixed classes of processors.
+    The bounds are from the history of waits by queue and size, which is cut at change points; the time that the job has waited is
+    subtracted.
+    `made`: the time of each prediction, s from the start of the log; `job`: the place of its job. A class of fewer than 59 waits has the
+    bounds
+    of all jobs. For correlated waits the method needs longer runs of misses before it cuts; here it always needs three. Sources: Brevik,
+    Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution, here by its normal approximation; change points); Nurmi,
+    Brevik,
+    Wolski, JSSPP 2007 (QBETS), here with fixed classes of processors.
     """
     classes = _classes(record)
     known: dict[int, _Waits] = {-1: _Waits()}
@@ -74,7 +78,7 @@ def qbets(record: Record, made: Array, job: Array) -> Array:
 
 
 def _in_time(record: Record, made: Array, learn: Callable[[int], None]) -> Iterator[int]:
-    """Return the predictions in the order in which they are made, after calling `learn` with each job that started before."""
+    """Yield the places of the predictions in order of time, after calling `learn` with each job that had started before."""
     order = np.argsort(record.start, kind="stable")
     starts, done = record.start[order], 0
     for k in np.argsort(made, kind="stable").tolist():
@@ -86,14 +90,17 @@ def _in_time(record: Record, made: Array, learn: Callable[[int], None]) -> Itera
 
 
 def _classes(record: Record) -> Array:
-    """Return the class of each job: its queue and its size."""
+    """Return the class of each job, by queue and size."""
     jobs = record.workload
     queue = jobs.columns.get("queue", np.zeros(len(jobs), np.int64))
     return np.maximum(queue, 0) * (len(SIZES) + 1) + np.searchsorted(SIZES, jobs.procs)
 
 
 def no_model(record: Record, made: Array, job: Array) -> Array:
-    """Return quantiles of the last waits in the same queue and size that were longer than the job's wait until then, as `qbets` does."""
+    """Return quantiles of the further waits, s after `made`, shape (3, predictions), from past waits alone.
+
+    They are the last waits of the class, by queue and size, that were longer than the job has waited. The arguments are those of `qbets`.
+    """
     classes = _classes(record)
     known: dict[int, list[int]] = {}
     quantiles = np.zeros((3, len(made)))

@@ -1,4 +1,4 @@
-"""Simulate a snapshot's jobs into the future, until all waiting jobs have started, many times with random runtimes and arrivals."""
+"""Simulate a snapshot's jobs, many times with random runtimes and arrivals, until all waiting jobs have started."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from walltime.wording import counted, seed_fault
 from walltime.workload import Array, Workload
 
 FIRST_NUMBER = 10**12
-"""The number of the first job in a schedule."""
+"""The number of the first job in a schedule; numbers of real jobs are lower."""
 LONGEST = 14 * 86400
-"""The longest time for which arrivals are drawn, s."""
+"""The longest time, s, for which arrivals are drawn."""
 MOST_MISFITS = 100
 SOON = 60
-"""A job that starts within this time, s, starts in the next pass of the scheduler; Slurm backfills every 30 s."""
+"""Seconds: a job that starts within this time counts as starting in the scheduler's next pass; Slurm backfills every 30 s."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ USUAL = Draws()
 
 
 class Projection:
-    """Runs the snapshot's jobs, with arriving jobs, under the site's policy."""
+    """Runs the snapshot's jobs and arriving jobs under the site's policy."""
 
     def __init__(self, state: InitialState, scheduler: Scheduler):
         self.state, self.scheduler = state, scheduler
@@ -76,8 +76,11 @@ class Projection:
     ) -> Array:
         """Return the start of each of the snapshot's jobs, s from the state's zero, float64; inf for jobs that never start.
 
-        `runtime`: of the snapshot's jobs (int64 s). `arriving`: places of recent jobs in the history, which arrive `times` after now (s).
-        `only`: the place of the only job whose start is needed; others may be inf. `without`: places of jobs that are left out.
+        `runtime`: of the snapshot's jobs (int64 s). `arriving`: places of recent jobs in the history, which arrive `times` (s) after now.
+        `only`:
+        the place of the only job whose start is needed; other starts may be inf. `without`: places of jobs that are left out. `check`:
+        called
+        with 0 from time to time; it may raise an error to end the run.
         """
         state = self.state
         count = len(state.jobs)
@@ -94,7 +97,7 @@ class Projection:
         mine = np.flatnonzero(chosen < count)
         awaited = mine if only is None else np.flatnonzero(chosen == only)
         try:
-            while len(awaited):  # the last one in the queue is usually one of the last to start
+            while len(awaited):  # the last job in the queue is usually one of the last to start
                 engine.await_start(awaited[-1])
                 done = engine.advance()
                 awaited = awaited[engine.start[awaited] < 0]
@@ -130,7 +133,7 @@ class Projection:
         return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
     def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
-        """Return these jobs, by their places, with these submit times and runtimes (int64 s), on the snapshot's machine."""
+        """Return the problem of the jobs at these places, with these submit times and runtimes (int64 s), on the machine."""
         placed, own = self.state.workload, self._pool_demands(chosen)
         common: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
         common |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
@@ -163,7 +166,7 @@ class Projection:
         )
 
     def _prepare_slurm(self) -> None:
-        """Prepare nodes, settings and priorities: waiting jobs have Slurm's own priorities, and shares stay as in the snapshot."""
+        """Prepare nodes, settings and priorities: waiting jobs keep Slurm's own priorities, and shares do not change."""
         from walltime.node_demands import with_priorities
         from walltime.policy.slurm import SlurmSettings
 
@@ -176,14 +179,14 @@ class Projection:
             demands = with_priorities(state.workload, state.placement, settings, demands, state.nodes)[0]
             demands = demands._replace(merit=self._merits(demands.merit, settings), association=np.zeros_like(demands.association))
             self._settings = SlurmSettings({**settings.values, "priority_weight_fairshare": 0}, settings.notes)
-            if not self._settings.multifactor:  # else all priorities would be equal
+            if not self._settings.multifactor:  # otherwise all priorities would be equal
                 self._settings = SlurmSettings({**self._settings.values, "priority_weight_qos": 1}, settings.notes)
         self._demands = demands
 
     def _merits(self, static: Array, settings: Any) -> Array:
         """Return the constant part of each priority: Slurm's own for waiting jobs, for others the known part plus the user's share.
 
-        The share is the median excess of the priorities of the user's waiting jobs over their known part, or that of all users' jobs.
+        The share is the median, over the user's waiting jobs (or those of all users), of the priority less its known part.
         """
         state = self.state
         count, merit = len(state.jobs), static.copy()
@@ -206,7 +209,7 @@ class Projection:
 
 
 def misfit(projection: Projection) -> int | None:
-    """Return the place of a running job that has no room on the machine as described; None if all fit. Raises WorkloadError."""
+    """Return the place of a running job for which the described machine has no room; None if all fit. Raises WorkloadError."""
     state = projection.state
     places = np.arange(len(state.jobs))
     try:
@@ -224,9 +227,9 @@ def misfit(projection: Projection) -> int | None:
 class Forecast:
     """The jobs of a snapshot under a policy, by default the site's, ready for simulations; raises PolicyError and WorkloadError.
 
-    `predictor`: predicts runtimes, which are drawn around its predictions; the scheduler still plans with the limits. `arrivals`: the jobs
-    to come, None without. `loose`: the labels of running jobs that get any nodes, without memory, because not all of them fit on nodes with
-    what they requested; `misfits`: of those that are left out, because the machine has no room for them.
+    `predictor`: predicts runtimes, which are drawn around its predictions; the scheduler still plans with the limits. `arrivals`: draws the
+    arriving jobs, None without. `loose`: the labels of running jobs that are placed on any nodes, without memory, because not all fit where
+    they request; `misfits`: the labels of running jobs that are left out, because the machine has no room for them.
     """
 
     def __init__(
@@ -251,7 +254,9 @@ class Forecast:
             if place is None:
                 break
             label = self.state.jobs[place].label
-            if label not in self.loose and self.state.demands is not None:  # twice as many at each attempt, as each takes a while
+            if (
+                label not in self.loose and self.state.demands is not None
+            ):  # twice as many at each attempt, because each attempt takes a while
                 self.loose.update(job.label for job in self.state.jobs[place : place + 2**attempts] if job.start is not None)
                 attempts += 1
                 continue
@@ -274,10 +279,11 @@ class Forecast:
     def simulate(
         self, run: Callable[..., Array], draws: Draws, workers: int | None = None, progress: Callable[[int], None] | None = None
     ) -> tuple[Array, Array]:
-        """Return the starts if every job runs to its limit and none arrives, and the starts of each simulation: s after the snapshot.
+        """Simulate, and return starts in s after the snapshot: if all jobs run to their limits, and in each simulation.
 
-        `run`: returns starts; its arguments are runtimes and, optionally, the places and times of arrivals and a check, as in
-        `Projection.run`.
+        Without random draws, no jobs arrive. `run`: returns starts; its arguments are runtimes and, optionally, the places and times of
+        arrivals
+        and a check, as in `Projection.run`. The shapes are (jobs,) and (samples, jobs).
         """
         state = self.state
         to_limits = run(np.maximum(state.workload.requested[: len(state.jobs)], self.runtimes.elapsed + 1))
@@ -294,9 +300,9 @@ class Forecast:
         return to_limits - state.now, np.array(in_threads(sample, draws.samples, workers, progress))
 
     def earliest(self, places: Array) -> Array:
-        """Return the starts of waiting jobs on the machine without other jobs, s after the snapshot, float64: no start can be earlier.
+        """Return the starts of waiting jobs on the machine without other jobs, s after the snapshot, float64: lower bounds.
 
-        They are later than the snapshot only because of outages, reservations and closed hours, or if a job is not eligible yet.
+        They are above 0 only because of outages, reservations and closed hours, or if a job is not eligible yet.
         """
         state, placement, found = self.state, self.state.placement, np.zeros(len(places))
         spans = [one[3:5] for one in placement.outages] + [one[1:3] for one in placement.reservations]

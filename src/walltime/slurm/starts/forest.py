@@ -1,4 +1,4 @@
-"""A forest of regression trees that predicts a whole distribution, even from outcomes with only a known lower bound."""
+"""A forest of regression trees that predicts a distribution. Some outcomes may only be known to be above a lower bound."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from walltime.workload import Array
 LEVELS = np.arange(1, 200) / 200
 """The levels of the predicted quantiles: 0.005, 0.01, ..., 0.995."""
 BINS = 64
-"""The number of quantiles by which the values of a feature are distinguished."""
+"""Number of bins, by quantiles, into which the values of a feature are divided."""
 MOST_ROWS = 8000
-"""The most rows from which a tree grows."""
+"""Maximum number of rows from which a tree grows."""
 
 
 class Forest:
-    """Trees of the rows' logarithmic outcomes; a new row's distribution is that of the rows that share its leaves, weighted.
+    """Trees that predict logarithmic outcomes: the distribution for a new row is the weighted outcomes of the rows that share its leaves.
 
     `features`: float64, shape (rows, features). `outcome`: float64, per row; `known`: bool, whether it is the outcome or a lower bound of
-    it. `weight`: the relative probability that a row is drawn for a tree. `trees`: their number; `leaf`: the fewest rows of a leaf;
+    it.
+    `weight`: the relative probability that a row is drawn for a tree. `trees`: their number; `leaf`: the minimum number of rows in a leaf;
     `tried`: the number of features tried for each split. Sources: quantile regression forests, Meinshausen, JMLR 2006; outcomes that are
-    not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
+    not
+    known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
     """
 
     def __init__(self, features: Array, outcome: Array, known: Array, weight: Array, trees: int = 50, leaf: int = 10, tried: int = 10):
@@ -57,12 +59,12 @@ class Forest:
 
 
 FEATURE, CUT, LEFT, FIRST, LAST = range(5)
-"""The columns of a tree's table of nodes; a leaf has no left child (0), and the rows from FIRST to LAST."""
+"""The columns of a tree's table of nodes. A leaf has 0 in LEFT, and the rows from FIRST to LAST."""
 
 
 @entry
 def _grow(binned, outcome, rows, draws, leaf, table, spare):
-    """Grow a tree from rows, put them in the order of its leaves, and return the number of its nodes in `table`."""
+    """Grow a tree from rows, sort them in the order of its leaves, and return the number of nodes filled in `table`."""
     counts, sums, aside, places = spare
     features = binned.shape[1]
     table[0, LAST] = len(rows)

@@ -1,4 +1,4 @@
-"""Improve start times of a snapshot with its history: replay predictions at moments of it, and learn from their outcomes."""
+"""Correct predicted starts with the history: replay predictions at past moments, and learn from their outcomes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from walltime.wording import counted
 from walltime.workload import Array, Workload
 
 MOMENTS = 150
-"""The number of moments of the history at which predictions are replayed."""
+"""Number of past moments at which predictions are replayed."""
 GUESS = 3
-"""A likely time is called a guess if the interval's end is more than this many times as far away, and an hour later."""
+"""A likely time is called a guess if the interval's end is more than this many times as far away, and at least an hour later."""
 
 
 def learn_from_history(
@@ -36,10 +36,10 @@ def learn_from_history(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StartTimes:
-    """Return the start times with intervals learned from the outcomes of predictions at moments of the history (`learn_intervals`).
+    """Return the start times with intervals learned from the outcomes of predictions at past moments (`learn_intervals`).
 
-    With fewer than 30 known starts, intervals reach to the latest start by the simulations or the limits, with a caveat. Without
-    recorded waits, the start times stay as they are, with a caveat. `moments`: how many; `progress` is called with the number done.
+    With fewer than 30 known starts, intervals reach to the latest start by the simulations or the limits, with a caveat. Without recorded
+    waits, the start times do not change, with a caveat. `moments`: their number; `progress` is called with the number of moments done.
     """
     if moments < 1:
         raise PolicyError(f"the number of replayed moments must be 1 or more, not {moments}", "number_out_of_range")
@@ -95,9 +95,9 @@ def learn_from_history(
 
 
 def record_until(snapshot: Snapshot, history: Workload, waiting: Sequence[SnapshotJob]) -> tuple[Record, Array]:
-    """Join a history that ends at the snapshot with the snapshot's jobs; return the record, and the places of the waiting jobs.
+    """Join a history and the snapshot at its end; return the record, and the places of the waiting jobs in it.
 
-    A waiting job gets a start in the far future, a running one an end in the far future. Raises WorkloadError for a history without waits.
+    Waiting jobs get a start in the far future, and running jobs an end. Raises WorkloadError for a history without waits.
     """
     old = Record.of(history, snapshot.machine, snapshot.machine.policy)
     jobs, past = [*snapshot.running, *waiting], old.workload

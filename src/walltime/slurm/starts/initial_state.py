@@ -1,4 +1,4 @@
-"""Join a snapshot and the recent past of a log to one workload on one machine, the start of simulations into the future."""
+"""Join a snapshot and the recent past of a log to one workload on one machine, from which simulations start."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ NAMED = {
     "user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name", "requested_gpu_type": "gpu_type",
     "constraints": "constraints", "reservation": "reservation",
 }  # fmt: skip
-"""Columns of names, and the corresponding attributes of a snapshot's job."""
+"""Columns of names in a log, and the corresponding attributes of a snapshot's job."""
 UNLIMITED = 365 * 86400
 """The limit, s, with which Slurm plans a job without a limit."""
 OPEN = 2**31
-"""The wait of a waiting job and the runtime of a running one, s, in a log."""
+"""The value, s, of a wait or runtime that has not ended yet."""
 LATEST_JOBS = 100_000
-"""The most jobs of the history that are used, the last to end."""
+"""Maximum number of jobs of the history that are used, those that ended last."""
 LATEST_WEEKS = 10
-"""The number of last weeks from which arrivals are drawn."""
+"""Number of weeks before the snapshot from which arrivals are drawn."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +38,10 @@ class InitialState:
 
     Times are s after `zero`, a Unix time; `now` is the time of the snapshot.
 
-    * `jobs`: the snapshot's jobs, first the running ones, then the waiting ones by priority; `submit`: their submissions
-    * `workload`: these jobs, then those of the recent past (submissions: `recent`, ascending), all submitted at `now`; `placement`: needs
+    * `jobs`: the snapshot's jobs, first the running ones, then the waiting ones by priority; `submit`: their submit times
+    * `workload`: these jobs, then the jobs of the recent past, all submitted at `now`; `recent`: the true submit times of the latter,
+      ascending
+    * `placement`: the resources that these jobs need
     * `demands`, `nodes`: requests on nodes, and the machine's nodes; None except under Slurm's scheduling
     * `history`: all jobs that had ended, at the times `ended`; `lost`: the jobs of the snapshot that do not fit the machine
     """
@@ -61,9 +63,9 @@ class InitialState:
 def make_initial_state(
     snapshot: Snapshot, history: Workload, scheduler: Scheduler, without: Collection[str] = (), loose: Collection[str] = ()
 ) -> InitialState:
-    """Return the snapshot's jobs on its machine, with the jobs of the history that had ended at that moment.
+    """Return the snapshot's jobs on its machine, with the jobs of the history that had ended by then.
 
-    `without`: labels of jobs that are left out; `loose`: of running jobs that may be on any nodes, without memory.
+    `without`: labels of jobs that are left out; `loose`: labels of running jobs that may be on any nodes, without memory.
     """
     if scheduler.prediction is not None:
         raise PolicyError(
@@ -88,7 +90,7 @@ def make_initial_state(
         from walltime.simulation.nodes import place_on_nodes
 
         placed, placement, demands = place_on_nodes(joined, machine, settings["select_type"] == "linear")
-        requests = replace(placement, since=np.full_like(placement.since, NEVER))  # also of running jobs
+        requests = replace(placement, since=np.full_like(placement.since, NEVER))  # running jobs included
         nodes = nodes_of(placement.machine, requests, placed)
         strict = demands_on(nodes, placed, requests)._replace(since=demands.since)
         free = np.isin(placed.job_id, [number for number, job in enumerate(jobs, 1) if job.label in loose])
@@ -120,7 +122,7 @@ def make_initial_state(
 
 
 def _in_order(snapshot: Snapshot, without: Collection[str]) -> list[SnapshotJob]:
-    """Return the running jobs, by start, and the waiting jobs, by priority."""
+    """Return the running jobs, by start, and then the waiting jobs, by priority."""
     running = [job for job in snapshot.running if job.label not in without]
     running.sort(key=lambda job: (job.start or 0, job.job, job.task or 0))
     if not snapshot.waiting:
@@ -130,7 +132,7 @@ def _in_order(snapshot: Snapshot, without: Collection[str]) -> list[SnapshotJob]
 
 
 def _job_columns(jobs: Sequence[SnapshotJob], names: Mapping[str, list[int]], machine: Machine, zero: int) -> dict[str, list[int]]:
-    """Return the columns of the snapshot's jobs, with `running_since`, s from `zero`; `names`: the numbers by `common_names`."""
+    """Return the columns of the snapshot's jobs, with `running_since` (s from `zero`); `names`: numbers from `common_names`."""
     whole = {one.name: machine.pools[machine.place_of(one.pools[0])].procs for one in machine.partitions}
     return {
         **names,
@@ -153,7 +155,7 @@ def _join(columns: Mapping[str, Sequence[int]], recent: Workload, machine_procs:
     count = len(columns["procs"])
     own = {"procs": recent.procs, "requested": recent.requested}
     unknown = np.full(len(recent), MISSING, np.int64)
-    others = {**recent.columns, **own, "array_job": unknown}  # limits on tasks hold for the snapshot's arrays only
+    others = {**recent.columns, **own, "array_job": unknown}  # limits on running tasks apply only to the snapshot's arrays
     both = {name: np.concatenate([values, others.get(name, unknown)]).astype(np.int64) for name, values in columns.items()}
     both["nodes"] = np.maximum(both["nodes"], 1)
     return Workload.from_arrays(
@@ -168,9 +170,9 @@ def _join(columns: Mapping[str, Sequence[int]], recent: Workload, machine_procs:
 
 
 def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
-    """Return when a job of the snapshot arrives, s from zero.
+    """Return the time at which a job of the snapshot arrives, s from `zero`.
 
-    A waiting job arrives now or later, a running one at its start, except under Slurm, whose cycles begin now.
+    A waiting job arrives now or later, a running one at its start, except under Slurm, where cycles begin now.
     """
     if job.start is not None and not slurm:
         return job.start - zero
@@ -178,9 +180,9 @@ def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
 
 
 def append_jobs(log: Workload, jobs: Sequence[SnapshotJob], numbers: Sequence[int] | Array, time: int) -> tuple[Workload, Array]:
-    """Return a log with waits and then a snapshot's jobs, which do not end, as one log; and the former places of its jobs.
+    """Return a log with waits and a snapshot's jobs, which do not end, as one log; and the former places of its jobs.
 
-    `numbers`: of the snapshot's jobs; `time`: the snapshot's. A waiting job gets a wait without end.
+    `numbers`: of the snapshot's jobs; `time`: the snapshot's Unix time. The wait of a waiting job does not end.
     """
     zero = log.origin.unix_start_time or 0
     names, job_numbers, log_numbers = common_names(jobs, log)
@@ -207,12 +209,12 @@ def append_jobs(log: Workload, jobs: Sequence[SnapshotJob], numbers: Sequence[in
 
 
 def requested(job: SnapshotJob) -> int:
-    """Return the requested runtime of a job of a snapshot, s."""
+    """Return the requested runtime of a snapshot's job, s."""
     return max(1, UNLIMITED if job.limit is None else job.limit)
 
 
 def ends(log: Workload) -> Array:
-    """Return the Unix times at which a log's jobs ended; jobs with an unknown wait count as if they had not waited."""
+    """Return the Unix times at which a log's jobs ended; an unknown wait counts as 0."""
     return _submitted(log) + np.maximum(log.columns.get("wait", np.zeros(len(log), np.int64)), 0) + log.runtime
 
 
@@ -221,7 +223,7 @@ def _submitted(history: Workload) -> Array:
 
 
 def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
-    """Return the jobs of the history that had ended at this time, the last LATEST_JOBS of them, and their ends (Unix times)."""
+    """Return the jobs of the history that had ended at this time, at most LATEST_JOBS, and their ends (Unix times)."""
     ended = ends(history)
     known = ended <= time
     if known.sum() > LATEST_JOBS:
@@ -232,9 +234,9 @@ def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
 def common_names(
     jobs: Sequence[SnapshotJob], history: Workload
 ) -> tuple[dict[str, tuple[str, ...]], dict[str, list[int]], dict[str, Array]]:
-    """Number the names of the snapshot and of the history together.
+    """Number the names of the snapshot and of the history with the same numbers.
 
-    Returns the names, the numbers of the snapshot's jobs, and those of the history's jobs, by column.
+    Returns the names, the numbers of the snapshot's jobs, and the numbers of the history's jobs, each by column.
     """
     names: dict[str, tuple[str, ...]] = {}
     job_numbers: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""Learn intervals for start times: replay predictions at moments of the past, and learn from their outcomes."""
+"""Learn prediction intervals for start times from replayed predictions at past moments and their outcomes."""
 
 from __future__ import annotations
 
@@ -23,41 +23,43 @@ from walltime.slurm.starts.start_times import StartTimes, start_quantiles, start
 from walltime.workload import Array
 
 SAMPLES = 10
-"""Number of simulations at each moment whose quantiles are features."""
+"""Number of simulations of each moment from which the features are computed."""
 GROWTH = 1.12
-"""A new forest is trained when the number of moments has grown by this factor since the last forest."""
+"""A new forest is trained when the number of moments has grown by this factor since the last one."""
 FIRST = 10
-"""The number of moments before the first forest."""
+"""Number of moments before the first forest."""
 FEWEST = 30
 """Smallest number of known starts from which a forest is trained."""
 MOST_JOBS = 100
-"""Largest number of jobs of a moment that are used for training."""
+"""Maximum number of jobs of a moment that are used for training."""
 SHORT = 60.0
-"""Offset, s: outcomes are compared by the logarithm of the outcome plus this."""
+"""Seconds that are added to an outcome before its logarithm is taken."""
 NOW = np.log(SHORT) + 1e-9
-"""Logarithm of an outcome of 0 s."""
+"""Logarithm of an outcome of 0 s, rounded up."""
 STEP = 0.02
 """Step by which the logarithmic ends of a class of intervals move after each outcome: outwards by 0.95 of it if the job started beyond that
-end, else inwards by 0.05 of it. Predictions made at the same moment are alike, so the step is divided by the square root of their
-number."""
+end, else inwards by 0.05 of it. Predictions of one moment are correlated, so the step is divided by the square root of their number.
+"""
 DECAY = 0.99
 """Factor by which the weight of earlier comparisons of likely times falls with each start that becomes known."""
 OUTSIDE = 0.05
-"""The share of jobs that may start before their intervals, and the share that may start after them."""
+"""Target for the share of jobs that start before their intervals, and for the share that start after them."""
 FALLBACK_NOTE = (
     "the intervals reach from the earliest possible start to the latest start by the simulations or the limits, and as far ahead as the "
     "job has waited."
 )
 MOST_SHIFT = 2.0
-"""Logarithm of the largest factor by which an end of an interval is moved."""
+"""Maximum shift of an end of an interval, as a natural logarithm."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
     """Predictions at moments of a record, in order of time, with one entry for each waiting job at each moment.
 
-    `made`: when, s from the start of the record; `job`: its place there; `real`: when it started, s after `made`; `features`: those of
-    `QueueFeatures`; `simulated`: quantiles over all simulations, shape (3, predictions), `by_limits` and `earliest`, s after `made`.
+    `made`: the time of the prediction, s from the start of the record; `job`: its place in the record; `real`: its start, s after `made`.
+    `features`: from `QueueFeatures`. `simulated`: quantiles over all simulations, shape (3, predictions), s after `made`, as are
+    `by_limits`
+    and `earliest`.
     """
 
     made: Array
@@ -78,7 +80,7 @@ class Replay:
 
 
 def draw_moments(record: Record, first: int, last: int, count: int, seed: int | Sequence[int]) -> list[int]:
-    """Draw `count` random moments between these (s from the start of the log) at which jobs wait, ascending."""
+    """Draw up to `count` random moments between `first` and `last` (s from the start of the log) at which jobs wait, ascending."""
     drawn = np.random.default_rng(seed).integers(first, max(last, first + 1), 50 * count)
     waited = np.searchsorted(np.sort(record.submit), drawn, side="right") > np.searchsorted(np.sort(record.start), drawn, side="right")
     return sorted(set(drawn[waited][:count].tolist()))
@@ -94,7 +96,7 @@ def replay(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Replay:
-    """Predict starts at moments of a record, with only earlier information; `samples`: the number of simulations of each moment.
+    """Predict starts at moments of a record, from earlier information only; `samples`: the number of simulations of each moment.
 
     Moments at which no waiting job fits the machine are left out. `progress` is called with the number of moments done.
     """
@@ -122,20 +124,21 @@ def replay(
 
 
 def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
-    """Return the quantiles over the first simulations, and the starts if jobs run to their limits, s after the snapshot."""
+    """Return the quantiles over the first simulations, and the starts if all jobs run to their limits; s after the snapshot."""
     now = result.snapshot.time
     by_limits = np.array([np.inf if one.by_limits is None else one.by_limits - now for one in result.jobs], float)
     return start_quantiles(result.starts[:SAMPLES]), by_limits
 
 
 def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None) -> Array:
-    """Return the interval of each prediction, learned only from earlier information: s after the prediction, shape (3, predictions).
+    """Return the interval of each prediction, learned from earlier information only: s after the prediction, shape (3, predictions).
 
-    An interval reaches from the 5 % to the 95 % quantile of a forest's distribution, with its median. In classes of distance where the
-    simulations' median was usually nearer of late, it replaces the forest's. The starts that have become known since move each end, by
-    class of the median's distance. No interval begins before `earliest`; if that is after the likely time, the simulations' median and
-    late end count as well. NaN where too few starts were known. `progress` is called after each forest with the number of
-    moments that have predictions.
+    An interval reaches from the 5 % to the 95 % quantile of a forest's distribution, with its median as the likely time. In classes of
+    distance where the simulations' median was recently nearer to the starts, it replaces the forest's median. Known outcomes then move each
+    end, by class of the median's distance. No interval begins before `earliest`; if that is after the likely time, the simulations' median
+    and
+    late end count as well. NaN where too few starts were known. `progress` is called after each forest with the number of moments that have
+    predictions.
     """
     logs = np.full((3, len(past.made)), np.nan)
     moments = np.unique(past.made)
@@ -153,7 +156,7 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
 def fallback_intervals(simulated: Array, by_limits: Array, earliest: Array, waited: Array) -> Array:
     """Return intervals from the earliest possible start to the latest start in the simulations or by the limits; s, shape (3, jobs).
 
-    They reach at least as far ahead as the job has `waited`, s: a job that could have started long ago waits for an unknown reason.
+    They reach at least as far ahead as the job has `waited` (s): a job that could have started long ago waits for an unknown reason.
     """
     return np.maximum(np.stack([earliest, simulated[1], np.max([simulated[2], by_limits, waited], axis=0)]), earliest)
 
@@ -173,7 +176,7 @@ def _turns(count: int) -> list[tuple[int, int]]:
 def _forest(past: Replay, now: int) -> Forest | None:
     """Return a forest trained on the predictions before this moment; None if too few starts were known.
 
-    An unknown start is later than now.
+    For starts that are not known yet, the forest learns that they are later than now.
     """
     mine = np.flatnonzero(past.made < now)
     _, begins, place, counts = np.unique(past.made[mine], return_index=True, return_inverse=True, return_counts=True)
@@ -196,9 +199,9 @@ def _central(quantiles: Array) -> Array:
 
 
 def pick_point_estimate(past: Replay, logs: Array) -> Array:
-    """Return logarithmic intervals in which the median of the simulations replaces the likely time where it was recently more accurate.
+    """Return logarithmic intervals in which the simulations' median is the likely time where it was recently more accurate.
 
-    Only medians inside the interval and in the same class of distance as the forest's median are counted and used, so that nothing else
+    It counts and is used only if it lies inside the interval and in the same class of distance as the forest's median, so that nothing else
     changes. Only starts that had become known count, by class.
     """
     with np.errstate(invalid="ignore"):
@@ -243,10 +246,10 @@ def _adapted(past: Replay, logs: Array) -> Array:
             shifts[side, group] = np.clip(shifts[side, group] + size * (missed - OUTSIDE), -MOST_SHIFT, MOST_SHIFT)
         early, median, late = logs[:, mine]
         groups = _class_places(median)
-        begin = np.where(early > NOW, np.minimum(early - shifts[0, groups], median), early)  # now stays now
+        begin = np.where(early > NOW, np.minimum(early - shifts[0, groups], median), early)  # a start right now does not move
         own = np.exp(np.stack([begin, median, np.maximum(late + shifts[1, groups], median)])) - SHORT
         earliest = past.earliest[mine]
-        later = np.array([[False], [True], [True]]) & (earliest > own[1])  # the forest learned from jobs that were free to start
+        later = np.array([[False], [True], [True]]) & (earliest > own[1])  # the forest learned from jobs that were allowed to start
         ends[:, mine] = np.maximum(np.where(later, np.maximum(own, past.simulated[:, mine]), own), earliest)
         for group, real, (start, _, end) in zip(groups.tolist(), past.real[mine], ends[:, mine].T, strict=True):
             if not np.isnan(end):
@@ -256,6 +259,6 @@ def _adapted(past: Replay, logs: Array) -> Array:
 
 
 def _by_moment(past: Replay) -> Iterator[slice]:
-    """Return the predictions of each moment, in order of time."""
+    """Return the places of the predictions of each moment, as slices in order of time."""
     begins = np.flatnonzero(np.diff(past.made, prepend=-1)).tolist()
     return itertools.starmap(slice, pairwise([*begins, len(past.made)]))

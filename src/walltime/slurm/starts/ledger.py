@@ -1,4 +1,4 @@
-"""A ledger of predicted start times, completed with the real starts from a log."""
+"""A ledger of predicted start times, to which the real starts are added from a log."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ CREATE INDEX waiting ON prediction (job) WHERE real IS NULL;
 
 @dataclass(frozen=True)
 class Scorecard:
-    """The numbers of predictions in a ledger and of those with `known` starts, and their scores.
+    """The scores of a ledger: `predictions` and those with `known` starts are counted.
 
-    `completed`: how many were completed just now. `scores`: for the predictions as simulated.
+    `completed`: the number of starts that were added just now. `scores`: of the predictions from the simulations, without corrections.
     """
 
     predictions: int
@@ -45,7 +45,7 @@ class Scorecard:
 
 
 class PredictionLedger:
-    """A folder with a database of predictions that only its owner may read. Raises LogError for a file that is something else."""
+    """A folder with a database of predictions, readable only by its owner. Raises LogError if the file is not a ledger."""
 
     def __init__(self, folder: str | os.PathLike[str], create: bool = False):
         self.path = Path(folder) / NAME
@@ -70,7 +70,7 @@ class PredictionLedger:
                 )
 
     def add(self, predictions: StartTimes) -> int:
-        """Store the simulated predictions in place of earlier ones of the same snapshot, and return their number."""
+        """Store the simulated predictions, replace earlier ones of the same snapshot, and return their number."""
         now = predictions.snapshot.time
         rows = []
         for one, quantiles in zip(predictions.jobs, predictions.simulated.T.tolist(), strict=True):
@@ -87,9 +87,9 @@ class PredictionLedger:
         return len(rows)
 
     def complete(self, history: Workload) -> int:
-        """Store the starts of jobs, by number and task, from a log that records waits; return how many predictions that completes.
+        """Store the starts of jobs from a log that records waits; return how many predictions get their start.
 
-        A start before the prediction belongs to an earlier run of the job, and is ignored.
+        Jobs are found by number and task. A start before the prediction belongs to an earlier run of the job, and is ignored.
         """
         wait = history.columns.get("wait")
         if wait is None:
@@ -120,7 +120,7 @@ class PredictionLedger:
         return outcomes
 
     def score(self, history: Workload | None = None) -> Scorecard:
-        """Score the predictions, after completing them from a log."""
+        """Score the predictions; if a log is given, add its starts first."""
         completed = 0 if history is None else self.complete(history)
         with self._open() as database:
             count = int(database.execute("SELECT count(*) FROM prediction").fetchone()[0])

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 NEVER, UNKNOWN = "never", "-"
 MOST_BARS = 20
-"""The number of jobs in the figure, the first to start."""
+"""Number of jobs in the figure, those that start first."""
 
 
 def ahead(time: int | None, now: int, unknown: str = NEVER) -> str:
-    """Return how far ahead a time is, in words.
+    """Return how far ahead a Unix time is, in words.
 
     >>> ahead(7300, 100), ahead(50, 100), ahead(None, 100)
     ('2 h 00 min', 'now', 'never')
@@ -37,12 +37,12 @@ def ahead(time: int | None, now: int, unknown: str = NEVER) -> str:
 
 
 def clock(time: int | None) -> str:
-    """Return a Unix time in UTC, to the minute."""
+    """Return a Unix time as UTC, to the minute."""
     return NEVER if time is None else f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M}"
 
 
 def start_times_table(jobs: Sequence[StartTime], now: int) -> Table:
-    """Return the terminal's table of jobs; times are counted from the snapshot."""
+    """Return the table of jobs for the terminal; `now`: the snapshot's Unix time."""
     rows = [
         [
             one.job.label,
@@ -66,7 +66,7 @@ def trials_table(trials: Sequence[StartTrial], now: int) -> Table:
 
 
 def apart_table(apart: Sequence[tuple[SnapshotJob, Pending]]) -> Table:
-    """Return the table of the waiting jobs without a predicted start, with the reasons."""
+    """Return the table of the waiting jobs without a predicted start, with reasons."""
     rows = [[one.label, sanitize(one.user, 20), sanitize(one.partition, 20), why.kind, Cell(why.text, look="wrap")] for one, why in apart]
     return Table(["job", "user", "partition", "kind", "why it waits"], rows, "Waiting jobs without a predicted start", texts=-1)
 
@@ -94,7 +94,7 @@ def scores_table(scores: Sequence[Score]) -> Table:
 
 
 def answer(times: StartTimes) -> str:
-    """Return the result in one sentence."""
+    """Return the main result in one sentence."""
     now, jobs = times.snapshot.time, times.jobs
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job is' if len(jobs) == 1 else 'jobs are'} waiting; {soon:,} will probably start within an hour"
@@ -105,7 +105,7 @@ def answer(times: StartTimes) -> str:
     last = max(with_end, key=lambda one: (one.median or 0, one.late is None, one.late or 0))
     latest = max((one.slurm for one in jobs if one.slurm is not None), default=None)
     slurm = "" if latest is None else f"; Slurm's latest estimate is {ahead(latest, now)}"
-    # an interval, because the likely time alone may be a minute when the interval's end is an hour away
+    # with the interval, because the likely time may be a minute away and the interval's end an hour
     interval = f"90 % interval: {ahead(last.early, now)} to {ahead(last.late, now)}"
     return f"{sentence}, the last in {ahead(last.median, now)} ({interval}){slurm}."
 
@@ -167,12 +167,11 @@ MEANING = (
 
 
 def _drawn(times: StartTimes) -> list[StartTime]:
-    """Return the jobs of the figure, the first to start."""
     return [one for one in times.jobs if one.median is not None and one.early is not None][:MOST_BARS]
 
 
 def _row_text(one: StartTime, now: int) -> str:
-    """Return what the page shows for a job under the pointer."""
+    """Return the text that the page shows for a job under the pointer."""
     lines = [f"job {one.job.label} of user {sanitize(one.job.user, 40)}", f"likely start {clock(one.median)}, in {ahead(one.median, now)}"]
     lines.append(f"90 %: {ahead(one.early, now)} to {ahead(one.late, now)}")
     lines += [] if one.slurm is None else [f"Slurm's estimate: {ahead(one.slurm, now)}"]

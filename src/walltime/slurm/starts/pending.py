@@ -1,4 +1,4 @@
-"""Why each waiting job of a snapshot is pending: from the snapshot, and from the plan in which every job has a typical runtime."""
+"""The reason why each waiting job of a snapshot is pending, from the snapshot and from a plan in which jobs run for typical times."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from walltime.whatif.wait_causes import CAPACITY, REASONS
 from walltime.wording import counted, human_time, sanitize
 
 _USUAL = ("", "None", "Resources", "Priority")
-"""Slurm's reasons that the plan explains better; others are quoted."""
+"""Slurm's reasons that the plan explains in more detail; others are quoted."""
 _OF_THE_PLAN = ("starts", "resources", "priority", "other")
-"""Kinds of reasons that Slurm's reason contradicts, unless that is resources or priority."""
+"""Kinds of reasons that are replaced if Slurm gives a reason other than resources or priority."""
 _ROOM = {
     "features": "enough is free, but not on nodes with the features or GPUs that it requests",
     "memory": "enough processors are free, but not with its memory on the same nodes",
@@ -35,7 +35,7 @@ _ROOM = {
 
 @dataclass(frozen=True)
 class Pending:
-    """Why a job waits.
+    """The reason why a job waits.
 
     `kind`: `starts` (in the next pass), `resources`, `priority`, `limit`, `dependency`, `reservation` (or an outage), `hours` (a window of
     the site), `closed` (its partition), `begin` (it is not eligible yet), `held`, `never`, `other`, or `unknown`. `ahead`: the number of
@@ -52,7 +52,6 @@ class Pending:
 
 
 def _why_apart(job: SnapshotJob) -> Pending:
-    """Return the reason why an unsimulated job waits."""
     kind = {"held": "held", "dependent": "dependency", "closed": "closed"}.get(job.left_out, "never" if job.never else "other")
     text = SNAPSHOT_RULES[job.left_out]
     if kind == "dependency" and job.dependency not in ("", "yes"):
@@ -61,14 +60,14 @@ def _why_apart(job: SnapshotJob) -> Pending:
 
 
 def apart_reasons(snapshot: Snapshot) -> list[tuple[SnapshotJob, Pending]]:
-    """Return the waiting jobs that are not simulated, and why each waits."""
+    """Return the waiting jobs that are not simulated, each with its reason."""
     return [(job, _why_apart(job)) for job in snapshot.apart if job.state == WAITING]
 
 
 def pending_reasons(forecast: Forecast) -> dict[str, Pending]:
-    """Return why each simulated waiting job waits, by its number in Slurm's form.
+    """Return the reason for each simulated waiting job, by its number in Slurm's form.
 
-    A job's state is the one in the plan at the snapshot's time, after the jobs that the plan starts within a minute.
+    A job's state is its state in the plan at the snapshot's time, after the plan has started the jobs that it starts within a minute.
     """
     state, snapshot = forecast.state, forecast.snapshot
     typical = forecast.runtimes.typical()
@@ -101,7 +100,7 @@ def pending_reasons(forecast: Forecast) -> dict[str, Pending]:
 
 
 class _Plan:
-    """The state of a plan at the snapshot's time."""
+    """The state of the machine and of the jobs, at the snapshot's time, in a plan of future starts."""
 
     def __init__(self, forecast: Forecast, schedule: Schedule):
         placement, given = schedule.placement, schedule.given
@@ -127,7 +126,7 @@ class _Plan:
             )
 
     def reason(self, place: int, before: Sequence[int]) -> Pending:
-        """Return why a job waits, by its place in the snapshot; `before`: the places of waiting jobs with a higher priority."""
+        """Return the reason for the job at a place in the snapshot; `before`: the places of waiting jobs with a higher priority."""
         job = self.index[place]
         pools = set(self._pools(job))
         others = [self.index[k] for k in before if k in self.index]
@@ -147,7 +146,7 @@ class _Plan:
         request = int(self.schedule.workload.requested[job])
         if self.placement.shut(job, request, np.array([self.now]))[0]:
             return "hours", "the site's hours do not allow it to start now"
-        for idle in (True, False):  # a reservation that alone prevents the start matters more than the jobs that run now
+        for idle in (True, False):  # first without the running jobs: a reservation may be reason enough
             if not idle and (lacking := self._lacking(job, gone=False)):
                 return "resources", lacking
             if self._lacking(job, gone=True, idle=idle):
@@ -160,7 +159,7 @@ class _Plan:
         return "other", "enough is free, but the scheduler has not started it yet"
 
     def _limit(self, job: int) -> str:
-        """Return the first limit that the job would exceed, with its use, in words; empty for none."""
+        """Return the first limit that the job would exceed and the amount in use, in words; empty for none."""
         need = np.array([self.schedule.workload.procs[job], self.placement.second[job]])
         mine = self.placement.limits_of[job]
         for limit in dict.fromkeys(mine):
@@ -173,7 +172,7 @@ class _Plan:
         return ""
 
     def _outages(self, job: int, begin: int, end: int) -> list[tuple[int, int, int, int]]:
-        """Return pool, processors, second resource and begin of the known outages of the job's pools within a time."""
+        """Return pool, processors, second resource and begin of the known outages of the job's pools between two times."""
         pools = self._pools(job)
         return [(p, a, b, since) for p, a, b, since, until, _ in self.placement.outages if p in pools and since < end and until > begin]
 

@@ -1,4 +1,4 @@
-"""Runtime predictions for start times: for running, waiting and ended jobs."""
+"""Runtime predictions of running, waiting and ended jobs, for predicting start times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from walltime.workload import MISSING, Array, Workload
 
 @dataclass(frozen=True, eq=False)
 class PredictedRuntimes:
-    """Predictions of runtimes by job number: `job_id` ascends, `seconds` is int64. `predictor`: its label; `remarks`: caveats."""
+    """Predictions of runtimes by job number: `job_id` ascends, `seconds` is int64.
+
+    `predictor`: its label; `remarks`: caveats, as sentences.
+    """
 
     predictor: str
     job_id: Array
@@ -27,7 +30,7 @@ class PredictedRuntimes:
     remarks: tuple[str, ...] = ()
 
     def of(self, numbers: Array | Sequence[int]) -> Array:
-        """Return the predictions of these jobs, s, -1 where there is none."""
+        """Return the predictions for these job numbers, int64 s; -1 where there is none."""
         numbers = np.asarray(numbers, np.int64)
         if not len(self.job_id):
             return np.full(len(numbers), -1, np.int64)
@@ -54,7 +57,7 @@ def predict_log_runtimes(predictor: str | Predictor, log: Workload) -> Predicted
 def predict_snapshot_runtimes(predictor: str | Predictor, snapshot: Snapshot, history: Workload) -> PredictedRuntimes:
     """Predict the runtimes of a snapshot's jobs, and of the history's jobs that had ended by then.
 
-    Each prediction is made at the job's submission from the jobs that had ended by then. Raises PolicyError and WorkloadError.
+    Each prediction is made at the job's submission from the jobs that had ended by that time. Raises PolicyError and WorkloadError.
     """
     given = parse_predictor(predictor) if isinstance(predictor, str) else predictor
     if isinstance(given, LogColumn):

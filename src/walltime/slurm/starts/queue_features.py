@@ -1,4 +1,4 @@
-"""Features of a waiting job at a moment of a record: of the job, its queue, its user, and recently started similar jobs."""
+"""Features of a waiting job at a moment of a record: of the job, its queue, its user, and similar jobs that started recently."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from walltime.workload import Array
 
 HOUR, DAY = 3600, 86400
 HALF_LIFE = 7 * DAY
-"""The time after which usage counts half, as with Slurm's default PriorityDecayHalfLife."""
+"""Time, s, after which usage counts half, as with Slurm's default PriorityDecayHalfLife."""
 LATEST = 400
-"""The number of most recent starts that are considered."""
+"""Number of most recent starts from which features are computed."""
 NEVER = 3e7
-"""The value for an infinite time, s."""
+"""The value, s, in place of an infinite time."""
 ALIKE, OWN = 20, 10
-"""The numbers of most recent starts, of similar jobs and of the user's own, that are averaged."""
+"""The numbers of most recent starts that are averaged: of similar jobs, and of the user's own jobs."""
 
 
 class QueueFeatures:
-    """Computes features of waiting jobs from the submissions and starts of a record until a moment."""
+    """Computes features of waiting jobs from the submissions and starts of a record before a moment."""
 
     def __init__(self, record: Record):
         jobs = record.workload
@@ -42,7 +42,8 @@ class QueueFeatures:
         """Return the features of waiting jobs (places) at a time, s from the start of the log; float64, shape (jobs, features).
 
         `simulated`: quantiles of their starts over simulations, shape (3, jobs); `by_limits`: starts if all jobs run to their limits; both
-        in s after `time`.
+        are
+        s after `time`.
         """
         waiting = np.flatnonzero((self.submit <= time) & (self.start > time))
         waiting = waiting[np.argsort(self.submit[waiting], kind="stable")]
@@ -93,14 +94,13 @@ class QueueFeatures:
         ]
 
     def _user_features(self, jobs: Array, waiting: Array, runs: Array) -> list[Array]:
-        """Count the user's own waiting and running jobs."""
         waits = self.user[jobs][:, None] == self.user[waiting]
         running = self.user[jobs][:, None] == self.user[runs]
         earlier = self.submit[waiting] < self.submit[jobs][:, None]
         return [waits.sum(1), (waits & earlier).sum(1), running.sum(1), running @ self.procs[runs]]
 
     def _partition_features(self, time: int, jobs: Array, waiting: Array, runs: Array) -> list[Array]:
-        """Describe the jobs that compete for the same pools, in shares of these, and the recent use of the job's user and account.
+        """Describe the jobs that compete for the same pools, in shares of these, and the recent use of user and account.
 
         Under fair share, the jobs of users with less recent use go first.
         """
@@ -151,7 +151,7 @@ class QueueFeatures:
 
 
 def _assigned_shares(record: Record) -> Array:
-    """Return the share of the machine assigned to each job's user: the product of its parts of the siblings' sums, from the root down."""
+    """Return the share of the machine that is assigned to each job's user: the product of the shares among siblings, from the root."""
     if not record.machine.shares:
         return np.ones(len(record.workload))
     association, tree, *_ = tree_of_shares(record.workload, record.machine)
@@ -163,7 +163,10 @@ def _assigned_shares(record: Record) -> Array:
 
 
 def _shares_of_partitions(record: Record) -> tuple[Array, Array]:
-    """Return each job's largest share of a resource of its partition's pools, and whether two partitions share pools (bool, square)."""
+    """Return each job's largest share of a resource of its partition's pools, and which pairs of partitions share pools.
+
+    The second array is bool, with a row and a column for each partition.
+    """
     machine, jobs = record.machine, record.workload
     own = np.array([[pool.name in one.pools for pool in machine.pools] for one in machine.partitions])
     sizes = np.array([[pool.nodes * amount for amount in (pool.procs, pool.second, pool.memory)] for pool in machine.pools], float)
@@ -175,7 +178,7 @@ def _shares_of_partitions(record: Record) -> tuple[Array, Array]:
 
 
 def _mean_of_last(mine: Array, values: Array, count: int) -> Array:
-    """Return the mean of the last `count` marked values, by row; -1 without any."""
+    """Return the mean of the last `count` values that `mine` marks, by row; -1 for rows without marks."""
     from_the_end = np.cumsum(mine[:, ::-1], axis=1)[:, ::-1]
     counted = mine & (from_the_end <= count)
     return np.where(counted.any(axis=1), counted @ values / np.maximum(counted.sum(axis=1), 1), -1.0)

@@ -1,4 +1,4 @@
-"""Compare predicted start times with those that a log recorded, at moments of the log, with only earlier information."""
+"""Compare predicted start times with recorded ones, at moments of a log, from earlier information only."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ METHODS = {
     "qbets": "quantile bounds from the waits of the queue and size, cut at change points (Brevik, Nurmi, Wolski)",
     "no_model": "quantiles of the last waits of the queue and size",
 }
-"""The methods, the one that is tested first, and their meanings."""
+"""The methods and their meanings; the first one is being tested, the others are baselines."""
 SIZES = {"under 1 %": 0.01, "1 to 10 %": 0.1, "10 to 50 %": 0.5, "50 % and more": np.inf}
-"""Classes of the part of the machine that a job needs, by their upper bounds."""
+"""Classes of job sizes by the share of the machine's processors, with their upper bounds."""
 REPLAYED = 4
-"""The number of earlier moments that are learned from for each tested moment."""
+"""Number of earlier moments to learn from for each tested moment."""
 NOMINAL = 0.9
 FEW = Draws(40)
 FIRST = 0.25
-"""The part of the log before the first moment, which is only history."""
+"""Share of the log, at its begin, that serves only as history."""
 
 
 @dataclass(frozen=True)
 class StartScore:
-    """The scores of a method in a class: the parts of starts inside, before and after the interval; median width and error, s.
+    """The scores of a method in a class: the shares of starts inside, before and after the interval; median width and error, s.
 
     `interval_score`: the mean width, s, plus 20 times the distance of each start outside its 90 % interval; the lower, the better (Gneiting
-    and Raftery, JASA 2007, section 6.2). Half of the further waits are `least_ratio` to `largest_ratio` times the predicted ones.
+    and Raftery, JASA 2007, section 6.2). The middle half of the waits are `least_ratio` to `largest_ratio` times the predicted ones.
     """
 
     inside: float
@@ -59,7 +59,7 @@ class StartScore:
 
     @classmethod
     def of(cls, ends: Array, real: Array) -> StartScore:
-        """Return the scores of intervals, shape (3, predictions), for these starts."""
+        """Return the scores of intervals, shape (3, predictions), for these real starts."""
         early, median, late = ends
         before, after = real < early, real > late
         with np.errstate(invalid="ignore"):
@@ -73,15 +73,16 @@ class StartScore:
 
 @dataclass(frozen=True, eq=False)
 class RecordedStarts:
-    """The scores of start times on a log.
+    """The scores of predicted start times on a log.
 
     `moments`, `days`: the numbers of moments and days with predictions. `classes` and `sizes`: the number of predictions and the scores by
-    method, for `all` and each class with predictions. Classes are by distance of the predicted start, or by the part of the machine that
-    the job needs. `predictor`: the label of the runtime predictor.
+    method, for `all` and for each class with predictions. Classes are by distance of the predicted start, sizes by the share of the machine
+    that the job needs. `predictor`: the label of the runtime predictor.
 
-    Each waiting job and moment has one entry, in order of time. `made`: time of the prediction, s from the start of the log. `job`: its
-    place in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s after `made`
-    (inf for never), shape (3, predictions).
+    The arrays have one entry for each waiting job and moment, in order of time. `made`: time of the prediction, s from the start of the
+    log.
+    `job`: its place in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s after
+    `made` (inf for never), shape (3, predictions).
     """
 
     log: str
@@ -130,13 +131,13 @@ def calibrate_starts(
     progress: Callable[[int], None] | None = None,
     learning: Callable[[int], None] | None = None,
 ) -> RecordedStarts:
-    """Predict the starts of the jobs that waited at moments of a log, with only earlier information, and compare with the recorded starts.
+    """Predict starts at moments of a log, from earlier information only, and compare them with the recorded starts.
 
     At each moment the recorded state is simulated (`start_times`), and at four times as many past moments, from whose outcomes the
-    predictions learn (`learn_intervals`). `moments`: how many, or which (s from the start of the log). `draws`: the simulations of each
-    moment. `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY. `predictor`: of runtimes,
-    as in `start_times`. `progress` is called with the number of moments simulated, past ones included, and `learning` with the number of
-    moments predicted by forests. Raises WorkloadError for a log without waits.
+    predictions learn (`learn_intervals`). `moments`: their number, or the moments themselves (s from the start of the log). `draws`: the
+    simulations of each moment. `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY.
+    `predictor`: of runtimes, as in `start_times`. `progress` is called with the number of moments simulated, past ones included, and
+    `learning` with the number of moments predicted by forests. Raises WorkloadError for a log without waits.
     """
     reject_hindsight(machine, "a prediction of starts")
     record, samples, seed = Record.of(workload, machine, policy), draws.samples, draws.seed
@@ -192,7 +193,7 @@ def calibrate_starts(
 
 
 def _by_class(ends: Mapping[str, Array], real: Array, names: Array, order: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the number of predictions and the scores, of all and by class."""
+    """Return the number of predictions and the scores, for all and for each class."""
     rows = {}
     for name in ("all", *order):
         mine = names == name if name != "all" else np.ones(len(names), bool)

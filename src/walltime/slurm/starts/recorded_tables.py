@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 NAMES = {"prediction": "predicted", "simulation": "simulation alone", "limits": "by limits", "qbets": "QBETS", "no_model": "past waits"}
 AT_LEAST = 100
-"""Classes with no more predictions are too small for a judgement."""
+"""Classes need more predictions than this to be judged."""
 GOOD = (0.85, 0.95)
 MEASURES = {
     "started within the interval": "inside",
@@ -38,7 +38,10 @@ HOW = (
 def calibrate_starts_command(
     workload: Workload, machine: Machine | None, policy: str | None, drawn: Mapping[str, Any], output: PageOutput
 ) -> None:
-    """Predict start times at moments of the log, and show how many recorded ones lie within their intervals; `drawn`: the options."""
+    """Predict start times at moments of the log, and show how many recorded ones lie within their intervals.
+
+    `drawn`: the values of the options.
+    """
     moments = drawn["moments"]
     with progress_bar((REPLAYED + 1) * moments, "simulating", "moments") as progress:
         learning = partial(progress, description="learning")
@@ -53,7 +56,7 @@ def calibrate_starts_command(
 
 
 def verdict(starts: RecordedStarts) -> list[str]:
-    """Return the result in sentences."""
+    """Return the results in sentences."""
     count, scores = starts.classes["all"]
     own = scores["prediction"]
     large = {name: one["prediction"].inside for name, (jobs, one) in starts.classes.items() if name != "all" and jobs > AT_LEAST}
@@ -76,7 +79,7 @@ def verdict(starts: RecordedStarts) -> list[str]:
 
 
 def tables_of(starts: RecordedStarts) -> list[Table]:
-    """Return the scores of all methods, by the distance of the predicted start, and by the part of the machine."""
+    """Return tables of all methods' scores, by the distance of the predicted start and by the share of the machine."""
     tables = []
     for head, classes in {"start predicted in": starts.classes, "part of the machine": starts.sizes}.items():
         for title, measure in MEASURES.items():

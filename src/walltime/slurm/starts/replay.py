@@ -1,4 +1,4 @@
-"""Snapshots of a known schedule, for comparing predicted start times with its real ones."""
+"""Snapshots of a known schedule, with which predicted start times are compared with real ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AMOUNTS = {
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """The recorded schedule of a log on a machine: starts, s from the log's start, and numbers of partitions, one per job, int64."""
+    """The recorded schedule of a log on a machine: one start (s from the log's start) and partition number per job, int64."""
 
     workload: Workload
     machine: Machine
@@ -46,12 +46,12 @@ class Record:
 
     @property
     def submit(self) -> Array:
-        """Return the submissions of the jobs."""
+        """Return the submit times of the jobs, s from the log's start."""
         return self.workload.submit
 
     @property
     def end(self) -> Array:
-        """Return the ends of the jobs."""
+        """Return the end times of the jobs, s from the log's start."""
         return self.start + self.workload.runtime
 
 

@@ -11,20 +11,23 @@ from walltime.workload import Array, Workload
 
 WEEK, DAY = 7 * 86400, 86400
 WEEKS = 8
-"""The number of last weeks from which arrivals are drawn."""
+"""Number of weeks before the snapshot from which arrivals are drawn."""
 LEVELS = (("executable", "user", "requested"), ("user", "requested", "procs"), ("user", "requested"), ("user",), ("requested",), ())
-"""Jobs are similar if they agree in the columns of a level; the first level with enough jobs is used."""
+"""Columns in which similar jobs agree, the most specific set first; for each job, the first set with enough jobs is used."""
 LEAST = 8
-"""The fewest jobs of a group; for a running job, the fewest that ran longer than it has run so far."""
+"""Smallest number of jobs in a group; for a running job, only jobs that ran longer than it has run so far count."""
 MOST_RATIOS = 2000
-"""The most earlier predictions, of the jobs that ended last, that count for users with too few."""
+"""Maximum number of earlier predictions, of the jobs that ended last, that stand in for users with too few of their own."""
 LATEST = 50
-"""The most jobs of a group, the last to end, because users' jobs change. On SDSC-SP2 and LANL-CM5, which are not in the guide's table,
-intervals are narrower than with 500, as many starts are within, and the median error up to 1 h ahead is a sixth and a third less."""
+"""Maximum number of jobs in a group, those that ended last, because users' jobs change. On SDSC-SP2 and LANL-CM5, which are not in the
+guide's table, 50 instead of 500 gives narrower intervals that hold as many starts, and lowers the median error up to 1 h ahead by a sixth
+and a third.
+"""
 GROUP_CORRELATION = 0.9
-"""The correlation of the normal variables behind the runtimes of a group: users submit the same job many times. It also represents
-correlation between groups: with 0.5, intervals of 90 % held 1 % fewer starts on KTH-SP2, and 4 % fewer on CTC-SP2 (with the last 500
-similar jobs)."""
+"""Correlation of the normal variables from which the runtimes of one group are drawn: users submit the same job many times, and its
+runtimes change together. The value also stands for correlation between groups: with 0.5, the 90 % intervals held 1 % fewer starts on
+KTH-SP2, and 4 % fewer on CTC-SP2 (with the last 500 similar jobs).
+"""
 
 
 class Arrivals:
@@ -32,7 +35,7 @@ class Arrivals:
 
     `submit`: of the history's jobs, s, ascending; `horizon`: the end of arrivals, s after `now`. Each future day is a random day of one
     of the last weeks, from the same weekday and hour on; any day if the history is shorter than a week. No jobs arrive if it is shorter
-    than a day (`period` is 0).
+    than a day (`period` is 0). `reach`: the length of the history, s.
     """
 
     def __init__(self, submit: Array, now: int, horizon: int):
@@ -41,11 +44,11 @@ class Arrivals:
         self.period = WEEK if self.reach >= WEEK else DAY if self.reach >= DAY else 0
 
     def draw(self, random: np.random.Generator) -> tuple[Array, Array]:
-        """Draw arrivals: places in the history, and submissions, s after `now`, ascending."""
+        """Draw arrivals, and return their places in the history and their submit times (s after `now`, ascending)."""
         places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for begin in range(0, self.horizon if self.period else 0, DAY):
             length = min(DAY, self.horizon - begin)
-            fewest = -(-(begin + length) // self.period)  # periods back at which the day is over
+            fewest = -(-(begin + length) // self.period)  # number of periods to go back so that the whole day is in the past
             most = max(fewest, min(fewest + WEEKS * WEEK // self.period - 1, (self.reach + begin) // self.period))
             back = self.now + begin - self.period * int(random.integers(fewest, most + 1))
             first, last = np.searchsorted(self.submit, [back, back + length])
@@ -58,7 +61,7 @@ class Arrivals:
 class JobsToDraw:
     """Jobs whose runtimes are drawn, one entry per job.
 
-    `columns`: those of LEVELS (int64, -1 unknown). `requested`, `elapsed`: s; `elapsed` is 0 for waiting jobs.
+    `columns`: the columns of LEVELS (int64, -1 unknown). `requested`, `elapsed`: s; `elapsed` is 0 for waiting jobs.
     """
 
     columns: dict[str, Array]
@@ -73,10 +76,11 @@ class JobsToDraw:
 
 
 class Runtimes:
-    """Draws runtimes of jobs as the part of the request that similar jobs of the history used.
+    """Draws runtimes of jobs: the share of the request that similar jobs of the history used, times the job's request.
 
-    `level`: for each job the place in LEVELS from which it is drawn, len(LEVELS) for none: such jobs run to their limit. A running job is
-    drawn from the jobs that ran longer. `predicted`: whether a job is drawn around its prediction.
+    `level`: for each job its place in LEVELS, or len(LEVELS) if there are too few similar jobs, so that it runs to its limit. The runtime
+    of a
+    running job is drawn from jobs that ran longer. `predicted`: whether a job's runtime is drawn around its prediction.
     """
 
     def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predictions: tuple[Array, Array] | None = None):
@@ -108,7 +112,7 @@ class Runtimes:
                     self._groups += 1
 
     def draw(self, random: np.random.Generator) -> Array:
-        """Draw one runtime for each job, int64 s: the whole runtime, also for running jobs."""
+        """Draw one runtime for each job, int64 s; for running jobs it includes the time that has passed."""
         count = len(self.requested)
         shared = random.standard_normal(max(self._groups, 1))[self._group]
         normal = np.sqrt(GROUP_CORRELATION) * shared + np.sqrt(1 - GROUP_CORRELATION) * random.standard_normal(count)
@@ -129,9 +133,9 @@ class Runtimes:
 
 
 class _AroundPredictions:
-    """Draws runtimes around predictions, by the ratios of runtimes to earlier predictions, the user's own if there are enough.
+    """Draws runtimes around predictions, by the ratios of runtimes to earlier predictions: the user's own if there are enough.
 
-    `known`: the jobs with a prediction that they have not outlived by more than nearly all others; bool.
+    Other users' ratios are used otherwise. `known`: whether a job's runtime can be drawn in this way.
     """
 
     def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predicted: Array, of_past: Array):
@@ -151,7 +155,7 @@ class _AroundPredictions:
         self.known &= (self._ratios.size > 0) | (jobs.elapsed < predicted)
 
     def quantile(self, part: Array) -> Array:
-        """Return the runtimes at these quantiles, int64 s; the prediction where too few earlier predictions are known."""
+        """Return the runtimes at these quantiles, int64 s; the prediction itself where too few earlier ones are known."""
         predicted = np.maximum(self.predicted, 1)
         ratio = self._ratios.interpolate(part, self.jobs.elapsed / predicted, self.jobs.requested / predicted)
         runtime = np.where(self._ratios.size > 0, ratio * predicted, self.predicted)
@@ -160,14 +164,17 @@ class _AroundPredictions:
 
 
 class _Ratios:
-    """Ascending ratios of runtimes of similar jobs; each job uses `size` of them."""
+    """Ascending ratios of the runtimes of similar jobs; each job uses `size` consecutive ones."""
 
     def __init__(self, jobs: JobsToDraw):
         self._elapsed, self._ratios = jobs.elapsed, np.zeros(0)
         self._first, self.size = np.zeros((2, len(jobs.elapsed)), np.int64)
 
     def assign(self, values: Array, jobs: Array, least: Array) -> Array:
-        """Assign jobs, by place, the ratios above their `least`, if LEAST or more are; waiting jobs use all. Return the jobs that do."""
+        """Let jobs (places) use the values above their `least`, if there are LEAST or more; return the jobs that do so.
+
+        Waiting jobs use all values.
+        """
         first = np.searchsorted(values, least[jobs], side="right")
         first[self._elapsed[jobs] == 0] = 0
         good = len(values) - first >= LEAST
@@ -178,8 +185,9 @@ class _Ratios:
     def interpolate(self, part: Array, lowest: Array, highest: Array) -> Array:
         """Return the ratio at a quantile of each job's ratios; 1 for jobs without ratios.
 
-        The n ratios leave n + 1 gaps, the outer ones down to `lowest` and up to `highest`; another similar job is equally likely to end in
-        any of them. Drawn from the n ratios alone, no job would run longer than all before it.
+        The n ratios leave n + 1 gaps, the outer ones down to `lowest` and up to `highest`; the ratio of another similar job is equally
+        likely to
+        be in any of them. If only the n ratios were drawn, no job would run longer than all earlier ones.
         """
         place = part * (self.size + 1)
         gap = np.minimum(place.astype(np.int64), self.size)
@@ -196,7 +204,7 @@ def _column(workload: Workload, name: str) -> Array:
 
 
 def _by_key(columns: Sequence[Array], jobs: Array) -> Sequence[tuple[tuple[int, ...], Array]]:
-    """Return the keys, the values of the columns, each with its jobs in their order."""
+    """Return the distinct keys (combinations of the columns' values), each with its jobs in their order."""
     if not columns:
         return [((), jobs)]
     order = np.lexsort(columns[::-1])
@@ -206,7 +214,7 @@ def _by_key(columns: Sequence[Array], jobs: Array) -> Sequence[tuple[tuple[int, 
 
 
 def _normal_cdf(normal: Array) -> Array:
-    """Return the normal distribution function, by the approximation 7.1.26 of Abramowitz and Stegun; error below 1e-7."""
+    """Return the normal distribution function, by approximation 7.1.26 of Abramowitz and Stegun; the error is below 1e-7."""
     x = np.abs(normal) / np.sqrt(2)
     t = 1 / (1 + 0.3275911 * x)
     tail = t * (0.254829592 + t * (-0.284496736 + t * (1.421413741 + t * (-1.453152027 + t * 1.061405429)))) * np.exp(-x * x)

@@ -10,11 +10,11 @@ import numpy as np
 from walltime.workload import Array
 
 CLASSES = {"under 1 h": 3600, "1 to 6 h": 6 * 3600, "over 6 h": 2**62}
-"""Classes of the distance of a predicted start (its median), by their upper bounds, s."""
+"""Classes of how far ahead the predicted start (its median) is, with their upper bounds, s."""
 
 
 def distance_class(ahead: float) -> str:
-    """Return the class of a start this many s ahead.
+    """Return the class of a start that is this many s ahead.
 
     >>> distance_class(60), distance_class(3600), distance_class(10**6)
     ('under 1 h', '1 to 6 h', 'over 6 h')
@@ -24,7 +24,7 @@ def distance_class(ahead: float) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A prediction and the real start, in s after the snapshot.
+    """A prediction and the real start, s after the snapshot.
 
     `job`: its label; `made`: when it was predicted (Unix time); `early, median, late`: the prediction (inf for never); `by_limits`,
     `slurm`: other predictions, NaN for none; `real`: the start.
@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def name(self) -> str:
-        """Return the class of the prediction, by its distance."""
+        """Return the class of the prediction, by how far ahead it is."""
         return distance_class(self.median)
 
     @property
@@ -54,9 +54,9 @@ class Outcome:
 class Score:
     """The scores of the predictions of a class.
 
-    `jobs`: the number of predictions; `inside`, `before`, `after`: the parts of starts inside, before and after the interval. `error`: the
+    `jobs`: the number of predictions; `inside`, `before`, `after`: the shares of starts inside, before and after the interval. `error`: the
     median absolute error of the median, s; `error_limits`, `error_slurm`: of the other predictions, NaN without any; `slurm_jobs`: the
-    number of Slurm's. `width`: the median width, s.
+    number of Slurm's predictions. `width`: the median width of the interval, s.
     """
 
     name: str

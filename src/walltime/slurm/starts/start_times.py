@@ -31,12 +31,14 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True)
 class StartTime:
-    """The predicted start of a waiting job. Unix times; None for never.
+    """The predicted start of a waiting job. Times are Unix times; None for never.
 
     `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, if there is one. `by_limits`: the
-    start if every job runs to its limit and none arrives. `alike`: the columns that define the
-    similar past jobs from which its runtime is drawn; None if there are too few, so that it runs to its limit. It is `prediction` alone if
-    the runtime is drawn around a prediction. `pending`: why it waits.
+    start if every job runs to its limit and none arrives. `alike`: the columns in which the past jobs agree from which its runtime is
+    drawn;
+    None if there are too few, so that it runs to its limit. It is `prediction` alone if the runtime is drawn around a prediction.
+    `pending`:
+    why it waits.
     """
 
     job: SnapshotJob
@@ -66,9 +68,10 @@ class StartTimes:
     """The start times of all waiting jobs of a snapshot, in order of their starts.
 
     `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape (3, jobs);
-    `earliest`: the starts without other jobs, shape (jobs,).
-    `caveats`: sentences. `learned_from`: the number of outcomes of predictions at moments of the history from which the intervals were
-    learned (`learn_from_history`), None for intervals of the simulation. `predicted`: the runtime predictions that were used.
+    `earliest`: the starts without other jobs, shape (jobs,). `caveats`: sentences. `learned_from`: the number of outcomes of past
+    predictions
+    from which the intervals were learned (`learn_from_history`), None for intervals of the simulation. `predicted`: the runtime predictions
+    that were used.
     """
 
     snapshot: Snapshot
@@ -86,7 +89,7 @@ class StartTimes:
 
     @property
     def apart(self) -> list[tuple[SnapshotJob, Pending]]:
-        """Return the waiting jobs that are not simulated, and why they wait."""
+        """Return the waiting jobs that are not simulated, each with the reason why it waits."""
         return apart_reasons(self.snapshot)
 
     def of(self, label: str) -> StartTime:
@@ -134,7 +137,7 @@ def start_times(
 ) -> StartTimes:
     """Simulate the future of a snapshot many times, under the site's policy, until all its waiting jobs have started.
 
-    Runtimes are drawn from similar jobs, for running jobs from those that ran longer, and arrivals from the recent past (`sampling.py`).
+    Runtimes are drawn from similar jobs (for running jobs, from those that ran longer), and arrivals from the recent past (`sampling.py`).
     `history`: a log; only jobs that had ended at the snapshot's time count. `policy`: by default the one of the snapshot's machine.
     `predictor`: a runtime predictor such as `file:predictions.csv`: runtimes are drawn around its predictions, by the errors of earlier
     ones; the scheduler still plans with the limits. `draws`: the number of simulations, the seed, and whether jobs arrive.
@@ -177,10 +180,10 @@ def start_times(
 
 
 def start_quantiles(starts: Array) -> Array:
-    """Return the quantiles of each column: shape (3, jobs).
+    """Return the 5 % quantile, the median and the 95 % quantile of each column: shape (3, jobs).
 
-    One more simulation would lie within the outer ones with a probability of at least 90 %: with n simulations, they are the
-    0.05 (n + 1)-th, rounded down, and the 0.95 (n + 1)-th, rounded up.
+    Another simulation would lie between the outer ones with a probability of at least 90 %: with n simulations, they are the
+    0.05 (n + 1)-th lowest start, rounded down, and the 0.95 (n + 1)-th, rounded up.
     """
     ranked, count = np.sort(starts, axis=0), len(starts)
     low, high = int(QUANTILES[0] * (count + 1)), int(np.ceil(QUANTILES[2] * (count + 1)))
@@ -189,7 +192,7 @@ def start_quantiles(starts: Array) -> Array:
 
 @dataclass(frozen=True)
 class Reasons:
-    """The reasons of a job's wait: sentences, and for how long (s from the snapshot on) each obstacle held it back.
+    """The reasons of a job's wait: sentences, and for how long (s from the snapshot on) each obstacle holds it back.
 
     They assume that every job runs for the median runtime of similar jobs, and that no job arrives.
     """
@@ -211,7 +214,7 @@ def explain_wait(
     policy: str | Policy | Scheduler | None = None,
     predictor: str | Predictor | PredictedRuntimes | None = None,
 ) -> Reasons:
-    """Explain a waiting job's wait; `label`: its number in Slurm's form such as `27_3`. Raises PolicyError."""
+    """Explain the wait of a job; `label`: its number in Slurm's form such as `27_3`. Raises PolicyError."""
     snapshot = snapshot.checked()
     forecast = Forecast(snapshot, history, policy, predictor)
     state = forecast.state
@@ -226,7 +229,9 @@ def explain_wait(
         return re.sub(r"\b1[0-9]{12}\b", lambda number: state.jobs[int(number[0]) - FIRST_NUMBER].label, sentence)
 
     condition = "This assumes that jobs run for the median runtime of similar jobs, and that none arrive; waits count from the snapshot."
-    told = [one for one in explanation.sentences if not one.startswith("Explained wait")]  # it waits still, so none is recorded
+    told = [
+        one for one in explanation.sentences if not one.startswith("Explained wait")
+    ]  # it still waits, so the log has no wait to compare with
     return Reasons(label, explanation.held_back, (*map(named, told), condition))
 
 

@@ -1,4 +1,4 @@
-"""Predict when jobs would start if they were submitted now, with different sizes and limits in the same simulations."""
+"""Predict when jobs would start if they were submitted now; all trial jobs meet the same simulations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from walltime.workload import Array, Workload
 
 @dataclass(frozen=True)
 class StartTrial:
-    """The predicted start of a job that is submitted at the time of the snapshot. Unix times; None for never.
+    """The predicted start of a job that is submitted at the time of the snapshot. Times are Unix times; None for never.
 
     `text`: the job's description. `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `by_limits`: the start if every
     job runs to its limit and none arrives. `never`: why the job never starts, a sentence; empty if it can.
@@ -51,7 +51,7 @@ class StartTrial:
 
 @dataclass(frozen=True)
 class Trials:
-    """The results for trial jobs, in their order; `caveats`: sentences."""
+    """The results for trial jobs, in the order given; `caveats`: sentences."""
 
     policy: str
     trials: Sequence[StartTrial]
@@ -59,7 +59,7 @@ class Trials:
 
 
 def _limit(text: str) -> int:
-    """Return the seconds of a limit.
+    """Parse a limit, and return it in s.
 
     >>> _limit("4h"), _limit("90s"), _limit("1-0"), _limit("00:30:00")
     (14400, 90, 86400, 1800)
@@ -75,7 +75,7 @@ def _limit(text: str) -> int:
 
 
 def _memory(text: str) -> int:
-    """Return the MB of an amount such as 64G."""
+    """Parse an amount such as 64G, and return it in MB."""
     mb = resource_of(f"mem={text}", "mem")
     if not mb:
         raise PolicyError(f"must be an amount such as 64G, not {shown(text)}")
@@ -95,17 +95,17 @@ class TrialJob(Specification):
     gpus: Annotated[int, Field(least=0, most=LARGEST_COUNT - 1)] = 0
     """GPUs"""
     gpu_type: str = ""
-    """their type"""
+    """type of the GPUs"""
     constraints: str = ""
-    """features of its nodes, as in Slurm's `--constraint`"""
+    """features that its nodes must have, as in Slurm's `--constraint`"""
     memory: Annotated[int, Field(read=_memory, label="an amount such as 64G")] = 0
-    """of the whole job; stored in MB"""
+    """memory of the whole job; stored in MB"""
     partition: str = ""
-    """required if there are several"""
+    """its partition; required if the cluster has several"""
     qos: str = ""
     """its quality of service"""
     reservation: str = ""
-    """the reservation that it requests"""
+    """the reservation in which it runs"""
     account: str = ""
     """the account that is charged"""
     user: str = ""
@@ -115,9 +115,9 @@ class TrialJob(Specification):
 
 
 def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
-    """Return the job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot, with an unused number.
+    """Return the job described by a text such as `procs=64,limit=4h`, submitted at the time of the snapshot.
 
-    Keys are the fields of `TrialJob`. Raises PolicyError.
+    The keys are the fields of `TrialJob`; the job gets an unused number. Raises PolicyError.
     """
     trial = TrialJob(**read_options(Variant(TrialJob), text, f"the job {shown(text)}")[0])
     partitions = {one.name: one for one in snapshot.machine.partitions}
@@ -163,9 +163,10 @@ def try_jobs(
 ) -> Trials:
     """Predict when jobs that are not submitted yet would start, each alone with the snapshot's jobs; `texts`: see `parse_trial`.
 
-    In each simulation all of them meet the same runtimes and arrivals, so that differences are due to their requests. A job joins the end
-    of the queue; with Slurm's priorities it gets the one that Slurm would give it, as far as that is known. The other arguments are those
-    of `start_times`. Raises PolicyError and WorkloadError.
+    All of them meet the same runtimes and arrivals in each simulation, so that differences are due to their requests. A job joins the end
+    of the queue; with Slurm's priorities it gets the priority that Slurm would give it, as far as that is known. The other arguments are as
+    in
+    `start_times`. Raises PolicyError and WorkloadError.
     """
     trials: dict[str, StartTrial] = {}
     for k, text in enumerate(texts):
