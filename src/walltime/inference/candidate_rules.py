@@ -312,8 +312,7 @@ def _popular(values: Array) -> list[int]:
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
-    """Return the time at which each job seems to have become eligible, inferred from the recorded starts, int64 s; by default its
-    submission.
+    """Return when each job seems to have become eligible, inferred from the recorded starts, int64 s; by default its submission.
 
     If a later job of the same user, at least as wide and as long, starts first, the earlier job was held or waited for a dependency. A job
     that starts within `soon` s after the end of its user's previous job may have depended on that job.
