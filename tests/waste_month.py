@@ -1,4 +1,4 @@
-"""A made-up month of jobs whose use is known, as sacct, PBS and jobstats record it.
+"""A synthetic month of jobs whose use is known, as sacct, PBS and jobstats record it.
 
 Use is in units that all forms hold exactly: whole seconds, MB and percent.
 """

@@ -44,7 +44,7 @@ def coverage(what: str, file: Path = FILE) -> str:
 
 
 def track_record(_: str = "") -> str:
-    """The directions and intervals of predicted changes on made-up sites, by agreement with the log."""
+    """The directions and intervals of predicted changes on synthetic sites, by agreement with the log."""
     stored: Numbers = json.loads(FILE.with_name("changes.json").read_text())
     rows, upper = [], ""
     for one in stored["classes"]:

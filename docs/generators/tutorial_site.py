@@ -1,4 +1,4 @@
-"""A made-up cluster's sacct file for the tutorial, from a simulation with a rule that the machine file omits."""
+"""A synthetic cluster's sacct file for the tutorial, from a simulation with a rule that the machine file omits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened, after a day on the made-up cluster: the ledger beside the log that its sacct would print."""
+"""What happened, after a day on the synthetic cluster: the ledger beside the log that its sacct would print."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The prolog's give-back: its script on made-up commands, its folder, and the self-test with and without it."""
+"""The prolog's give-back: its script on synthetic commands, its folder, and the self-test with and without it."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Accuracy of users' estimates and of predictions, and advised requests: the commands estimates, suggest and predict."""
+"""Measure the accuracy of users' requests and of predictions, and suggest better requests: the commands estimates, suggest and predict."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Accuracy of users' walltimes: requested and used hours by user, account, partition and over time (tang13, section 3)."""
+"""Measure the accuracy of users' walltimes: requested and used hours by user, account, partition and time (tang13, section 3)."""
 
 from __future__ import annotations
 
@@ -26,37 +26,37 @@ if TYPE_CHECKING:
 
 
 LARGEST = 15
-"""Number of users, accounts, partitions and queues that are named: those with the most requested hours."""
+"""Number of users, accounts, partitions and queues that are listed, those with the most requested hours."""
 COLUMNS = {"user": "user", "account": "group", **{column: column for column in GROUPED_COLUMNS}}
-"""Groupings by a column of the log."""
+"""Names of groupings, and the columns of the log that they use."""
 FEW_JOBS = 1000
-"""A log with fewer jobs gets a caveat."""
+"""Results for fewer jobs have a caveat."""
 DAY = 86_400
 STATUS = {0: "failed", 1: "completed", 5: "cancelled"}
 
 
 @dataclass(frozen=True, eq=False)
 class WalltimeAccuracy:
-    """Requested and used hours, the gain from adjusted walltimes, and advice for the largest users."""
+    """Requested and used hours, the gain from adjusted walltimes, and advice for the users with the most unused hours."""
 
     workload: Workload
     """the whole log"""
     jobs: Workload
-    """its jobs that have a limit, from which all numbers except the simulated ones are computed"""
+    """the jobs that have a limit; all results except the simulations are computed from them"""
     total: metrics.RequestedTime
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
-    """rows by grouping: `user`, `account`, `partition`, `queue`, `size`, `length`, `time`, as far as recorded"""
+    """rows of each grouping that the log supports: `user`, `account`, `partition`, `queue`, `size`, `length`, `time`"""
     ends: Sequence[Mapping[str, Any]]
-    """how jobs end, by the used share of their requests"""
+    """rows by the share of the request that jobs used"""
     states: Sequence[Mapping[str, Any]]
-    """how jobs end by their recorded states; empty if not recorded"""
+    """rows by the recorded states of the jobs; empty if not recorded"""
     adjusted: AdjustedWalltimes | None
-    """None if not simulated, or if the log does not record users"""
+    """simulations with adjusted walltimes; None if not simulated, or if the log does not record users"""
     advice: Sequence[UserAdvice]
     caveats: Sequence[str]
 
     def table(self, by: str = "user") -> pl.DataFrame:
-        """Return a grouping, `ends`, `states`, `adjusted`, `schemes` or `advice` as a polars table; raises PolicyError for another name."""
+        """Return a grouping, `ends`, `states`, `adjusted`, `schemes` or `advice` as a polars DataFrame; raises PolicyError otherwise."""
         import polars as pl
 
         tables: dict[str, Sequence[Mapping[str, Any]]] = {**self.groups, "ends": self.ends, "states": self.states}
@@ -72,7 +72,7 @@ class WalltimeAccuracy:
         return pl.DataFrame(list(tables[by]), infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the analysis ready for JSON."""
+        """Return the analysis as a dictionary for JSON."""
         a = self.adjusted
         adjusted = None
         if a is not None:
@@ -83,7 +83,7 @@ class WalltimeAccuracy:
         return whole
 
     def _repr_html_(self) -> str:
-        """Return the table for a notebook."""
+        """Return an HTML table for notebooks."""
         by = "user" if "user" in self.groups else "size"
         names = ("jobs", "asked_hours", "unused_hours", "used_share", "mean_accuracy")
         whole = {"group": "all jobs", **self.total.as_dict()}
@@ -105,13 +105,14 @@ def estimate_accuracy(
     most: int = LARGEST,
     progress: Bars = no_bars,
 ) -> WalltimeAccuracy:
-    """Return the accuracy of users' walltimes, the hours that they do not use, and the gain from adjusted walltimes.
+    """Return the accuracy of users' walltimes, the requested hours that are not used, and the gain from adjusted walltimes.
 
-    Accuracy and hours cover all jobs with a limit, by user, account, partition and queue (the `most` with the most requested hours), size,
-    length and time. `adjust`: whether to simulate adjusted walltimes, on the `machine` if one is given, and on `replications` shaken
-    copies (by default as many as take little time), and to advise the largest users. `progress`: see `Bars`.
+    Accuracy and hours are computed over all jobs with a limit, by user, account, partition and queue (the `most` groups with the most
+    requested hours), size, length and time. `adjust`: whether to simulate adjusted walltimes, on the `machine` if given, with
+    `replications` shaken copies (by default as many as take little time), and to suggest requests for the users with the most unused hours.
+    `progress`: see `Bars`.
 
-    Raises WorkloadError for a log without users' estimates, PolicyError for a wrong number. Source: tang13, section 3.
+    Raises WorkloadError for a log without users' estimates, PolicyError for an invalid number. Source: tang13, section 3.
 
     >>> jobs = Workload.from_arrays(submit=[0, 9], runtime=[1800, 3600], requested=[3600, 7200], procs=[2, 1], machine_procs=2)
     >>> found = estimate_accuracy(jobs, adjust=False)
@@ -141,7 +142,7 @@ def estimate_accuracy(
 
 
 def check_requests(workload: Workload) -> Array:
-    """Return which jobs have a limit, bool; raises WorkloadError if none has, or if the requests are the runtimes."""
+    """Return which jobs have a limit, bool; raises WorkloadError if no job has one, or if all requests equal the runtimes."""
     limited: Array = workload.requested < YEAR
     name = workload.origin.name
     if not limited.any():
@@ -152,7 +153,6 @@ def check_requests(workload: Workload) -> Array:
 
 
 def _groups(jobs: Workload, most: int) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of every grouping that the log supports."""
     asked = (jobs.requested * jobs.procs).astype(np.float64)
     groups_by = {by: largest_groups(jobs, column, asked, most, by) for by, column in COLUMNS.items() if has_column(jobs, column)}
     groups_by |= {by: group_jobs(jobs, by, jobs.submit, jobs.submit) for by in ("size", "length")}
@@ -161,7 +161,7 @@ def _groups(jobs: Workload, most: int) -> dict[str, list[dict[str, Any]]]:
 
 
 def _rows(jobs: Workload, groups: Groups) -> list[dict[str, Any]]:
-    """Return a row for each group, with its share of all unused hours."""
+    """Return a row for each group: requested and used hours, and its share of all unused hours."""
     members = groups.members(np.ones(len(jobs), bool))
     times = [(name, metrics.requested_time(jobs.runtime[k], jobs.requested[k], jobs.procs[k])) for name, k in members]
     unused = sum(one.unused_hours for _, one in times)
@@ -169,7 +169,7 @@ def _rows(jobs: Workload, groups: Groups) -> list[dict[str, Any]]:
 
 
 def _over_time(jobs: Workload) -> Groups:
-    """Group jobs by the month of their submission; by week or day in a short log, and by 30 days without a calendar."""
+    """Group jobs by month of submission, in short logs by week or day; without a calendar, by 30 days instead of months."""
     begin, span = jobs.origin.unix_start_time, int(jobs.submit[-1] - jobs.submit[0])
     if begin is not None and span > 62 * DAY:
         return group_jobs(jobs, "month", jobs.submit, jobs.submit)
@@ -181,7 +181,7 @@ def _over_time(jobs: Workload) -> Groups:
 
 
 def dates(workload: Workload, times: Array) -> list[str] | None:
-    """Return the dates of these times (int64, s of the log) at the site; None if the log has no calendar, or a date is outside it."""
+    """Return these log times (int64, s) as dates at the site; None if the log has no start date or a date is out of range."""
     days = [f"{day:%Y-%m-%d}" for day in map(workload.origin.moment, times.tolist()) if day is not None]
     return days if workload.origin.unix_start_time is not None and len(days) == len(times) else None
 
@@ -193,7 +193,7 @@ def failed_jobs(jobs: Workload) -> Array | None:
 
 
 def _states(jobs: Workload) -> list[dict[str, Any]]:
-    """Return rows by state, or by status where the log has no states."""
+    """Return rows by state or, if the log has no states, by status."""
     if has_column(jobs, "state"):
         asked = (jobs.requested * jobs.procs).astype(np.float64)
         rows = _rows(jobs, largest_groups(jobs, "state", asked, LARGEST))
@@ -206,7 +206,6 @@ def _states(jobs: Workload) -> list[dict[str, Any]]:
 
 
 def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: AdjustedWalltimes | None, machine: Machine | None) -> list[str]:
-    """Return the caveats of the analysis, the most important first."""
     origin = workload.origin
     sentences = []
     if len(jobs) < FEW_JOBS:

@@ -1,4 +1,4 @@
-"""Adjusted walltimes: schemes of tang13 chosen by replaying the log, simulated and compared with the users' estimates."""
+"""Adjusted walltimes: choose schemes of tang13 by replaying the log, simulate them, and compare them with the users' estimates."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from walltime.predictors import Tang13
 
 THRESHOLD = 0.5
-"""Lower bound of the adjustment that tang13 tries, besides no bound."""
+"""Lower bound of an adjusted walltime, as a share of the request, with which tang13 also tests each scheme."""
 MOST_UNDER, MOST_BAD = 10.0, 1.5
-"""Percent of jobs that a scheme may underestimate, and by 30 min or more: the values of tang13, section 7, for the 85th percentile."""
+"""Largest percentage of jobs that a scheme may underestimate, and underestimate by 30 min or more (tang13, section 7)."""
 LISTED = 8
-"""Number of schemes of the replay that are listed."""
+"""Number of schemes in the table of the replay."""
 USERS, FEW_UNDER, MOST_ACCURATE = "users' estimates", "few underestimates", "most accurate scheme"
 OF_PAPER, ALSO_RUNNING, EASY_PLUS_PLUS = "the paper's scheme", "first scheme, also for running jobs", "EASY++"
 MEANINGS = {
@@ -38,9 +38,10 @@ MEANINGS = {
     ALSO_RUNNING: "the scheduler plans with adjusted walltimes for running jobs as well (regular)",
     EASY_PLUS_PLUS: "the mean of the user's last two runtimes; the shortest predicted job is backfilled first (tsafrir07)",
 }
-"""Meanings of the names of schedules."""
+"""Descriptions of the simulated schedulers, by name."""
 Bars = Callable[[int, str], AbstractContextManager[Any]]
-"""Shows progress: a function of the number of steps and a label that returns a context with a function of the steps done."""
+"""A function that shows a progress bar: from the number of steps and a label, it returns a context manager whose value is called with the
+number of completed steps."""
 
 
 def no_bars(total: int, label: str) -> AbstractContextManager[None]:
@@ -50,28 +51,28 @@ def no_bars(total: int, label: str) -> AbstractContextManager[None]:
 
 @dataclass(frozen=True, eq=False)
 class AdjustedWalltimes:
-    """Schedules with the users' estimates (the first) and with adjusted ones, and the replay by which the schemes were chosen."""
+    """Schedules with the users' estimates (the first one) and with adjusted walltimes, and the replay that selected the schemes."""
 
     schedules: Sequence[Schedule]
     reasons: Sequence[str]
-    """the name of each schedule, see MEANINGS"""
+    """the name of each schedule, a key of MEANINGS or `USERS`"""
     replays: Sequence[Replay]
-    """the schemes tried, the most accurate first"""
+    """the tested schemes, in descending order of accuracy"""
     spread: Spread | None
-    """spread of the same schedules over shaken copies of the log"""
+    """spread of the results over shaken copies of the log"""
     instead: str
-    """the machine's policy, if EASY was simulated in its place because it takes no predictions; else empty"""
+    """the machine's policy if EASY was simulated instead, because the policy does not accept predictions; otherwise empty"""
 
     @property
     def ends(self) -> str:
-        """Return the source of the ends from which the replay learned."""
+        """Return the source of the job ends from which predictors learned: `log`, or the simulated policy."""
         return self.replays[0].ends
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for each schedule: waits (s), bounded slowdown, utilization; accuracy, and percent of jobs underestimated.
+        """Return a row for each schedule: waits (s), bounded slowdown, utilization, accuracy, and percentage of jobs underestimated.
 
-        `wait_change`, `slowdown_change`: from the users' estimates, in percent. `wait_clear`: whether the change of the mean wait keeps
-        its sign when the log is shaken; None if not simulated.
+        `wait_change`, `slowdown_change`: relative to the users' estimates, in percent. `wait_clear`: whether the change of the mean wait
+        exceeds its scatter over shaken copies of the log; None if unknown.
         """
         first = self.schedules[0].summary()
         rows = []
@@ -95,7 +96,7 @@ class AdjustedWalltimes:
         return rows
 
     def schemes(self, most: int = LISTED) -> list[dict[str, Any]]:
-        """Return rows of the most accurate schemes of the replay: accuracy, and percent of jobs not adjusted and underestimated.
+        """Return a row for each of the most accurate schemes: accuracy, and percentages of jobs not adjusted and underestimated.
 
         Schemes with equal results, such as windows longer than the log, have one row.
         """
@@ -111,11 +112,11 @@ class AdjustedWalltimes:
 
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown", "utilization")
-"""Fields of the summary in a row."""
+"""Fields of the summary that each row of `AdjustedWalltimes.rows` contains."""
 
 
 def has_column(workload: Workload, name: str) -> bool:
-    """Return whether the log records this column for some job."""
+    """Return whether the log records this column for any job."""
     column = workload.columns.get(name)
     return column is not None and bool((column >= 0).any())
 
@@ -136,13 +137,13 @@ def tang13_schemes(workload: Workload, threshold: float = 0.0) -> list[Tang13]:
 def adjust_walltimes(
     workload: Workload, *, machine: Machine | None = None, replications: int | None = None, progress: Bars = no_bars
 ) -> AdjustedWalltimes:
-    """Choose schemes of tang13 by how well they would have predicted the log, and simulate them and the users' estimates.
+    """Select schemes of tang13 by their accuracy in a replay of the log, and simulate them and the users' estimates.
 
-    The policy is EASY, or the machine's if it backfills and takes predictions. The schemes: the most accurate one that underestimates few
-    jobs, the same also for running jobs, the most accurate one of all, and the paper's. The scheduler plans with adjusted walltimes while a
-    job waits, and with the user's once it runs (selective). EASY++ (tsafrir07) is simulated as well. `replications`: shaken copies of the
-    log; by default as many as take little time. Raises WorkloadError if the log does not record the users of its jobs. Source: tang13,
-    sections 4 to 6.
+    The policy is EASY, or the policy of the machine if it backfills and accepts predictions. The schemes are the most accurate one that
+    underestimates few jobs, the same also for running jobs, the most accurate one, and the paper's. The scheduler plans with adjusted
+    walltimes while a job waits, and with the user's request once it runs (selective). EASY++ (tsafrir07) is simulated as well.
+    `replications`: number of shaken copies of the log, by default as many as take little time. Raises WorkloadError if the log does not
+    record users. Source: tang13, sections 4 to 6.
     """
     schemes = [*tang13_schemes(workload), *tang13_schemes(workload, THRESHOLD)]
     with progress(len(schemes), "schemes replayed") as show:
@@ -160,9 +161,9 @@ def adjust_walltimes(
 
 
 def simulated_policy(machine: Machine | None, predicts: bool = True) -> tuple[Policy, str]:
-    """Return the policy to simulate, and the label of the machine's policy if another one is simulated.
+    """Return the policy to simulate, and the label of the machine's policy if EASY replaces it.
 
-    `predicts`: whether it must accept predictions; policies for single nodes do not.
+    `predicts`: whether the policy must accept predictions; policies for single nodes do not.
     """
     if machine is None or machine.policy is None:
         return Easy(), ""
@@ -172,7 +173,7 @@ def simulated_policy(machine: Machine | None, predicts: bool = True) -> tuple[Po
 
 
 def _cases(policy: Policy, replays: Sequence[Replay]) -> list[tuple[str, Scheduler]]:
-    """Return the schedulers with predictions, each with its name; no scheduler twice."""
+    """Return the distinct schedulers with predictions, each with its name."""
     from walltime.predictors import Tang13
 
     best = replays[0].predictor

@@ -1,4 +1,4 @@
-"""Advice for users: for each kind of a user's jobs, the smallest request that keeps the risk of a kill at a chosen level."""
+"""Suggest requests to users: for each kind of a user's jobs, the smallest request that keeps the risk of a kill below a chosen level."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from walltime.wording import shown
 from walltime.workload import Array, Workload
 
 MOST_USERS = 10
-"""Number of users that are advised."""
+"""Default number of users who get advice."""
 RISK = 5.0
-"""Percent of jobs that may be killed."""
+"""Default risk that a job is killed, percent."""
 COLUMNS = ("executable", "procs", "queue")
-"""Columns in which a user's jobs of one kind agree, as far as recorded; without names of jobs also the request."""
+"""Recorded columns in which jobs of one kind have equal values; if jobs have no names, also the request."""
 OWN = ("procs", "requested")
-"""Columns of every workload, whose values are not names."""
+"""Columns that every workload has, with numbers instead of names."""
 OPTIONS = {"executable": "--job-name", "procs": "--job-procs", "requested": "--requested"}
-"""The options of `walltime suggest` for these columns."""
+"""The options of `walltime suggest` that select jobs by these columns."""
 FINER = (1.0, 0.5, 0.2, 0.0)
-"""Fractions of the risk that are tried until earlier jobs, each advised by the jobs before it, would have kept the risk."""
+"""Fractions of the risk, tried in this order until a backtest, in which each job is advised by the jobs before it, keeps the risk."""
 WORTH = 0.05
-"""Share of the requested hours that an advice must save."""
+"""Smallest share of the requested hours that advice must save."""
 STEPS = ((2 * 3600, 300), (12 * 3600, 900), (2 * 86_400, 3600))
-"""Largest request, s, and the step that such requests are rounded to."""
+"""Requests up to the first number, s, are rounded to multiples of the second; larger ones to multiples of COARSEST."""
 COARSEST = 6 * 3600
 LISTED = 5
-"""Number of a user's kinds of jobs with advice, the ones that save most. Letters list them, and simulations follow only these."""
+"""Largest number of a user's kinds of jobs with advice, those that save the most; letters and simulations include only these."""
 ENOUGH = 2 * LEAST
-"""Smallest number of jobs of a kind: in hindsight, the second half is advised by the first."""
+"""Smallest number of jobs of a kind with advice: the backtest needs LEAST jobs to start with, and as many to test."""
 Needs = Mapping[str, tuple[Array, Array, Array]]
 """The result of `walltime.metrics.right_size.needs`."""
 NEEDED, LITTLE = "these jobs need their requests", "little to gain"
@@ -47,33 +47,33 @@ NEEDED, LITTLE = "these jobs need their requests", "little to gain"
 
 @dataclass(frozen=True)
 class KindAdvice:
-    """Similar jobs of a user, and the request that is advised; times in s, hours are processor-hours."""
+    """Similar jobs of a user, and the advised requests; times in s, hours are processor-hours."""
 
     kind: dict[str, str]
     """their common values, by column"""
     values: dict[str, int]
-    """the same values as numbers of the log"""
+    """the same values as numbers in the log"""
     jobs: int
     median_runtime: float
     median_request: float
     walltime: int | None
-    """the advised request, for jobs that request more; None: keep the request"""
+    """the advised request, for jobs that request more; None to keep the request"""
     killed: float
-    """percent of the earlier jobs that ran longer, or, where the request is kept, that were killed at their own request"""
+    """percentage of the earlier jobs that ran longer or, if the request is kept, that were killed at their own request"""
     risk_at_most: float
-    """upper 95 % bound of this share for a similar job, percent; it accounts for the choice among several requests, from these jobs"""
+    """upper 95 % confidence bound of this risk, percent, corrected for the choice among several requests"""
     hindsight: float
-    """percent that would have been killed with advice from the jobs before each one; nan where the request is kept"""
+    """percentage of jobs killed in a backtest, with advice from the jobs before each one; nan if the request is kept"""
     asked_hours: float
     unused_hours: float
     less_hours: float
     """reduction of the requested hours"""
     why: str
-    """reason to keep the walltime; empty if another one is advised"""
+    """reason to keep the walltime; empty if another walltime is advised"""
     requests: Sequence[RequestAdvice] = ()
     """advised memory, processors and GPUs that are smaller than the median request"""
     more: Mapping[str, Array] = field(default_factory=dict, repr=False, compare=False)
-    """which of the earlier jobs needed more than the advice, by advised resource, bool, shape (jobs,)"""
+    """by advised resource, which of the earlier jobs needed more than the advice, bool, shape (jobs,)"""
 
     @property
     def resources(self) -> list[str]:
@@ -82,7 +82,7 @@ class KindAdvice:
 
     @property
     def worth(self) -> float:
-        """Return the reduction of the requested hours by the walltime, and by the saved shares of the other resources, processor-hours."""
+        """Return the processor-hours saved by the walltime, plus the saved share of each other resource times the requested hours."""
         return self.less_hours + sum(one.saved / 100 for one in self.requests) * self.asked_hours
 
     @property
@@ -92,16 +92,16 @@ class KindAdvice:
 
     @property
     def bound(self) -> float:
-        """Upper bound of the share of similar jobs that need more than any of the advised requests, percent: a sum over resources."""
+        """Return an upper bound of the risk that a job needs more than any of the advised requests, percent: a sum over resources."""
         return min((0.0 if self.walltime is None else self.risk_at_most) + sum(one.upper for one in self.requests), 100.0)
 
     def only(self, resources: Sequence[str]) -> KindAdvice:
-        """Return the advice on these resources."""
+        """Return the advice on these resources only."""
         kept = replace(self, requests=[one for one in self.requests if one.resource in resources])
         return kept if "time" in resources or self.walltime is None else replace(kept, walltime=None, less_hours=0.0, why=LITTLE)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the advice ready for JSON."""
+        """Return the advice as a dictionary for JSON."""
         row = {name: getattr(self, name) for name in ("jobs", "median_runtime", "median_request", "walltime", "killed", "risk_at_most")}
         row |= {"killed_in_hindsight": None if math.isnan(self.hindsight) else self.hindsight, "kind": dict(self.kind)}
         row |= {name: getattr(self, name) for name in ("asked_hours", "unused_hours", "less_hours", "why")}
@@ -110,31 +110,31 @@ class KindAdvice:
 
 @dataclass(frozen=True)
 class UserAdvice:
-    """A user or account, and the advice by kind of job: the kinds that save most come first."""
+    """The advice for a user or account, by kind of job, in descending order of savings."""
 
     user: str
-    """name of the user or account, or number where the log has no names"""
+    """name of the user or account, or its number if the log has no names"""
     number: int
     jobs: int
     asked_hours: float
     """requested processor-hours of all jobs of the user"""
     unused_hours: float
-    """the part of them that is not used"""
+    """the unused part of these hours"""
     kinds: Sequence[KindAdvice]
-    """kinds of enough jobs"""
+    """kinds with at least `ENOUGH` jobs"""
     options: Sequence[str] | None
     """options of `walltime suggest` for the first kind; None if a name contains characters that cannot be typed"""
     risk: float = RISK
-    """percent"""
+    """accepted risk that a job needs more, percent"""
     by: str = "user"
-    """user, or group for an account"""
+    """`user`, or `group` for an account"""
     used: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """by resource, MB-hours of memory, processor-hours or GPU-hours requested by running jobs with recorded use, and the used share; for
-    GPUs, the share that is not idle"""
+    """for each resource, the hours requested by running jobs with recorded use (MB-hours, processor-hours or GPU-hours) and the used share;
+    for GPUs, the share that was not idle"""
 
     @property
     def advised(self) -> list[KindAdvice]:
-        """Return the kinds with a better request than now: the five that save most."""
+        """Return the kinds with advice, at most the `LISTED` that save the most."""
         return [kind for kind in self.kinds if kind.resources][:LISTED]
 
     @property
@@ -143,16 +143,16 @@ class UserAdvice:
         return [name for name in AMOUNTS if any(name in kind.resources for kind in self.advised)]
 
     def only(self, resources: Sequence[str]) -> UserAdvice:
-        """Return the advice on these resources, for the kinds that are advised."""
+        """Return the advice on these resources only, for the kinds in `advised`."""
         return replace(self, kinds=[kind.only(resources) for kind in self.advised])
 
     @property
     def less_hours(self) -> float:
-        """Return the reduction of the user's requested processor-hours by the advised walltimes of these kinds."""
+        """Return the requested processor-hours that the advised walltimes save."""
         return sum(kind.less_hours for kind in self.advised)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the advice ready for JSON; the first kind's numbers are next to the user's."""
+        """Return the advice as a dictionary for JSON; the first kind's values are at the top level as well."""
         first = self.kinds[0].as_dict() if self.kinds else dict.fromkeys(("kind", "jobs", "walltime", "why"))
         first |= {"kind_unused_hours": first.pop("unused_hours", None)}
         first.pop("asked_hours", None)
@@ -172,15 +172,15 @@ def advise_users(
     by: Literal["user", "group"] = "user",
     others: Sequence[str] = (),
 ) -> list[UserAdvice]:
-    """Return advised requests, by kind of job, for the users with the most processor-hours requested and not used.
+    """Return advised requests, by kind of job, for the users with the most unused processor-hours.
 
-    Jobs of a kind have the same name, processors and queue, as far as recorded; without names also the same request. The advice for a
-    kind of at least 20 jobs is the smallest request that at most `risk` percent of them exceeded, and that would have killed no more, had
-    each job been advised by the jobs before it. A job that used all of its request counts as longer. Advice never raises a request, and
-    it saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. `by`: "group" for the advice of accounts,
-    whose kinds of jobs also have the same user. `others`: other resources to advise (memory, cores, gpus), where their use is recorded.
-    All requests of a kind together then keep the risk on the earlier jobs, and the users with the largest unused share of any of these
-    resources come first. Empty for a log without users or accounts.
+    Jobs of a kind have the same name, processors and queue, as far as recorded; without names, also the same request. The advice for a kind
+    of at least 20 jobs is the smallest request that at most `risk` percent of them exceeded, and that would have killed no more in a
+    backtest, in which each job is advised by the jobs before it. A job that used all of its request counts as longer. Advice never raises a
+    request, and saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. `by`: "group" for advice to
+    accounts, whose kinds of jobs also have the same user. `others`: other resources to advise on (memory, cores, gpus), if their use is
+    recorded. The risk then applies to all requests of a kind together, and the users with the largest unused share of any of these
+    resources come first. The list is empty for a log without users or accounts.
 
     Raises PolicyError for a risk outside 0 to 50.
     """
@@ -207,7 +207,7 @@ def advise_users(
 
 
 def advised_jobs(workload: Workload, advice: UserAdvice) -> Workload:
-    """Return the jobs if this user follows the advice: each request is the smaller of the advised one and its own.
+    """Return the workload as if this user followed the advice: each request becomes the advised one if this is smaller.
 
     A job that needed more than the advice, or whose use is unknown, keeps its requests, so that no user gains by jobs that fail.
     """
@@ -231,7 +231,7 @@ def advised_jobs(workload: Workload, advice: UserAdvice) -> Workload:
 
 
 def jobs_of_kind(workload: Workload, advice: UserAdvice, kind: KindAdvice) -> Array:
-    """Return which jobs are of this user and kind, bool."""
+    """Return which jobs belong to this kind of the user's jobs, bool."""
     alike: Array = workload.columns[advice.by] == advice.number
     for name, value in kind.values.items():
         alike = alike & (_column(workload, name) == value)
@@ -276,7 +276,7 @@ def _advise(workload: Workload, user: int, mine: Array, risk: float, by: str, ne
 
 
 def _used(workload: Workload, mine: Array, used: Array, _: Array, asked: Array) -> tuple[float, float]:
-    """Return the requested hours of a resource while jobs ran, and their used share, over the jobs whose use is recorded."""
+    """Return the requested hours of a resource while jobs ran, and the used share, over the jobs with recorded use."""
     known = mine[~np.isnan(used[mine]) & (asked[mine] > 0)]
     hours, total = (one[known] * workload.runtime[known] / 3600 for one in (used, asked))
     return float(total.sum()), float(hours.sum() / total.sum()) if total.any() else math.nan
@@ -287,7 +287,7 @@ def _column(workload: Workload, name: str) -> Array:
 
 
 def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float, needed: Needs) -> KindAdvice:
-    """Return the advice for these jobs, in order of submission."""
+    """Return the advice for jobs of one kind; `inside`: their indices, in order of submission."""
     ran, asked, width = workload.runtime[inside], workload.requested[inside], workload.procs[inside] / 3600
     cut = ran >= asked
     length = np.minimum(ran, asked)
@@ -311,7 +311,7 @@ def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float
     killed = int(longer.sum()) if best is not None else int(cut.sum())
     one_node = (_column_or(workload, "nodes", 1)[inside] <= 1) & (_column_or(workload, "exclusive", 0)[inside] != 1)
     known = {name: one for name, one in needed.items() if (name == "memory" or one_node.all()) and _known(one, inside) >= ENOUGH}
-    one_of_many = 1 - (1 - SURE) / len(FINER) / (1 + len(known))  # the bounds of all requests that might be chosen hold together
+    one_of_many = 1 - (1 - SURE) / len(FINER) / (1 + len(known))  # Bonferroni correction for the choice among requests and resources
     requests, more = _requests(workload, inside, risk, longer, known, one_of_many)
     at_most = share_at_most(killed, len(inside)) if best is None else share_at_most(allowed, len(inside), one_of_many)
     origin = workload.origin
@@ -335,7 +335,6 @@ def _kind(workload: Workload, inside: Array, values: dict[str, int], risk: float
 
 
 def _known(one: tuple[Array, Array, Array], inside: Array) -> int:
-    """Return the number of these jobs whose use and request of a resource are known."""
     used, _, asked = one
     return int((~np.isnan(used[inside]) & (asked[inside] > 0)).sum())
 
@@ -347,10 +346,10 @@ def _column_or(workload: Workload, name: str, missing: int) -> Array:
 def _requests(
     workload: Workload, inside: Array, risk: float, longer: Array, known: Needs, sure: float
 ) -> tuple[list[RequestAdvice], dict[str, Array]]:
-    """Return the advice on other resources, and which of these jobs needed more of each, bool.
+    """Return the advice on other resources, and which of these jobs needed more than advised of each, bool.
 
-    The advice uses the largest part of the risk at which all requests together, with a walltime that the jobs `longer` exceed, keep the
-    risk. `sure`: the confidence of the bounds.
+    The advice uses the largest fraction of the risk at which all requests together keep the risk; `longer`: the jobs that exceed the
+    advised walltime, bool. `sure`: the confidence level of the bounds.
     """
     if not known:
         return [], {}
@@ -371,7 +370,7 @@ def _helps(one: RequestAdvice, risk: float) -> bool:
 
 
 def _options(workload: Workload, kind: dict[str, int], risk: float) -> list[str] | None:
-    """Return the options of `walltime suggest` for this kind; None if a name cannot be typed."""
+    """Return the options of `walltime suggest` that select this kind; None if a name cannot be typed."""
     words = []
     for column, number in kind.items():
         if number < 0 or column == "queue":

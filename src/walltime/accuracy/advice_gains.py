@@ -1,4 +1,4 @@
-"""The waiting time that users would save by following the advice, simulated: each user alone, and all of them together."""
+"""Simulate the waiting time that users would save by following the advice: each user alone, and all of them together."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
 
 COPIES = 5
-"""Shaken copies of the log."""
+"""Default number of shaken copies of the log."""
 DOUBTED = ("cores", "gpus", "memory", "time")
-"""The order in which resources are tried without advice."""
+"""The order in which resources are removed from the advice if they do not clearly help."""
 LEAST_GAIN, LEAST_SHARE = 60, 0.02
-"""Smallest gain of a user: s per job, and share of the wait."""
+"""Smallest gain of a user that counts: s per job, and as a share of the wait."""
 
 
 @dataclass(frozen=True)
 class UserGain:
-    """A user's mean wait with the user's requests and with the advised ones, s."""
+    """A user's mean wait, s, with the user's own requests and with the advised requests."""
 
     advice: UserAdvice
     before: float
     after: float
-    """`before` and `after` are from the simulation of the log itself"""
+    """`before` and `after` are from a simulation of the log without shifts"""
     difference: float
-    """mean over the log and its shaken copies; negative: the user waits less"""
+    """mean difference over the log and its shaken copies; negative if the user waits less"""
     scatter: float
     """half-width of the 90 % prediction interval for one more copy, Student's t"""
     lost: float = 0.0
-    """running time per job of the user that would be lost if all earlier jobs that needed more than the advice had failed"""
+    """running time, s per job of the user, lost if all earlier jobs that needed more than the advice had failed"""
     others: float = 0.0
     """mean difference of the wait of all other jobs, s, if only this user follows the advice"""
     others_scatter: float = 0.0
-    """half-width of its 90 % prediction interval"""
+    """half width of its 90 % prediction interval"""
 
     @property
     def helps(self) -> bool:
-        """Return whether the saved wait, minus the cost of failed runs, exceeds 1 min, 2 % of the wait, and chance (in shaken copies)."""
+        """Return whether the saved wait minus the cost of failed runs exceeds 1 min, 2 % of the wait, and the scatter."""
         return bool(self.advice.advised) and _is_clear(-self.difference - self.lost, self.scatter, self.before)
 
     @property
     def saved_hours(self) -> float:
-        """Return the hours of waiting saved, over all jobs of the user; 0 if there is no clear gain."""
+        """Return the saved waiting time, summed over all jobs of the user, h; 0 without a clear gain."""
         return -self.difference * self.advice.jobs / 3600 if self.helps else 0.0
 
 
 @dataclass(frozen=True)
 class AdviceGains:
-    """The gain of each user alone, largest first, and of all jobs if all these users follow the advice."""
+    """The gain of each user alone, in descending order, and the gain of all jobs if all these users follow the advice."""
 
     workload: Workload
     policy: str
@@ -69,13 +69,13 @@ class AdviceGains:
     copies: int
     users: Sequence[UserGain]
     all_jobs: tuple[float, float, float]
-    """mean wait of all jobs before, s; difference and scatter if all users who gain follow the advice"""
+    """mean wait of all jobs with their own requests, s, and its difference and scatter if all users who gain follow the advice"""
     site: str
     """name of the machine, or of the log if the machine has none"""
 
     @property
     def helped(self) -> list[UserGain]:
-        """Return the users who gain clearly."""
+        """Return the users with a clear gain."""
         return [user for user in self.users if user.helps]
 
 
@@ -84,9 +84,10 @@ def simulate_advice(
 ) -> AdviceGains:
     """Simulate the log with the users' requests, with the requests of each advised user replaced, and with all of them replaced.
 
-    The policy is EASY, or the machine's if it backfills. The simulations use the log and `copies` whose submissions are shaken by up to
-    30 s, the same copies for all. Each user's wait is the mean over the user's jobs. Advice on several resources is simulated without
-    each of them as well: a resource without a clear gain of its own is left out, in the order `DOUBTED`.
+    The policy is EASY, or the policy of the machine if it backfills. The simulations use the log and `copies` shaken copies of it, with
+    submissions shifted by up to 30 s; all variants use the same copies. Each user's wait is the mean over the user's jobs. Advice on
+    several resources is also simulated without each of them in the order `DOUBTED`, and a resource without a clear gain of its own is
+    removed.
     """
     policy, _ = simulated_policy(machine, predicts=False)
     advised = [one for one in advice if one.advised]
@@ -118,12 +119,12 @@ def simulate_advice(
 
 
 def _is_clear(gain: float, scatter: float, before: float) -> bool:
-    """Return whether a gain, s per job, is clear: more than a minute, 2 % of the wait, and chance."""
+    """Return whether a gain, s per job, exceeds a minute, 2 % of the wait, and the scatter."""
     return gain > max(scatter, LEAST_GAIN, LEAST_SHARE * before)
 
 
 def _lost(workload: Workload, advice: UserAdvice) -> float:
-    """Return the running time, s per job of the user, lost by jobs that needed more than the advice.
+    """Return the running time, s per job of the user, that jobs lose if they needed more than the advice.
 
     A job is killed after the advised time, or fails at its end without enough memory or GPUs; with fewer processors it runs longer.
     """
@@ -144,7 +145,7 @@ def _lost(workload: Workload, advice: UserAdvice) -> float:
 
 @dataclass(frozen=True)
 class _Simulations:
-    """Simulations of the log and of shaken copies."""
+    """Simulate variants of the log and their shaken copies."""
 
     workload: Workload
     scheduler: Scheduler
@@ -154,9 +155,9 @@ class _Simulations:
     progress: Bars
 
     def means(self, variants: Sequence[Workload]) -> list[Array]:
-        """Return the mean waits, s: for each variant of the jobs a row for the log and each copy.
+        """Return mean waits, s, for each variant of the log: an array with a row for the log and each copy.
 
-        The columns are all jobs, the jobs of each user, and the jobs of all others for each user.
+        The columns are all jobs, the jobs of each user, and, for each user, the jobs of all other users.
         """
         seeds, members = 1 + self.copies, 1 + 2 * len(self.users)
         total = len(variants) * seeds

@@ -1,4 +1,4 @@
-"""The figure of an analysis of estimates: the used fraction, the distributions, and the accuracy."""
+"""Draw the figure of an analysis of estimates: the used fraction, the distributions, and the accuracy."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Array = np.ndarray
 
 GREY, ORANGE = "#B8BCC2", "#E69F00"
 HEADROOM = 1.25
-"""If a peak would flatten all other bars, the histogram's scale ends at this factor times twice the usual height."""
+"""If a peak would flatten all other bars, the scale of the histogram ends at twice the usual height times this factor."""
 FLAT = 4
-"""Peaks over this multiple of the usual height are cut, and labelled with their height."""
+"""Peaks above this multiple of the usual height are cut off, and labelled with their height."""
 
 
 def estimates_figure(runtime: Array, requested: Array, *, killed: Array | None = None, emax: int | None = None, title: str = "") -> Figure:
     """Draw four panels on the estimates of a log or a model.
 
-    Histogram of the fraction of the estimate used (mualem01, Fig. 8, left) and runtime against estimate up to 2 h (right); the
-    distributions of runtimes and estimates (tsafrir06, Fig. 11); accuracy against runtime (tsafrir06, Fig. 12).
+    The panels show a histogram of the used fraction of the estimate (mualem01, Fig. 8, left), runtime against estimate up to 2 h (right),
+    the distributions of runtimes and estimates (tsafrir06, Fig. 11), and accuracy against runtime (tsafrir06, Fig. 12).
 
-    `runtime`, `requested`: int64 s; `killed`: bool, if known; shape (jobs,). `emax`: s, marked if given.
+    `runtime`, `requested`: int64 s; `killed`: bool, or None; shape (jobs,). `emax`: the largest estimate, s, which is marked if given.
     """
     with style():
         figure = Figure(figsize=(9.6, 6.8), layout="constrained", facecolor="white")
@@ -42,7 +42,7 @@ def estimates_figure(runtime: Array, requested: Array, *, killed: Array | None =
 
 
 def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None = None) -> None:
-    """Draw a histogram of the used percentage of the estimate, by groups of jobs; all over 100 % are one bar at the right."""
+    """Draw a histogram of the used percentage of the estimate, by groups of jobs; values over 100 % are one bar at the right."""
     rest = np.ones(len(runtime), bool) if killed is None else ~killed
     brief, others = rest & (runtime < SHORT), rest & (runtime >= SHORT)
     groups = [] if killed is None else [("killed", BLUE, killed)]
@@ -68,7 +68,7 @@ def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None 
 
 
 def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
-    """End the scale above the flat part if single peaks would hide it, and label each peak with its height."""
+    """Cut off single peaks that would flatten all other bars, and label them with their heights."""
     usual = int(np.sort(heights[:OVER])[-6])
     top = int(heights.max())
     if top <= FLAT * max(usual, 1):
@@ -93,7 +93,7 @@ def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
 
 
 def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_HOURS) -> None:
-    """Draw runtime against estimate, a dot for each job with an estimate of at most `limit` s; dots are rasterized in vector files."""
+    """Draw runtime against estimate, with a dot for each job with an estimate of at most `limit` s."""
     few = requested <= limit
     axes.plot([0, limit / 60], [0, limit / 60], color=INK, linewidth=0.6, alpha=0.5)
     crowd = min(max(4000 / max(int(np.count_nonzero(few)), 1), 0.06), 0.6)
@@ -111,7 +111,7 @@ def draw_scatter(axes: Axes, runtime: Array, requested: Array, limit: int = FEW_
 
 
 def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int | None = None) -> None:
-    """Draw the distribution functions of runtimes and estimates; the steps are the values that users choose."""
+    """Draw the cumulative distributions of runtimes and estimates; steps are popular values."""
     high = max(int(max(runtime.max(), requested.max())), 60)
     for name, values, colour, dash in (("runtime", runtime, COLOURS[1], DASHES[1]), ("estimate", requested, BLUE, DASHES[0])):
         x, percent = distribution(np.maximum(values, 1))
@@ -129,7 +129,7 @@ def draw_distributions(axes: Axes, runtime: Array, requested: Array, emax: int |
 
 
 def draw_accuracy(axes: Axes, runtime: Array, requested: Array) -> None:
-    """Draw the mean accuracy of each hundredth of the jobs, from the shortest to the longest."""
+    """Draw the mean accuracy of each hundredth of the jobs, in ascending order of runtime."""
     mean_runtime, ratio = accuracy_by_runtime(runtime, requested)
     count = len(ratio)
     middle = (np.arange(count) + 0.5) * 100 / count

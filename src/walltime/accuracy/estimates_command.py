@@ -1,4 +1,4 @@
-"""`walltime estimates`: the quality of users' or modelled estimates."""
+"""`walltime estimates`: show the quality of the users' estimates or of modelled estimates."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 LISTED = 10
-"""Number of most used values listed; `--json` has twice as many."""
+"""Number of most frequent values in the table; `--json` has twice as many."""
 
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """The analysed estimates."""
+    """Options that select the estimates to analyse."""
 
     model: str = o.field(
         "user",
@@ -44,7 +44,7 @@ class EstimateOptions:
 
 @dataclass(frozen=True)
 class TableOptions:
-    """The tables by groups, and the figure."""
+    """Options for tables by groups, and for the figure."""
 
     groupings: o.BreakdownOption = None
     figure: o.OneFigureOption = None
@@ -53,7 +53,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class AdjustmentOptions:
-    """The simulations with adjusted walltimes."""
+    """Options for the simulations with adjusted walltimes."""
 
     adjusted: bool = o.field(
         False,
@@ -72,7 +72,7 @@ class AdjustmentOptions:
 
 @dataclass(frozen=True)
 class Letters:
-    """The letters to users."""
+    """Options for letters to users."""
 
     letters: Path | None = o.field(
         None,
@@ -179,7 +179,7 @@ def estimates(
 
 
 CANDIDATES = 3
-"""Users considered for each letter."""
+"""Number of users who are analysed for each letter."""
 
 
 def _write_letters(
@@ -214,7 +214,10 @@ def _write_letters(
 
 @dataclass(frozen=True)
 class EstimateData:
-    """The data to analyse: int64 s and bool, one per job, and notes on it."""
+    """The data to analyse, one entry per job: `runtime` and `requested`, int64 s, and `killed`, bool; and notes on them.
+
+    `cut_short`: number of jobs that reach an estimate drawn by a model.
+    """
 
     runtime: np.ndarray
     requested: np.ndarray
@@ -224,9 +227,9 @@ class EstimateData:
 
 
 def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
-    """Return the users' estimates, or those of a model; None if the log has no users' estimates.
+    """Return the users' estimates or those of a model; None if the log has no users' estimates.
 
-    Under a model that sets the kill limit, jobs that reach their estimates end there, as in a log, and count as killed.
+    If the model also sets the kill limit, jobs end at their estimates at the latest, as in a log, and then count as killed.
     """
     import numpy as np
 
@@ -257,7 +260,7 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
 
 
 def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
-    """Return the `--json` record of the estimates; all None for a log that has none."""
+    """Return the entries of `--json` on the estimates; all are None for a log without estimates."""
     from walltime.estimates import largest_estimate
     from walltime.metrics import estimates as e
     from walltime.metrics.jobs import accuracy
@@ -294,7 +297,7 @@ def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:
 
 
 def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edges) -> list[dict[str, Any]]:
-    """Return the use of the estimates by groups of jobs, by month of submission; empty without estimates."""
+    """Return the use of the estimates by groups of jobs; empty without estimates."""
     import numpy as np
 
     from walltime.metrics.estimates import use_by_group
@@ -330,7 +333,7 @@ def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dic
 
 
 def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]:
-    """Yield the most used estimates, and facts on all."""
+    """Yield a table of the most frequent estimates, and facts on all estimates."""
     if record["table"] is None:
         return
     top = record["top"][:LISTED]
@@ -357,12 +360,12 @@ def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]
 
 
 def is_users(model: str) -> bool:
-    """Return whether the estimates to look at are the users'."""
+    """Return whether the users' own estimates are analysed."""
     return model.strip().lower() == "user"
 
 
 def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, killed: np.ndarray | None) -> dict[str, Any] | None:
-    """Return the requested and used hours of the jobs with a limit, in all and by kind of end; None if no job has one."""
+    """Return the requested and used hours of the jobs with a limit, in total and by how jobs ended; None if no job has a limit."""
     from walltime.metrics.estimates import YEAR, jobs_by_use, requested_time
 
     limited = requested < YEAR
@@ -373,7 +376,7 @@ def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, kill
 
 
 def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Table | str]:
-    """Yield the use of the requested hours in a sentence, and the unused ones by how jobs ended."""
+    """Yield a sentence on the use of the requested hours, and a table of the unused hours by how jobs ended."""
     if record is None:
         return
     t = record["total"]

@@ -1,4 +1,4 @@
-"""Figures of the page on users' walltimes: requested hours by user and over time, and the schemes that were tried."""
+"""Draw the figures of the page on users' walltimes: requested hours by user and over time, and the tested schemes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from walltime.report.figures import BLUE, COLOURS, DASHES, INK, panel, percent_t
 Rows = Sequence[Mapping[str, Any]]
 UNUSED = "#E69F00"
 LONGEST = 22
-"""Characters of a name next to a bar."""
+"""Largest number of characters of a name next to a bar."""
 MOST_TICKS = 9
 
 
 def hours_figure(rows: Rows) -> Figure:
-    """Draw a bar for each group: processor-hours used, and requested and not used; next to it the share used."""
+    """Draw a bar of used and unused processor-hours for each group, labelled with the used share."""
     names = [shortened(str(row["group"]), LONGEST) for row in rows]
     used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
     unused = np.array([row["unused_hours"] for row in rows])
@@ -41,7 +41,7 @@ def hours_figure(rows: Rows) -> Figure:
 
 
 def time_figure(rows: Rows) -> Figure:
-    """Draw processor-hours used and not used over time, and below them the share used and the mean accuracy of the requests."""
+    """Draw used and unused processor-hours over time, and below them the used share and the mean accuracy of the requests."""
     names = [str(row["group"]) for row in rows]
     x = np.arange(len(rows))
     used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
@@ -70,7 +70,7 @@ def time_figure(rows: Rows) -> Figure:
 def schemes_figure(rows: Rows, own: float, chosen: Sequence[str]) -> Figure:
     """Draw a dot for each scheme: accuracy over the share of jobs underestimated, with rings around the simulated schemes.
 
-    `own`: accuracy of the users' requests, a dotted line. `chosen`: labels of the predictors.
+    `own`: accuracy of the users' requests, drawn as a dotted line. `chosen`: labels of the simulated predictors.
     """
     with panel(3.6) as (figure, axes):
         for bounded, colour, mark, label in ((False, BLUE, "o", "no threshold"), (True, COLOURS[1], "^", "adjusted to half at least")):

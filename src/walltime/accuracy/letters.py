@@ -1,4 +1,4 @@
-"""Letters to users: advised requests by kind of job, their risk, and the waiting time that they would have saved."""
+"""Write letters to users: advised requests by kind of job, their risk, and the waiting time that they would have saved."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from walltime.tables import Cell, Row, Table, hours_cell, time_cell
 from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, listed, printable, shown
 
 MOST_LETTERS = 10
-"""Number of letters, to the users who gain most."""
+"""Default number of letters, which go to the users who gain the most."""
 MAIL_WIDTH = 78
 """Characters in a line of a letter."""
 FEW = 100
-"""For kinds with fewer jobs, the letter states how uncertain the risk is."""
+"""For kinds with fewer jobs, the letter gives an upper bound of the risk."""
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number of the user in the log; in letters to accounts, of the account",
     "log": "the name of the machine, or of the log if the machine has none",
@@ -52,17 +52,17 @@ PLACEHOLDERS: Mapping[str, str] = {
     "saved": "difference of the mean waits, averaged over the log and copies with slightly shifted submissions",
     "interval": "90 % prediction interval of the saved wait in one more copy of the log",
 }
-"""The names after a dollar sign in a template, and their meanings."""
+"""The placeholders of a template, without the dollar sign, and their meanings."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=[A-Za-z%])|(?<=\d (?:h|d)) (?=\d)|(?<=\d min) (?=\d)")
 
 
 def standard_template(by: str = "user") -> str:
-    """Return the letter that a site can start from, to a user or (`by` group) to the principal investigator of an account."""
+    """Return the default template of a letter, to a user or (`by` group) to the principal investigator of an account."""
     return (files("walltime.accuracy") / ("letter.txt" if by == "user" else "letter_account.txt")).read_text(encoding="utf-8")
 
 
 def read_template(path: Path | None, by: str = "user") -> str:
-    """Return a site's template, or the standard one; raises PolicyError for an unreadable file or an unknown name."""
+    """Return the template in a file, by default the standard one; raises PolicyError for an unreadable file or unknown placeholder."""
     if path is None:
         return standard_template(by)
     try:
@@ -83,7 +83,7 @@ def read_template(path: Path | None, by: str = "user") -> str:
 
 
 def clock(seconds: float) -> str:
-    """Format a walltime for Slurm and PBS.
+    """Format a walltime as Slurm and PBS accept it.
 
     >>> clock(4500), clock(172_800), clock(754.5)
     ('1:15:00', '48:00:00', '0:12:34')
@@ -93,12 +93,12 @@ def clock(seconds: float) -> str:
 
 
 def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> str:
-    """Return the letter to one user; `template`: from `read_template`, by default the standard one."""
+    """Return the letter to a user; `template`: from `read_template`, by default the standard one."""
     return wrapped(Template(standard_template(user.advice.by) if template is None else template).substitute(_values(gains, user)))
 
 
 def wrapped(text: str) -> str:
-    r"""Break long lines of a text between words, as for a mail, but not before units; further lines of a list item are indented.
+    r"""Wrap long lines of a text to `MAIL_WIDTH` characters, but not before units; continuation lines of a list item are indented.
 
     >>> wrapped("* a: ask for 0:10:00\nshort")
     '* a: ask for 0:10:00\nshort'
@@ -115,10 +115,10 @@ def wrapped(text: str) -> str:
 
 
 def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST_LETTERS) -> list[Path]:
-    """Write a letter for each of the users who gain most, `letters.csv` for a mail merge, and `kinds.csv`, a row for each advice.
+    """Write a letter to each of the users who gain the most, `letters.csv` for a mail merge, and `kinds.csv` with a row for each advice.
 
-    `folder`: is created, or empty, so that it has no letters from another day. `most`: largest number of letters. Returns their paths.
-    Raises OutputError for a folder that is not empty, or cannot be written.
+    `folder`: is created if it does not exist, and must be empty. `most`: largest number of letters. Returns the paths of the letters.
+    Raises OutputError for a folder that is not empty or cannot be written.
     """
     target = Path(folder)
     try:
@@ -143,7 +143,7 @@ def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | Non
 
 
 def letters_answer(gains: AdviceGains, written: int) -> str:
-    """Return the result in two sentences."""
+    """Return the result in a few sentences."""
     name, helped = gains.site, gains.helped
     if not helped:
         unit = BY[gains.users[0].advice.by] if gains.users else "user"
@@ -163,7 +163,7 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
 
 
 def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
-    """Return a table of the users or accounts that gain, and of the others, which get no letter."""
+    """Return a table of the users or accounts that gain, and of the analysed others, which get no letter."""
     rows: list[Row] = []
     unit = BY[gains.users[0].advice.by] if gains.users else "user"
     for user in [*gains.helped[:most], *(one for one in gains.users if not one.helps)]:
@@ -198,7 +198,7 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
 
 
 def letters_record(gains: AdviceGains) -> dict[str, Any]:
-    """Return every analysed user, ready for JSON; times in s."""
+    """Return the results for all analysed users as a dictionary for JSON; times in s."""
     users = [
         {**user.advice.as_dict(), "helps": user.helps, "lost": user.lost, "wait_before": user.before, "wait_after": user.after}
         | {"wait_difference": user.difference, "wait_scatter": user.scatter}
@@ -210,17 +210,16 @@ def letters_record(gains: AdviceGains) -> dict[str, Any]:
 
 
 def signed(seconds: float) -> str:
-    """Format a saved wait, with a minus sign if the wait is longer; under a second it is 0."""
+    """Format a saved wait, s, with a minus sign if the wait is longer; less than a second becomes 0 s."""
     return "0 s" if abs(seconds) < 1 else f"{'-' if seconds < 0 else ''}{human_time(abs(seconds))}"
 
 
 def _killed(kinds: Sequence[KindAdvice]) -> tuple[int, int]:
-    """Return how many jobs of these kinds needed more than advised, and the number of all jobs."""
+    """Return the number of jobs of these kinds that needed more than advised, and the number of all their jobs."""
     return sum(kind.failing for kind in kinds), sum(kind.jobs for kind in kinds)
 
 
 def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
-    """Return the values of the `PLACEHOLDERS`."""
     advice, workload = user.advice, gains.workload
     killed, jobs = _killed(advice.advised)
     low, high = (human_time(-user.difference + sign * user.scatter) for sign in (-1, 1))
@@ -253,7 +252,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
 
 
 def _line(kind: KindAdvice, own: bool) -> str:
-    """Return an advice with its reason; amounts have the format of commands. `own`: whether the reader has submitted the jobs."""
+    """Describe the advice for a kind, with its reason; times have the format of commands. `own`: whether the reader submitted the jobs."""
     mine = f"your {kind.jobs:,} such jobs" if own else f"these {kind.jobs:,} jobs"
     time = [] if kind.walltime is None else [(clock(kind.walltime), clock(kind.median_request), "requested" in kind.kind)]
     amounts = time + [(_amount(one.resource, one.amount), _amount(one.resource, one.median_request), False) for one in kind.requests]
@@ -271,7 +270,7 @@ def _line(kind: KindAdvice, own: bool) -> str:
 
 
 def _amount(resource: str, amount: float) -> str:
-    """Return an amount of a resource in words; memory in MB of the whole job, as for --mem."""
+    """Describe an amount of a resource; memory is in MB for the whole job, as in Slurm's --mem."""
     if resource == "memory":
         return f"{amount:.0f} MB of memory"
     one = {"cores": "processor", "gpus": "GPU"}[resource]
@@ -279,7 +278,7 @@ def _amount(resource: str, amount: float) -> str:
 
 
 def _use(advice: UserAdvice) -> str:
-    """Return the used share of memory and processors, and the idle share of GPUs, while jobs ran; empty if none is recorded."""
+    """Describe the used shares of memory and processors, and the idle share of GPUs, while jobs ran; empty if not recorded."""
     units = {"memory": (1024, "GB-hours"), "cores": (1, "processor-hours"), "gpus": (1, "GPU-hours")}
     known = {name: one for name, one in advice.used.items() if one[0] > 0}
     amounts = {name: f"of their {WORDS[name]} ({hours / units[name][0]:,.0f} {units[name][1]})" for name, (hours, _) in known.items()}
@@ -290,7 +289,7 @@ def _use(advice: UserAdvice) -> str:
 
 
 def _failure(resources: Sequence[str]) -> str:
-    """Return the fate of jobs that need more than the advice, in words."""
+    """Describe what happens to jobs that need more than the advice."""
     fates = {
         "time": "a job that is still running at its limit is killed",
         "memory": "a job that needs more memory fails",
@@ -301,7 +300,7 @@ def _failure(resources: Sequence[str]) -> str:
 
 
 def _needed_more(user: UserGain) -> str:
-    """Return how many earlier jobs needed more than the advice and the cost of their failures, in sentences."""
+    """Return sentences on the earlier jobs that needed more than the advice, and on the cost of their failures."""
     killed, jobs = _killed(user.advice.advised)
     your, you = ("your", "you") if user.advice.by == "user" else ("the", "the account")
     earlier = f"{your} {jobs:,} earlier jobs of these kinds"
@@ -313,14 +312,14 @@ def _needed_more(user: UserGain) -> str:
 
 
 def _others(user: UserGain) -> str:
-    """Return the effect on the waits of all other jobs, in words."""
+    """Describe the effect on the waits of all other jobs."""
     if abs(user.others) <= max(user.others_scatter, 1.0):
         return "about as long as before"
     return f"{human_time(abs(user.others))} {'less' if user.others < 0 else 'longer'} on average"
 
 
 def _file_names(users: Sequence[str]) -> list[str]:
-    """Return a file name for each user, for names with any characters."""
+    """Return a distinct, portable file name for each user."""
     names: list[str] = []
     for user in users:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "_", user)[:80] or "_"
@@ -332,7 +331,7 @@ def _file_names(users: Sequence[str]) -> list[str]:
 
 
 BY = {"user": "user", "group": "account"}
-"""The column by which letters are written, and its name in words and files."""
+"""The column by which letters are written, and its name in sentences and files."""
 MERGED: tuple[str, ...] = ("file", "jobs", "asked_hours", "unused_hours", "less_hours", "advice", "risk_percent", "outran_percent")
 MERGED += ("wait_before_s", "wait_after_s", "saved_s", "saved_low_s", "saved_high_s", "lost_s", "saved", "wait_before", "wait_after")
 MERGED += ("subject", "text")
@@ -342,7 +341,7 @@ KIND_COLUMNS += ("memory_mb", "cores", "gpus", "median_memory_mb", "median_cores
 
 
 def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict[str, Any]:
-    """Return the row of a user in letters.csv; `name`: of the letter's file."""
+    """Return the row of a user in letters.csv; `name`: file name of the letter."""
     values, advice = _values(gains, user), user.advice
     killed, jobs = _killed(advice.advised)
     row: dict[str, Any] = {key: values[key] for key in ("advice", "saved", "wait_before", "wait_after")}

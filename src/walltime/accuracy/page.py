@@ -1,4 +1,4 @@
-"""Users' walltimes as a page and as tables: requested and used hours, the gain from adjusted walltimes, and advice."""
+"""The report page and the tables on users' walltimes: requested and used hours, the gain from adjusted walltimes, and advice."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from walltime.wording import UNDEFINED, counted, hours, human_difference, human_
 
 Rows = Sequence[Mapping[str, Any]]
 MUCH_OVER = 0.01
-"""Share of the requested hours above which hours beyond the requests are mentioned."""
+"""Hours used beyond the requests are reported if they exceed this share of the requested hours."""
 MOST_NAMED = 5
-"""Number of users named in a sentence."""
+"""Largest number of users named in a sentence."""
 MOST_DRAWN = 10
-"""Number of users in a figure that is legible on a first screen."""
+"""Largest number of users in a figure, so that it is legible on the first screen."""
 MEANING = (
     "Hours are processor-hours. Used: hours of the runtimes over hours of the requests. Accuracy of a request: the smaller of runtime "
     "and request over the larger (tang13, eq. 3), averaged over jobs, so small and large jobs count alike. All used: 99 % or more."
@@ -40,10 +40,10 @@ def accuracy_page(
     settings: Mapping[str, Any] | None = None,
     log: Sequence[str] | None = None,
 ) -> Page:
-    """Return the page of `estimate_accuracy`.
+    """Return the report page of an analysis by `estimate_accuracy`.
 
-    `settings`: further entries of the provenance, and as `command` the command line. `log`: the log and the options by which it is read,
-    for the commands on the page; by default its name.
+    `settings`: further entries of the provenance record, such as `command`. `log`: the log and the options with which it is read, used
+    in the commands on the page; by default its name.
     """
     workload, t = accuracy.workload, accuracy.total
     record, others = provenance(workload, **(settings or {})), judged_table(judge_requests(workload))
@@ -96,12 +96,12 @@ def answer(accuracy: WalltimeAccuracy) -> str:
 
 
 def as_record(accuracy: WalltimeAccuracy) -> dict[str, Any]:
-    """Return the analysis ready for JSON, with all caveats."""
+    """Return the analysis as a dictionary for JSON, with all caveats."""
     return accuracy.as_dict() | {"caveats": caveats(accuracy)}
 
 
 def caveats(accuracy: WalltimeAccuracy) -> list[str]:
-    """Return the caveats of the analysis and of the simulation with the users' estimates, such as a saturated machine."""
+    """Return the caveats of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
     if accuracy.adjusted is None:
         return list(accuracy.caveats)
     simulated = caveats_of(accuracy.adjusted.schedules[:1], "none", "user")
@@ -109,7 +109,7 @@ def caveats(accuracy: WalltimeAccuracy) -> list[str]:
 
 
 def _users(accuracy: WalltimeAccuracy) -> Section:
-    """Return tables by user, account, partition and queue, and a figure of the largest users."""
+    """Return the section on requests by user: tables by user, account, partition and queue, and a figure of the largest users."""
     from walltime.accuracy.figures import hours_figure  # matplotlib is slow to load; only a page needs it
 
     blocks: list[Block] = [note(MEANING)]
@@ -153,7 +153,7 @@ def _ends(accuracy: WalltimeAccuracy) -> Section:
 
 
 def _requests(accuracy: WalltimeAccuracy) -> Section:
-    """Return the four panels on estimates, and tables by size and length."""
+    """Return the section on the accuracy of requests: a figure with four panels, and tables by size and requested time."""
     from walltime.accuracy.estimate_figures import estimates_figure
     from walltime.estimates import largest_estimate
 
@@ -173,7 +173,7 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
 
 
 def judged_table(judged: Sequence[Judgement]) -> Table | None:
-    """Return the requests and suggestions of other resources next to the needs; None if the log does not record the use."""
+    """Return a table that compares requests and suggestions of other resources with the needs; None if the log does not record the use."""
     rows: list[Row] = []
     for one in judged:
         shares = ((one.under, one.under_low, one.under_high), (one.over, one.over_low, one.over_high))
@@ -210,7 +210,7 @@ def _over_time(accuracy: WalltimeAccuracy) -> list[Section]:
 
 
 def _adjusted(accuracy: WalltimeAccuracy) -> list[Section]:
-    """Return the simulations, and the replay by which their schemes were chosen."""
+    """Return the section on the simulations with adjusted walltimes, and on the replay that selected the schemes."""
     a = accuracy.adjusted
     if a is None:
         return []
@@ -283,7 +283,7 @@ def _schemes(a: AdjustedWalltimes) -> list[Block]:
 
 
 def _advice(accuracy: WalltimeAccuracy, log: Sequence[str] | None) -> list[Section]:
-    """Return the advised requests for the users with the most unused hours."""
+    """Return the section with the advised requests for the users with the most unused hours."""
     if not accuracy.advice:
         return []
     before = ["walltime", "suggest", *(log or [accuracy.workload.origin.name])]
@@ -321,14 +321,14 @@ def advice_table(accuracy: WalltimeAccuracy) -> Table:
 
 
 def kind_of(one: KindAdvice, show: Callable[[int], str] = human_time) -> str:
-    """Describe the jobs of a kind by their common values; `show` formats a request."""
+    """Describe a kind of jobs by their common values; `show` formats a requested time, s."""
     words = {"procs": lambda n: f"{n} processor{'' if n == '1' else 's'}", "requested": lambda n: f"requesting {show(int(n))}"}
     words["executable"] = lambda name: f"job {name}"
     return ", ".join(words[column](value) if column in words else f"{column} {value}" for column, value in one.kind.items()) or "all jobs"
 
 
 def use_table(rows: Rows, title: str, first: str) -> Table:
-    """Return a table of groups of jobs with their hours and accuracies; `first`: title of the column of groups."""
+    """Return a table of groups of jobs with their hours and accuracies; `first`: head of the first column."""
     lines: list[Row] = []
     for row in rows:
         cells = [hours_cell(row["asked_hours"]), _share(row["used_share"]), hours_cell(row["unused_hours"])]

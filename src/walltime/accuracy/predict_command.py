@@ -1,4 +1,4 @@
-"""`walltime predict`: how well runtimes could have been predicted, job by job, from the jobs that had ended before."""
+"""`walltime predict`: measure how accurately each job's runtime could have been predicted from the jobs that had already ended."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ COLUMNS = {
     "ue_percent": "too short",
     "be_percent": "> 30 min too short",
 }
-"""The printed fields of each predictor's summary, and their heads."""
+"""The fields of a predictor's summary in the table, and their column heads."""
 ENDS = ("auto", "log", "easy")
-"""The ends from which predictors learn."""
+"""Valid values of --ends, the source of the job ends from which predictors learn."""
 NOTES = (
     "Accuracy: the smaller of runtime and prediction divided by the larger (tang13, eq. 3).",
     "Too long, too short: share of jobs with such a prediction; too short means by up to 30 min.",
@@ -37,7 +37,7 @@ NOTES = (
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """The predictors, and how they learn."""
+    """Options for the predictors and their training data."""
 
     predictor: list[str] | None = o.field(
         None,
@@ -149,7 +149,7 @@ def _write(out: Path, replays: list[Replay], rows: list[dict[str, Any]]) -> None
 
 
 def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
-    """Return the accuracy of the best predictor, against the users' requests."""
+    """Return a sentence on the accuracy of the best predictor and of the users' requests."""
     log = on_log(w.origin.name)
     if judged < len(w):
         log = f"On the last {judged:,} of the {len(w):,} jobs of {w.origin.name}, after learning from all earlier jobs"
@@ -163,9 +163,9 @@ def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
 
 
 def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool) -> Table:
-    """Return the users' requests, then the predictors as given, or at most `most` of them by accuracy, those with equal numbers once.
+    """Return a table of the users' requests and the predictors: in the given order, or the `most` most accurate ones.
 
-    `full`: with the share of jobs without a prediction.
+    Of several predictors with equal results, the second form shows only one. `full`: include the share of jobs without a prediction.
     """
     shown = rows
     if most is not None:
@@ -181,7 +181,7 @@ def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool
 
 
 MOST_PREDICTORS = {False: 3, True: 12}
-"""Rows of the default table, without and with --verbose; `--json` and `--out` have all."""
+"""Number of rows of the default table, without and with --verbose; `--json` and `--out` contain all predictors."""
 
 
 def _number(value: float | None, name: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The pages of `walltime predict` (the accuracy of predictors on a log) and of `walltime suggest` (advice for a user's next job)."""
+"""The report pages of `walltime predict` (accuracy of predictors) and `walltime suggest` (walltime for a user's next job)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.workload import Workload
 
 
 def replays_page(w: Workload, rows: Sequence[dict[str, Any]], answer: str, blocks: Iterable[Part], command: Sequence[str]) -> Page:
-    """Return the page of `walltime predict`; `rows`: a mapping for each predictor."""
+    """Return the report page of `walltime predict`; `rows`: the summary of each predictor."""
     known = sorted((row for row in rows if row["mean_accuracy"] is not None), key=lambda row: -row["mean_accuracy"])[:10]
     requests = rows[0]["mean_accuracy_of_requests"]
     numbers, picture = [("mean accuracy of the users' requests", f"{requests:.2f}")], None
@@ -45,7 +45,7 @@ def replays_page(w: Workload, rows: Sequence[dict[str, Any]], answer: str, block
 
 
 def advice_page(w: Workload, user: str, advice: Advice, answer: Sequence[str], blocks: Iterable[Part], command: Sequence[str]) -> Page:
-    """Return the page of `walltime suggest`."""
+    """Return the report page of `walltime suggest`."""
     one = min(advice.suggestions, key=lambda s: abs(s.risk - 5))
     ordered = sorted(advice.suggestions, key=lambda s: s.risk)
     with panel(3.0) as (figure, axes):

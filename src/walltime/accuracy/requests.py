@@ -1,4 +1,4 @@
-"""Suggested memory, processors and GPUs for a user's next job, from the recorded use of earlier jobs."""
+"""Suggest memory, processors and GPUs for a user's next job, from the recorded use of earlier jobs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from walltime.workload import Array, Workload
 class RequestAdvice:
     """A suggested amount of one resource, with a backtest in which each job gets the suggestion from the jobs before it.
 
-    Memory is in MB of the whole job. A job is short of a resource if it needed more than the suggestion. Jobs that ran out of memory
+    Memory is in MB for the whole job. A job is short of a resource if it needed more than the suggestion. Jobs that ran out of memory
     needed more than they were allocated.
     """
 
     resource: str
     risk: float
-    """percent of the jobs that may need more than the suggestion"""
+    """accepted risk that a job needs more than the suggestion, percent"""
     amount: int
     jobs: int
     """earlier jobs whose use is recorded"""
@@ -33,34 +33,34 @@ class RequestAdvice:
     upper: float
     """95 % upper confidence bound of the risk, percent, as in `walltime.estimates.suggestion.Suggestion`"""
     short: float
-    """percent of the jobs that would have been short in the backtest; nan if unknown"""
+    """percentage of the jobs that are short in the backtest; nan if unknown"""
     over: float
-    """unused amounts in the backtest, percent of the used ones, over the jobs that are not short"""
+    """unused amounts in the backtest, as a percentage of the used amounts, over the jobs that are not short"""
     over_requests: float
-    """the same with the recorded requests of these jobs"""
+    """the same for the recorded requests of these jobs"""
     lost: float
-    """core-hours of jobs that are short of memory in the backtest: they fail at their end at the latest and run again; nan for processors
-    and GPUs, whose lack makes jobs slower"""
+    """core-hours lost by jobs that are short of memory in the backtest, which fail, by assumption at their end, and run again; nan for
+    processors and GPUs, because a lack of them only slows jobs down"""
     short_twice: float
-    """percent of the jobs that are short even with twice the suggested memory; nan for processors and GPUs"""
+    """percentage of the jobs that are short even with twice the suggested memory; nan for processors and GPUs"""
     saved: float
-    """saving by the suggestions, percent of the hours allocated by requests; it counts failed runs, one retry with twice the memory, and
-    then one with the request"""
+    """hours saved by the suggestions, as a percentage of the hours allocated by requests; failed runs, one retry with twice the memory, and
+    a second retry with the request are subtracted"""
 
     @property
     def helps(self) -> bool:
-        """Return whether the suggestions leave less unused than the requests, and save hours in spite of failures."""
+        """Return whether the suggestions are closer to the needs than the requests, and save hours despite failed runs."""
         return not (self.over > self.over_requests or self.saved <= 0)
 
 
 def suggest_requests(
     workload: Workload, jobs: Array, risk: float = 5.0, needed: Mapping[str, tuple[Array, Array, Array]] | None = None
 ) -> list[RequestAdvice]:
-    """Return a suggestion for each resource whose use is known for enough of these jobs (indices, int64), in the order of `STEPS`.
+    """Return a suggestion for each resource with enough jobs (indices, int64) whose use is known, in the order of `STEPS`.
 
     The suggestion is the smallest amount, rounded up, that at most `risk` percent of the jobs exceeded. Needed memory is the peak, and
-    needed processors are the mean of the busy ones. Needed GPUs are those with a mean use of at least 1 %; if only the mean over the
-    job's GPUs is known, all of them or none. `needed`: from `walltime.metrics.right_size.needs`, by default of this workload.
+    needed processors are the mean number of busy ones. Needed GPUs are those with a mean utilization of at least 1 %; if only the mean over
+    the job's GPUs is known, all or none are needed. `needed`: from `walltime.metrics.right_size.needs`, by default for this workload.
 
     >>> columns = {"used_mem_mb": np.arange(1, 21) * 100.0, "requested_mem_mb": np.full(20, 8192.0), "user": np.full(20, 7)}
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=np.full(20, 60), procs=np.ones(20, int), machine_procs=4, columns=columns)
@@ -78,20 +78,20 @@ def suggest_requests(
 
 @dataclass(frozen=True)
 class Judgement:
-    """How well the requests or the suggestions for all jobs fit their needs, with 90 % intervals under sampling of weeks."""
+    """How well the requests, or the suggestions, of all jobs match their needs, with 90 % intervals under sampling of weeks."""
 
     resource: str
     risk: float
     """risk of the suggestions, percent; nan for the recorded requests"""
     jobs: int
-    """jobs with a known need, a request and a suggestion"""
+    """number of jobs with a known need, a request and a suggestion"""
     under: float
-    """percent of these jobs that needed more"""
+    """percentage of these jobs that needed more"""
     under_low: float
     """ends of its interval; nan if the log is too short for one"""
     under_high: float
     over: float
-    """unused amounts, percent of the needed ones, over the jobs that did not need more"""
+    """unused amounts, as a percentage of the needed amounts, over the jobs that did not need more"""
     over_low: float
     """ends of its interval"""
     over_high: float
@@ -127,7 +127,7 @@ def judge_requests(workload: Workload, risks: Sequence[float] = (RISK,)) -> list
 
 
 def sbatch_line(walltime: str, advice: Sequence[RequestAdvice], one_node: bool) -> str:
-    """Return the command line with a walltime such as 1:00:00 and the suggested amounts. `one_node`: whether the jobs run on one node."""
+    """Return the sbatch command line with a walltime such as 1:00:00 and the suggested amounts; `one_node`: whether jobs use one node."""
     words = {"memory": "--mem={}M", "cores": "--cpus-per-task={}" if one_node else "--ntasks={}", "gpus": "--gpus={}"}
     amounts = {one.resource: one.amount for one in advice if one_node or one.resource != "memory"}
     return " ".join(["sbatch", f"--time={walltime}", *(words[name].format(amount) for name, amount in amounts.items() if amount)])

@@ -1,4 +1,4 @@
-"""`walltime suggest`: walltimes for a user's next job, with the risk of being killed."""
+"""`walltime suggest`: suggest walltimes for a user's next job, with the risk that the job is killed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 VARIED = 10
-"""Ratio of the suggestions for the lowest and the highest risk from which on jobs vary too much for one walltime."""
+"""If the suggestions for the lowest and the highest risk differ by more than this factor, jobs vary too much for one walltime."""
 
 
 @dataclass(frozen=True)
 class JobKind:
-    """The known properties of the next job."""
+    """Options for the known properties of the next job."""
 
     job_procs: int | None = o.field(None, "Suggest walltimes for jobs with this many processors.", group=o.JOBS, min=1)
     requested: int | None = o.field(
@@ -45,7 +45,7 @@ class JobKind:
 
 @dataclass(frozen=True)
 class AdviceOptions:
-    """The basis of the advice."""
+    """Options for the data and the risks on which the advice is based."""
 
     risk: list[float] | None = o.field(
         None,
@@ -125,7 +125,7 @@ def suggest(
 
 
 def _number(workload: Workload, column: str, text: str) -> int:
-    """Return the number of a name in the log; raises WorkloadError if the log does not have it."""
+    """Return the number of a name in the log; raises WorkloadError if the log does not contain the name."""
     number = workload.origin.number_of(column, text)
     if number < 0:
         what = "job name or program" if column == "executable" else column
@@ -161,7 +161,7 @@ _OTHERS = {"memory": "memory", "cores": "processors", "gpus": "GPUs"}
 
 
 def _warnings(requests: Sequence[RequestAdvice]) -> list[str]:
-    """Return a sentence about suggestions that would have been worse than the requests of these jobs."""
+    """Return a sentence, in a list, on resources for which the suggestions would have been worse than the requests."""
     worse = [_OTHERS[one.resource] for one in requests if not one.helps]
     if not worse:
         return []
@@ -169,7 +169,7 @@ def _warnings(requests: Sequence[RequestAdvice]) -> list[str]:
 
 
 def _request_table(requests: Sequence[RequestAdvice]) -> Table:
-    """Return the table of other resources."""
+    """Return a table of the suggested amounts of other resources."""
     rows = []
     for one in requests:
         values = (one.upper, one.short, one.short_twice, one.over, one.over_requests, one.saved)

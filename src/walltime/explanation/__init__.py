@@ -1,4 +1,4 @@
-"""Explanations of waits (waits.py, pools.py): simulations are observed after each event, and run again with changes (alternatives.py)."""
+"""Explain why a job waited, from a simulation observed after each event, from the schedule, or from the recorded log alone."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Changes that may let a job start sooner: each is tried by simulating the whole workload with it."""
+"""Find changes that let a job start sooner, by simulating the whole workload with each of them."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ ROUND = (
     *(n * HOUR for n in (1, 2, 3, 4, 6, 8, 12, 18)),
     *(n * DAY for n in (1, 2, 3, 4, 7)),
 )
-"""Requests that users choose, s."""
+"""Round values that users often request, s."""
 PIECE = 1_000_000
-"""Steps of a simulation between two checks whether the job has started: a few ms."""
+"""Number of simulation steps between two checks whether the job has started; a few ms."""
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf", "conservative")
 POLICIES_ON_POOLS = ("fcfs", "easy", "conservative")
 
 
 def alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] | None = None) -> Iterator[Alternative]:
-    """Yield shorter requests, fewer processors, other partitions and other policies, each with the resulting start (s) of a job's index.
+    """Yield shorter requests, fewer processors, other partitions and other policies, each with the resulting start of the job.
 
-    A request is one of `ROUND`, or the job's runtime; none is so short that the job would be killed. If the scheduler plans with something
-    other than the request, it plans with the shorter of that and the new request. With fewer processors the job's runtime stays the same.
-    `progress` is called from time to time with the number done.
+    A request is one of `ROUND` or the job's runtime, and never so short that the job would be killed. If the scheduler plans with a time
+    other than the request, it then plans with the shorter of this time and the new request. With fewer processors, the runtime is
+    unchanged. `progress` is called repeatedly with the number of completed simulations.
+    `job`: an index.
     """
     before, number = int(schedule.start[job]), schedule.workload.job_id[job]
     for done, (what, value, workload, scheduler) in enumerate(_changes(schedule, job)):
@@ -44,33 +45,33 @@ def alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] |
 
 
 def with_request(workload: Workload, job: int, seconds: int) -> Workload:
-    """Return the workload in which a job (an index) requests `seconds`."""
+    """Return a copy of the workload in which the job with this index requests `seconds`."""
     believed = changed_at(workload.believed, job, min(seconds, int(workload.believed[job])))
     return replace(workload, requested=changed_at(workload.requested, job, seconds), believed=believed)
 
 
 def changed_at(column: Array, job: int, value: int) -> Array:
-    """Return a column with another value for a job (an index)."""
+    """Return a copy of a column with another value for the job with this index."""
     changed = column.copy()
     changed[job] = value
     return changed
 
 
 def requests(requested: int, runtime: int) -> list[int]:
-    """Return requests below this one that do not end the job early, the longest first, s."""
+    """Return shorter requests, s, that would not kill the job, in descending order."""
     shortest = max(runtime, 1)
     return sorted({seconds for seconds in (shortest, *ROUND) if shortest <= seconds < requested}, reverse=True)
 
 
 def sizes(procs: int) -> list[int]:
-    """Return powers of two below this number, and its repeated halves; the largest first."""
+    """Return the powers of two below this number and its repeated halves, in descending order."""
     halves = {procs >> k for k in range(1, procs.bit_length())}
     powers = {1 << k for k in range(procs.bit_length()) if 1 << k < procs}
     return sorted(halves | powers, reverse=True)
 
 
 def _changes(schedule: Schedule, job: int) -> Iterator[tuple[str, int | str, Workload, Scheduler]]:
-    """Yield each change: its kind, the new value, and the workload and scheduler with it."""
+    """Yield the kind of each change, the new value, and the changed workload and scheduler."""
     w, scheduler, placement = schedule.workload, Scheduler.of_schedule(schedule), schedule.placement
     for seconds in requests(int(w.requested[job]), int(schedule.runtime[job])):
         yield "request", seconds, with_request(w, job, seconds), scheduler
@@ -90,7 +91,7 @@ def _changes(schedule: Schedule, job: int) -> Iterator[tuple[str, int | str, Wor
 
 
 def _start(schedule: Schedule, workload: Workload, scheduler: Scheduler, number: int, check: Callable[[], None]) -> int | None:
-    """Return when the job with this number starts in this workload, s; None if it is too wide for its partition."""
+    """Return the start of the job with this number in this workload, s; None if its partition is too small for it."""
     machine = None if schedule.placement is None else schedule.placement.machine
     run = run_of(workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun, machine=machine)
     engine = run.engine("auto" if machine is None else schedule.engine)

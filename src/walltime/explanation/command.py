@@ -1,4 +1,4 @@
-"""`walltime explain`: why a job waited."""
+"""`walltime explain`: explain why a job waited."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class JobOptions:
-    """The jobs to explain."""
+    """Options that select the jobs to explain."""
 
     job: str | None = o.field(
         None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"
@@ -102,16 +102,14 @@ def explain(
         from walltime.explanation.page import explanation_page
 
         output.write(explanation_page(explanation, command_line()))
-    tried = (
-        ["Each change is simulated on the whole log: other jobs may start at other times, but runtimes stay the same."]
-        if explanation.alternatives
-        else []
-    )
-    output.show(record | explanation.as_dict() | {"figure": drawn.figure}, [explanation.facts, *caveats(tried)], figure=drawn.figure)
+    notes = ["Each change is simulated on the whole log: other jobs may start at other times, but runtimes stay the same."]
+    notes = notes if explanation.alternatives else []
+    notes += [] if explanation.recorded_wait is None else ["To explain the recorded wait, add --recorded."]
+    output.show(record | explanation.as_dict() | {"figure": drawn.figure}, [explanation.facts, *caveats(notes)], figure=drawn.figure)
 
 
 def _explain_recorded(trace: Path, asked: JobOptions, machine: Machine | None, reading: LogOptions, output: PageOutput) -> None:
-    """Explain the recorded wait of a job by its log, or list the longest ones."""
+    """Explain the recorded wait of a job from the log, or list the longest recorded waits."""
     from walltime.explanation import explain_recorded, longest_recorded, recorded_table
 
     workload, _ = reading.load(trace, machine)

@@ -1,4 +1,4 @@
-"""Times at which a job had no room on single nodes although enough was free on all nodes together, by the request that was in the way."""
+"""Find times at which a job did not fit on single nodes although the nodes together had enough free resources, and the reason."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ WITHOUT: Mapping[str, dict[str, int]] = {
     "memory": {"memory": 0, "task_memory": 0},
     "resource": {"total": 0, "each": 0, "per_task": 0},
 }
-"""Requests that are left out in turn; `features` are those of the set of nodes that the job may use."""
+"""Requests that are omitted one at a time, to find the one that does not fit; `features` restrict the nodes that the job may use."""
 
 
 def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> dict[str, Array]:
-    """Return at which of some times (s, ascending) a job had no room on the nodes, by cause; bool, shape (moments,).
+    """Return, for each cause, at which times (s, ascending) a job did not fit on the nodes; bool, shape (moments,).
 
-    `reservation`, `outage`: it would have had room without reservations, or without these and outages, at the time or before its planned
-    end. `features`, `memory`, `resource` (the second one): it would have had room without this request. `nodes`: the free processors were
-    spread over the nodes in another way than it requests. `chosen`: the times at which to look, bool. None is found without a simulation
-    of single nodes.
+    `reservation`, `outage`: it would have fitted without reservations, or without reservations and outages, between this time and its
+    planned end. `features`, `memory`, `resource` (the second resource): it would have fitted without this request. `nodes`: the free
+    processors were not distributed over the nodes as it requests. `chosen`: the times to examine, bool. Without a simulation of single
+    nodes, all results are False.
     """
     found = {name: np.zeros(len(moments), bool) for name in ("reservation", "outage", *WITHOUT, "nodes")}
     if schedule.simulated_on != "nodes" or schedule.slots is None or schedule.placement is None or not chosen.any():
@@ -36,8 +36,7 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     nodes, demands = problem.machine, problem.demands
     assert isinstance(nodes, Nodes), "it was simulated on nodes"
     assert isinstance(demands, NodeDemands), "it was simulated on nodes"
-    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
-    without = {**WITHOUT, "features": {"members": int(demands.partition[job])}}
+    own, without = _requests(demands, job)
     length = max(1, int(problem.believed[job]))
     otherwise = "reservation" if nodes.reservations and nodes.reservations[own["partition"]] > 0 else "nodes"
     for k, free in _free_amounts(schedule, demands, np.stack([nodes.procs, nodes.second, nodes.memory]), job, moments):
@@ -51,10 +50,10 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
 
 
 def _blocked(nodes: Nodes, partition: int, moment: int, length: int) -> tuple[Array, Array]:
-    """Return which nodes a job of a partition that starts at a time and is planned for a length may not use, for outages and reservations.
+    """Return two masks of the nodes that a job may not use, because of outages and because of reservations.
 
-    As in Slurm, it uses no node that a known outage, or a reservation of others, takes before its planned end. A job in a reservation uses
-    the nodes that this has at the time, as long as the reservation has not ended.
+    The job starts at `moment` in a partition and is planned for `length`, s. As in Slurm, it uses no node that is in a known outage or in a
+    reservation for other jobs before its planned end. A job in a reservation uses the reserved nodes until the reservation ends.
     """
     gone, kept, inside = (np.zeros(len(nodes.procs), bool) for _ in range(3))
     number = nodes.reservations[partition] if nodes.reservations else 0
@@ -69,7 +68,7 @@ def _blocked(nodes: Nodes, partition: int, moment: int, length: int) -> tuple[Ar
 
 
 def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: Array) -> Array:
-    """Return the processors, second resource and memory of each node that these jobs (bool) leave free, int64, in rows."""
+    """Return the free processors, second resource and memory of each node while these jobs (bool) run; int64, shape (3, nodes)."""
     free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
     of, node, amounts = _amounts(schedule, demands)
     np.subtract.at(free.T, node[runs[of]], amounts[:, runs[of]].T)
@@ -77,24 +76,29 @@ def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: 
 
 
 def room_obstacle(nodes: Nodes, demands: NodeDemands, job: int, free: Array, during: tuple[int, int] | None = None) -> str:
-    """Return the request that leaves a job no room on nodes with these free amounts, as in `shortages`; empty if there is room.
+    """Return the request that keeps a job from fitting on nodes with these free amounts, as in `shortages`; empty if it fits.
 
-    `during`: a time, s, in which outages and reservations take nodes.
+    `during`: a period (begin, end), s; nodes with outages or reservations in it are not used.
     """
-    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
+    own, without = _requests(demands, job)
     if during is not None:
         gone, kept = _blocked(nodes, own["partition"], during[0], during[1] - during[0])
         free = np.where(gone | kept, -1, free)
     if _has_room(nodes, own, free):
         return ""
-    without = {**WITHOUT, "features": {"members": own["partition"]}}
     if cause := next((name for name, changed in without.items() if _has_room(nodes, own | changed, free)), ""):
         return cause
     return "resource" if _has_room(nodes, own | WITHOUT["resource"] | WITHOUT["memory"], free) else "nodes"
 
 
+def _requests(demands: NodeDemands, job: int) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+    """Return a job's requests, and the values that replace them if the request for each of `WITHOUT` is omitted."""
+    own = {name: int(column[job]) for name, column in demands._asdict().items() if isinstance(column, np.ndarray)}
+    return own, {**WITHOUT, "features": {"members": own["partition"]}}
+
+
 def _amounts(schedule: Schedule, demands: NodeDemands) -> tuple[Array, Array, Array]:
-    """Return the job and the node of each share of a node, and its processors, second resource and memory, in rows."""
+    """Return the job and the node of each allocation on a node, and its processors, second resource and memory, shape (3, allocations)."""
     assert schedule.slots is not None
     of, node, procs, second = (np.asarray(column) for column in schedule.slots)
     memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
@@ -102,7 +106,7 @@ def _amounts(schedule: Schedule, demands: NodeDemands) -> tuple[Array, Array, Ar
 
 
 def _free_amounts(schedule: Schedule, demands: NodeDemands, capacity: Array, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
-    """Yield the place of each time, and the free processors, second resource and memory of each node then, int64, in rows."""
+    """Yield the index of each time, and the free processors, second resource and memory of each node then, int64, shape (3, nodes)."""
     of, node, amounts = _amounts(schedule, demands)
     amounts = amounts * (of != job)
     free = capacity.astype(np.int64)

@@ -1,4 +1,4 @@
-"""The pages of explanations, and their figure: the use of the processors while a job waited, and the jobs that overtook it."""
+"""The report page of an explanation, with a figure of the processors in use while a job waited and the jobs that overtook it."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ USERS = {
     "later jobs": BLUE,
     "this job": ITSELF,
 }
-"""The users of the processors, by colour; they differ in lightness, too, for prints in grey."""
+"""The groups of jobs in the figure, and their colours, which differ in lightness, too, for prints in grey."""
 MOST_ROWS = 40
-"""Maximum number of rows of bars of overtaking jobs; further jobs are not drawn."""
+"""Maximum number of rows of bars for overtaking jobs; further jobs are not drawn."""
 
 
 def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: float = 1.0) -> Figure:
-    """Draw the processors in use around the wait, stacked by their users, and below them the jobs that overtook.
+    """Draw the processors in use during the wait, stacked by groups of jobs, and below them the jobs that overtook.
 
-    The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, hollow for the first; one that
-    points to the right is outside the figure. `width`: inches; `flat`: a factor on the heights of the panels.
+    The job fits where the stack stays below the dashed line. Triangles at the top are its reservations, the first one hollow; a triangle
+    that points to the right lies outside the figure. `width`: inches; `flat`: a factor on the heights of the panels.
     """
     schedule, rows = explanation.schedule, _rows(explanation)
     begin, end = _window(explanation)
@@ -72,7 +72,7 @@ def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: fl
 
 
 def _window(explanation: AnyExplanation) -> tuple[int, int]:
-    """Return the time span to draw, s: from shortly before the submission until the job has run for a while."""
+    """Return the time span of the figure, s, from shortly before the submission to shortly after the start."""
     wait = max(explanation.wait, 1)
     ran = min(max(explanation.end, explanation.start + 1), explanation.start + wait // 5)
     reserved = max((change.start for change in explanation.reservations), default=explanation.start) + wait // 40
@@ -80,7 +80,7 @@ def _window(explanation: AnyExplanation) -> tuple[int, int]:
 
 
 def _levels(explanation: AnyExplanation, begin: int, end: int) -> tuple[Array, list[Array]]:
-    """Return the times in a span at which the use changes, s, and at each the use by every group of `USERS`."""
+    """Return the times in a span at which the use changes, s, and the use by each group of `USERS` at these times."""
     schedule, job = explanation.schedule, explanation.index
     index = np.arange(len(schedule.workload))
     start, stop, submit = schedule.start, schedule.end, schedule.submit
@@ -94,7 +94,7 @@ def _levels(explanation: AnyExplanation, begin: int, end: int) -> tuple[Array, l
 
 
 def _chart(explanation: AnyExplanation) -> Chart:
-    """Return the same use for the scripts of the page, with the need, the submission, the start and the reservations as marks."""
+    """Return the same figure as an interactive chart, with marks at the submission and the start."""
     whole, _, wanted, name = _machine_of(explanation, explanation.schedule)
     times, levels = _levels(explanation, *_window(explanation))
     changed = np.any([np.diff(level, prepend=-1) != 0 for level in levels], axis=0)
@@ -115,7 +115,7 @@ def _chart(explanation: AnyExplanation) -> Chart:
 
 
 def _machine(figure: Figure, axes: Axes, explanation: AnyExplanation, schedule: Schedule, begin: int, end: int, divisor: int) -> None:
-    """Draw the users of the processors, and the job's need."""
+    """Draw the use by each group, the processors that the job needs, and its reservations."""
     times, levels = _levels(explanation, begin, end)
     whole, _, wanted, name = _machine_of(explanation, schedule)
     x = (times - explanation.submit) / divisor
@@ -159,11 +159,11 @@ OTHER_CAUSES = {
     "outage": "an outage took nodes",
     "others": "it was reserved for other jobs or held by the queue order",
 }
-"""Causes of a wait other than a lack of resources, as the picture's text names them."""
+"""Causes of a wait other than a lack of resources, as clauses for the caption."""
 
 
 def _fits(explanation: AnyExplanation) -> str:
-    """Return the sentence on when the job fits in the figure, by the longest cause of its wait."""
+    """Return the clause of the caption that describes where in the figure the job fits."""
     if isinstance(explanation, MachineExplanation):
         held = explanation.held_back
         spread = held.features + held.memory + held.resource + held.nodes
@@ -177,9 +177,9 @@ def _fits(explanation: AnyExplanation) -> str:
 
 
 def _machine_of(explanation: AnyExplanation, schedule: Schedule) -> tuple[int, Array, int, str]:
-    """Return the capacity, the use of each job, the job's need, and the name of the resource that held the job up.
+    """Return the capacity, each job's use, and the explained job's need of the resource that it lacked, and the resource's name.
 
-    With several pools, only in the pools that the explained job can use.
+    With several pools, these are amounts in the pools that the explained job can use.
     """
     w = schedule.workload
     if isinstance(explanation, SinglePoolExplanation) or schedule.given is None or schedule.placement is None:
@@ -198,12 +198,12 @@ def _machine_of(explanation: AnyExplanation, schedule: Schedule) -> tuple[int, A
 
 
 def _least(explanation: AnyExplanation) -> int:
-    """Return the shortest visible bar, s."""
+    """Return the length of the shortest bar that is visible, s."""
     return max(explanation.wait // 400, 1)
 
 
 def _rows(explanation: AnyExplanation) -> list[int]:
-    """Return the row of each overtaking job, such that bars in a row do not overlap."""
+    """Return the row of each overtaking job's bar, so that bars in a row do not overlap."""
     free_from: list[int] = []
     rows = []
     for one in explanation.overtaken_by:
@@ -242,15 +242,15 @@ def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], diviso
 
 
 FLAT = 0.7
-"""Factor on the height of a page's figure, so that it fits on the first screen with readable letters."""
+"""Factor on the height of the figure, so that it fits on the first screen of the page."""
 ANSWERED = ("request", "partition", "policy")
-"""Changes in the answer; fewer processors are only in the table, as the runtime seldom stays the same."""
+"""Kinds of changes in the answer; fewer processors are only in the table, because they usually change the runtime too."""
 LISTED = 40
 """Maximum number of overtaking jobs in the table."""
 
 
 def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Page:
-    """Return the page of `walltime explain LOG --job N`: why one job waited."""
+    """Return the report page that explains the wait of one job."""
     schedule, wait, overtakers = explanation.schedule, human_time(explanation.wait), len(explanation.overtaken_by)
     w, name, under = schedule.workload, f"Job {explanation.job}{owner(explanation)}", lower_first(schedule.title)
     best = _best(explanation)
@@ -302,13 +302,13 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
 
 
 def _best(explanation: AnyExplanation) -> list[Alternative]:
-    """Return the best change of each kind with which it starts sooner."""
+    """Return the change with the largest gain of each kind in `ANSWERED`, if it lets the job start sooner."""
     kinds = [[one for one in explanation.sooner if one.what == what] for what in ANSWERED]
     return [max(kind, key=lambda one: one.gain) for kind in kinds if kind]
 
 
 def _changed(explanation: AnyExplanation, one: Alternative) -> str:
-    """Return a change in words, with the value that it replaces."""
+    """Describe a change, with the value that it replaces."""
     replaced = {"request": human_time(explanation.requested), "procs": f"{explanation.procs:,}"}.get(one.what)
     return change_text(one) + (f" instead of {replaced}" if replaced else "")
 

@@ -1,4 +1,4 @@
-"""Why a job waited on a machine with several pools, from the schedule: the pools that it shares, and its obstacles."""
+"""Explain a wait on a machine with several pools from the schedule: the parts of the wait by cause, and the jobs that overtook."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ Array = np.ndarray
 class Obstacles:
     """The parts of a job's wait, s, by cause.
 
-    `window`: the site's windows did not allow such jobs to start. `limit`: a limit of the site was reached. `outage`: too little was free
-    because of an outage. `reservation`: only nodes reserved for other jobs had room, or the job's own reservation had none. `too_few`,
+    `window`: such jobs were not allowed to start at this time. `limit`: a limit of the site was reached. `outage`: too little was free
+    because of an outage. `reservation`: the job fitted only on nodes reserved for other jobs, or not in its own reservation. `too_few`,
     `few_second`, `few_both`: too few processors were free, too little of the second resource, or both. `features`, `memory`, `resource`,
     `nodes`: enough was free in the pools, but not on single nodes: on nodes with the requested features or GPU type, with enough memory,
     with enough of the second resource, or in the requested distribution. `others`: enough was free, but reserved for other jobs or held
@@ -65,12 +65,12 @@ class Obstacles:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MachineExplanation(Explanation):
-    """The explanation of a job's wait on a machine with several pools; jobs are numbers of the log, times s of the simulation.
+    """The explanation of a job's wait on a machine with several pools; jobs are numbers in the log, times are simulated, s.
 
-    `submit`: when it began to wait, after the jobs on which it depends. `pools`: the pools that it may use; `capacity`, `free`: their
-    processors and second resource, in all and when it was submitted. `ahead`: number of jobs waiting then that had arrived earlier and use
-    these pools. `overtaken_by`: jobs that arrived later, started earlier, and use these pools; delays are not known. `reservations`: its
-    first one, if it had one.
+    `submit`: when it became eligible, after the jobs on which it depends. `pools`: the pools that it may use. `capacity`, `free`: their
+    processors and second resource, in total and free at `submit`. `ahead`: number of waiting jobs then that had arrived earlier and use
+    these pools. `overtaken_by`: jobs that arrived later, started earlier, and use these pools; their delays are unknown. `reservations`:
+    its first reservation, if it had one.
     """
 
     second: int
@@ -86,9 +86,9 @@ class MachineExplanation(Explanation):
 
     @property
     def short_of(self) -> str:
-        """Return the resource that was short for longest, as the name of a column: `procs`, the second resource, or `mem_mb`.
+        """Return the resource that the job lacked for the longest time, as a column name: `procs`, the second resource, or `mem_mb`.
 
-        If none was short, the second resource of a job that needs it, which is scarcer than processors.
+        If it lacked none, return the second resource if the job needs it, because it is scarcer than processors.
         """
         placement, held = self.schedule.placement, self.held_back
         second = placement.machine.second if placement is not None and self.second else "procs"
@@ -99,7 +99,7 @@ class MachineExplanation(Explanation):
 
 
 def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Callable[[int], None] | None) -> MachineExplanation:
-    """Return the explanation of a job's wait, by its index; `sooner`: also try changes that may let it start sooner."""
+    """Return the explanation of the wait of the job with this index; `sooner`: also try changes that may let it start sooner."""
     placement, given, w = schedule.placement, schedule.given, schedule.workload
     assert placement is not None, "single pools have another explanation"
     assert given is not None, "both engines record the jobs' pools"
@@ -125,7 +125,7 @@ def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Ca
         second=int(placement.second[job]),
         partition=own.name,
         pools=tuple(machine.pools[p].name for p in usable),
-        capacity=_pair(_capacity(machine, usable).sum(axis=0)),
+        capacity=tuple(_capacity(machine, usable).sum(axis=0).tolist()),
         free=_free_at_submission(*seen, job, usable),
         ahead=int((sharing & earlier & (start > submit[job])).sum()),
         depended=bool(placement.after[job]) and int(submit[job]) > int(w.submit[job]),
@@ -141,19 +141,15 @@ def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Ca
 
 
 def _capacity(machine: Machine, places: list[int]) -> Array:
-    """Return processors and second resource of these pools, a row each."""
+    """Return the processors and second resource of these pools, shape (pools, 2)."""
     return np.array([[machine.pools[p].nodes * machine.pools[p].procs, machine.pools[p].nodes * machine.pools[p].second] for p in places])
-
-
-def _pair(values: Any) -> tuple[int, int]:
-    return int(values[0]), int(values[1])
 
 
 # ---------------------------------------------------------------------------------------------- what held it back
 
 
 def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, Placement]:
-    """Return schedule and placement in the scheduler's view: jobs hold processors from the decision to start until they are free."""
+    """Return schedule and placement as the scheduler sees them: a job holds processors from its start decision to their release."""
     own = placement.machine.overhead
     if own == NO_OVERHEAD:
         return schedule, placement
@@ -163,7 +159,7 @@ def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, P
     return replace(schedule, workload=workload, start=start, end=end, submitted=submitted), seen
 
 
-def _free_at_submission(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> tuple[int, int]:
+def _free_at_submission(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> Any:
     """Return the free processors and second resource of these pools just before the job's submission."""
     time, given = int(schedule.submit[job]), schedule.given
     assert given is not None
@@ -172,11 +168,10 @@ def _free_at_submission(schedule: Schedule, placement: Placement, job: int, plac
     for pool, procs, second, since, until, _ in placement.outages:
         if pool in places and since <= time < until:
             free[places.index(pool)] -= procs, second
-    return _pair(np.maximum(free, 0).sum(axis=0))
+    return tuple(np.maximum(free, 0).sum(axis=0).tolist())
 
 
 def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[int]) -> Obstacles:
-    """Return the obstacles to the job in these pools, with their durations."""
     begin, end, given = int(schedule.submit[job]), int(schedule.start[job]), schedule.given
     assert given is not None
     capacity = _capacity(placement.machine, places)
@@ -188,7 +183,7 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     length = int(schedule.workload.believed[job])
     changes = [begin]
     for first, last, known in (*(one[3:] for one in placement.outages), *(one[1:] for one in placement.reservations)):
-        changes += [first, last, max(known, first - length + 1)]  # from the last one on, a job would be planned to run into it
+        changes += [first, last, max(known, first - length + 1)]  # the last: from then on, the job's planned end is after `first`
     changes += [moment for k in (placement.windows_of[job] if placement.windows else ()) for moment in _moments(placement, k, begin, end)]
     moments = np.unique(np.concatenate([schedule.start[near], schedule.end[near], np.array(changes, np.int64)]))
     moments = moments[(moments >= begin) & (moments < max(end, begin + 1))]
@@ -225,7 +220,7 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
 
 
 def _run_seconds(schedule: Schedule, jobs: Array, moments: Array) -> Array:
-    """Return the processor-seconds that these jobs have, at each moment, until their limits, if they run then; int64."""
+    """Return the processor-seconds that remain until the limits of the jobs running at each moment, int64."""
     start, end, believed = schedule.start[jobs], schedule.end[jobs], schedule.workload.believed[jobs]
     limits = believed if schedule.limit is None else np.minimum(schedule.limit[jobs], believed)
     left = np.maximum(0, (start + limits)[:, None] - moments) * ((start[:, None] <= moments) & (moments < end[:, None]))
@@ -233,14 +228,14 @@ def _run_seconds(schedule: Schedule, jobs: Array, moments: Array) -> Array:
 
 
 def _moments(placement: Placement, window: int, begin: int, end: int) -> list[int]:
-    """Return when a window begins and ends within [begin, end)."""
+    """Return the times in [begin, end) at which a window opens or closes."""
     hours = placement.windows[window].until(end)
     times = np.concatenate([hours.begin, hours.end])
     return [int(time) for time in times[(times >= begin) & (times < end)]]
 
 
 def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) -> Array:
-    """Return the total use of these jobs from each moment on, shape (moments, kinds of amounts); `amounts`: a row per job."""
+    """Return the total use by these jobs at each moment, shape (moments, kinds of amounts); `amounts`: shape (jobs, kinds of amounts)."""
     start, end = schedule.start[jobs], schedule.end[jobs]
     return np.stack([levels_at(*steps(start, end, column), moments) for column in amounts.T], axis=1)
 
@@ -307,7 +302,7 @@ def _wanted(why: MachineExplanation) -> str:
 
 
 def _reserved(why: MachineExplanation) -> str:
-    """Describe the job's own reservation, or those that kept nodes from it."""
+    """Describe the job's own reservation, or the reservations that kept nodes from it."""
     placement = why.schedule.placement
     assert placement is not None
     tables, own = placement.machine.reservations, int(placement.reservation[why.index])
@@ -328,7 +323,7 @@ def _limits(why: MachineExplanation) -> str:
 
 
 def limit_words(placement: Placement, limit: int, used: Sequence[int] = ()) -> str:
-    """Describe a limit by its number, such as "64 processors", and its use by running jobs, if given."""
+    """Describe a limit, such as "64 processors"; `limit`: its index; `used`: the amounts in use, which are then added."""
     if limit >= len(placement.limits) - len(placement.counted):
         return placement.counted[limit - len(placement.limits)]
     jobs, procs, second = placement.limits[limit]

@@ -1,4 +1,4 @@
-"""Why a job waited, from the log without a simulation: free amounts at each instant, jobs that ran, and jobs that overtook it."""
+"""Explain a recorded wait from the log, without a simulation: free resources over time, running jobs, and jobs that overtook."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNKNOWN = "the log does not show the cause (a dependency, another limit or rese
 
 @dataclass(frozen=True)
 class Instant:
-    """The free processors, units of the second resource and MB of memory (None if unlimited) from a time on, s after a job's submission."""
+    """Free processors, second resource and memory, MB, from a time on; `after`: s after the job's submission. None means unlimited."""
 
     after: int
     procs: int
@@ -35,7 +35,7 @@ class Instant:
 
 @dataclass(frozen=True)
 class RecordedJob:
-    """Another job: its processors, units of the second resource, and its recorded start, s after the explained job's submission."""
+    """Another job with its processors and second resource; `after`: its recorded start, s after the submission of the explained job."""
 
     job: int
     procs: int
@@ -45,12 +45,13 @@ class RecordedJob:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedExplanation:
-    """The recorded wait of a job. `causes`: parts of the wait, s, by `walltime.weekly_report.causes.CAUSES`.
+    """The explanation of a job's recorded wait.
 
-    `ahead`: jobs for the same pools that had been submitted earlier and waited when it was submitted. `overtaken_by`: jobs for the same
-    pools that were submitted later and started earlier. `running`: jobs there that ran at its submission, the largest first. `instants`:
-    the free amounts while it waited. `partition`: empty if the machine has only one. `pools`: the pools that it may use, if not all.
-    `limits`: the limits on running jobs that apply to it. `memory`: requested, MB.
+    `causes`: parts of the wait, s, for each cause of `walltime.weekly_report.causes.CAUSES`. `ahead`: number of earlier jobs for the same
+    pools that were waiting when it was submitted. `overtaken_by`: jobs for the same pools that were submitted later and started earlier.
+    `running`: jobs in these pools that ran at its submission, the largest first. `instants`: the free resources while it waited.
+    `partition`: empty if the machine has only one. `pools`: the pools that it may use, if not all. `limits`: descriptions of the limits on
+    running jobs that apply to it. `memory`: requested, MB.
     """
 
     job: int
@@ -67,11 +68,11 @@ class RecordedExplanation:
     overtaken_by: tuple[RecordedJob, ...]
     instants: tuple[Instant, ...]
     resource: str = field(default="", repr=False)
-    """the name of the second resource"""
+    """column name of the second resource"""
     when: str = field(default="", repr=False)
 
     def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
+        """Return an HTML table for notebooks."""
         return self.facts._repr_html_()
 
     @property
@@ -94,7 +95,7 @@ class RecordedExplanation:
         return self.causes["memory"] > 0
 
     def _amounts(self, procs: int, second: int | None, memory: int | None) -> str:
-        """Describe amounts of the resources that matter: those that the job requests, memory only if it lacked some."""
+        """Describe the amounts of processors, of the second resource if the job requests it, and of memory if the job lacked memory."""
         own = [amount_of(second, self.resource)] if self.second and second is not None else []
         own += [amount_of(memory, "mem_mb")] if self._lacked_memory and memory is not None else []
         return listed([counted(procs, "processor"), *own])
@@ -130,7 +131,7 @@ class RecordedExplanation:
         return listed([*each, *([f"{len(jobs) - MOST_LISTED:,} more"] if len(jobs) > MOST_LISTED else [])])
 
     def table(self) -> Table:
-        """Return the free amounts at the first instants of the wait."""
+        """Return a table of the free resources at the first instants of the wait."""
         shown = {"procs": "processors free"}
         shown |= {"second": f"{'GPUs' if self.resource == 'gpus' else self.resource} free"} if self.second else {}
         shown |= {"memory": "memory free, MB"} if self._lacked_memory else {}
@@ -140,18 +141,18 @@ class RecordedExplanation:
         ]
         columns = ["after", *shown.values()]
         rest = len(self.instants) - MOST_ROWS
-        return Table(columns, rows, f"Free{self._where}, as recorded", f"{rest:,} more rows: add --json." if rest > 0 else "")
+        return Table(columns, rows, f"Free{self._where}, as recorded", f"{rest:,} more rows are not shown." if rest > 0 else "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the explanation, ready for JSON."""
+        """Return the explanation as a dictionary for JSON."""
         return plain(self) | {"causes": dict(self.causes), "reason": self.reason}
 
 
 def explain_recorded(workload: Workload, job: int, machine: Machine | None = None) -> RecordedExplanation:
-    """Explain a job's recorded wait from the log alone; `machine`: None for one pool of the log's processors.
+    """Explain the recorded wait of a job from the log alone; `machine`: by default (None) one pool of the log's processors.
 
-    Logs do not record pools: where a job may use several, its use counts in proportion to their sizes. Raises WorkloadError for an unknown
-    job, a log without waits, or a job without a recorded start or that the machine cannot run.
+    Logs do not record pools, so if a job may use several, its use is divided in proportion to their sizes. Raises WorkloadError for an
+    unknown job, a log without waits, or a job that has no recorded start or does not fit the machine.
     """
     span = _recorded_span(workload, machine)
     found = np.flatnonzero(span.jobs.job_id == job)
@@ -162,14 +163,14 @@ def explain_recorded(workload: Workload, job: int, machine: Machine | None = Non
 
 
 def longest_recorded(workload: Workload, count: int, machine: Machine | None = None) -> list[RecordedExplanation]:
-    """Return the explanations of the longest recorded waits, the longest first, as `explain_recorded` does for one job."""
+    """Return the explanations of the `count` longest recorded waits, in descending order."""
     span = _recorded_span(workload, machine)
     waits = span.jobs.columns["wait"]
     return [_explained(span.jobs, span.placement, int(k)) for k in np.argsort(-waits, kind="stable")[:count] if waits[k] > 0]
 
 
 def recorded_table(found: Sequence[RecordedExplanation], title: str) -> Table:
-    """Return a row for each of these waits, with its longest cause."""
+    """Return a table with a row for each of these waits and its longest cause."""
     resource = next((one.resource for one in found if one.second), "")
     names = cause_names(RESOURCES.get(resource, resource))
     rows = [
@@ -189,7 +190,7 @@ def recorded_table(found: Sequence[RecordedExplanation], title: str) -> Table:
 
 
 def _recorded_span(workload: Workload, machine: Machine | None) -> RecordedSpan:
-    """Return the placed jobs with recorded starts."""
+    """Return the jobs with recorded starts, placed on the machine."""
     recorded = workload.recorded_wait
     if recorded is None:
         raise WorkloadError(f"{workload.origin.name} records no waits; explain the simulated wait instead", "no_waits")
@@ -198,7 +199,7 @@ def _recorded_span(workload: Workload, machine: Machine | None) -> RecordedSpan:
 
 
 def _explained(placed: Workload, placement: Placement, k: int) -> RecordedExplanation:
-    """Return the explanation of a placed job, by its index."""
+    """Return the explanation of the job with index `k`."""
     begin, wait = int(placed.submit[k]), int(placed.columns["wait"][k])
     span = RecordedSpan(placed, placement, begin, begin + max(wait, 1))
     seconds = span.seconds()[k] if wait else np.zeros(len(CAUSES))

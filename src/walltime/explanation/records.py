@@ -1,4 +1,4 @@
-"""The parts of an explanation: the state at submission, reservations, overtaking jobs, and alternatives."""
+"""The data classes of an explanation: the state at submission, reservations, overtaking jobs, and alternatives."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HELD_BACK = {
     "score": "enough, but its score was too far below the score of the head of the queue",
     "policy": "enough; the reason is unknown, because the policy is plain Python",
 }
-"""Why a job did not start when it was submitted; texts that follow the number of free processors."""
+"""Reasons why a job did not start at submission, as phrases that follow the number of free processors."""
 HOW = {
     "in time": "expected to end before the reservation of the head of the queue",
     "extra": "on extra processors, which the head did not need",
@@ -32,12 +32,12 @@ HOW = {
     "order": "ahead of it in the queue order",
     "policy": "chosen by a policy in plain Python",
 }
-"""How a job could overtake."""
+"""How a later job could start earlier, as phrases."""
 
 
 @dataclass(frozen=True)
 class RunningJob:
-    """A running job, with its expected end at that time and its real end, s."""
+    """A running job with its end as the scheduler expected it at that time, and its actual end, s."""
 
     job: int
     procs: int
@@ -47,7 +47,7 @@ class RunningJob:
 
 @dataclass(frozen=True)
 class Reservation:
-    """A reservation of a waiting job: its start, s, and its processors."""
+    """The reservation of a waiting job: its processors and its start, s."""
 
     job: int
     procs: int
@@ -56,9 +56,10 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Cause:
-    """An event of another job that changed a reservation.
+    """Another job's event that moved the reservation.
 
-    `what`: `ended early`; `overdue`: it should have ended; or `expected longer`: its prediction was corrected. `seconds`: the difference.
+    `what`: `ended early`, `overdue` (it ran past its expected end), or `expected longer` (its prediction was corrected). `seconds`: the
+    difference.
     """
 
     what: str
@@ -68,7 +69,7 @@ class Cause:
 
 @dataclass(frozen=True)
 class Change:
-    """A change of the job's reservation at a `time` (s).
+    """A change of the job's reservation at `time`, s.
 
     `what`: `made`, `forward`, `back`, or `given up`. `start`: the reserved start, s; -1 if it was given up.
     """
@@ -81,11 +82,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Overtaker:
-    """A job that arrived later and started earlier.
+    """A job that arrived later and started earlier than the explained job.
 
-    `how`: one of `HOW`. `head`: the job at the head of the queue then. `delay`: seconds by which this moved back the head's real shadow
-    time, at which it would have started if no other job had, and all running jobs had ended at their real ends (Tsafrir & Feitelson 2006,
-    section V).
+    `how`: a key of `HOW`. `head`: the job at the head of the queue then. `delay`: how far, s, this moved the head's real shadow time, which
+    is when the head would have started if no other job had started and all running jobs had run for their actual runtimes (Tsafrir and
+    Feitelson 2006, section V).
     """
 
     job: int
@@ -100,11 +101,11 @@ class Overtaker:
 
 @dataclass(frozen=True)
 class Submission:
-    """The state at the job's submission.
+    """The state of the machine and the queue at the job's submission.
 
-    `free`: processors free after the scheduling pass, or taken by the job if it started at once. `ahead`: jobs waiting ahead of it.
-    `held_back`: one of `HELD_BACK`. `running`: running jobs by expected end. `reserved`: reservations of other jobs by time. `extra`: extra
-    processors of the head of the queue at its reservation; None if they do not matter.
+    `free`: processors free after the scheduling pass, including those of the job if it started at once. `ahead`: jobs ahead in the queue.
+    `held_back`: a key of `HELD_BACK`. `running`: running jobs by expected end. `reserved`: reservations of other jobs by start. `extra`:
+    extra processors, which the head of the queue will not need at its reservation; None if the policy has none.
     """
 
     free: int
@@ -117,9 +118,9 @@ class Submission:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A single change and the job's start with it, from a simulation of the whole workload.
+    """A single change and the job's resulting start, from a simulation of the whole workload.
 
-    `what`: `request` (s), `procs`, `partition`, or `policy`. `gain`: how much sooner the job starts, s; negative for later.
+    `what`: `request` (s), `procs`, `partition`, or `policy`. `gain`: how much sooner the job starts, s; negative if it starts later.
     """
 
     what: str
@@ -130,10 +131,10 @@ class Alternative:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explanation:
-    """The common part of an explanation, on a single pool or a machine with several.
+    """The common part of the explanations for a single pool and for a machine with several pools.
 
-    `alternatives`: changes that were tried; `sooner`: those with which the job starts sooner. `texts`: the explanation in words: a headline
-    without a label, then texts with labels; `sentences` has them as lines, which printing shows.
+    `alternatives`: the simulated changes. `texts`: the explanation in words: a headline
+    without a label, then texts with labels; `sentences` has them as lines, which `print` shows.
     """
 
     job: int
@@ -151,7 +152,7 @@ class Explanation:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return the explanation in words, a line each."""
+        """Return the explanation in words, one line for each text."""
         return tuple(f"{label[:1].upper()}{label[1:]}: {text}." if label else f"{text}." for label, text in self.texts)
 
     def _repr_html_(self) -> str:
@@ -165,7 +166,7 @@ class Explanation:
 
     @property
     def index(self) -> int:
-        """Return the job's index in order of arrival."""
+        """Return the job's index in the workload, which is sorted by arrival."""
         return index_of(self.schedule, self.job)
 
     @property
@@ -175,12 +176,12 @@ class Explanation:
 
     @property
     def recorded_wait(self) -> int | None:
-        """Return the job's wait in the log, s; None if it is unknown."""
+        """Return the job's recorded wait, s; None if it is unknown."""
         return recorded_wait_of(self.schedule, self.index)
 
     @property
     def sooner(self) -> tuple[Alternative, ...]:
-        """Return the alternatives with which the job starts sooner."""
+        """Return the alternatives that let the job start sooner."""
         return tuple(one for one in self.alternatives if one.gain > 0)
 
     def as_dict(self) -> dict[str, Any]:
@@ -199,11 +200,11 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SinglePoolExplanation(Explanation):
-    """The explanation of a job's wait on a single pool; jobs are numbers of the log, times s of the simulation.
+    """The explanation of a job's wait on a single pool; jobs are numbers in the log, times are simulated, s.
 
-    `head_since`: when it became first in the queue, None if it never did while it waited. `reservations`: its first one, and each change.
-    `too_few`, `held`: the parts of its wait with too few free processors, and with enough that it could not have. `let_in`: the jobs that
-    ended when it started.
+    `head_since`: when it became the head of the queue; None if it never did. `reservations`: its first reservation and all changes.
+    `too_few`, `held`: the parts of its wait with too few free processors, and with enough free processors that were reserved for other jobs
+    or held by the queue order. `let_in`: the jobs that ended when it started.
     """
 
     believed: int
@@ -217,12 +218,12 @@ class SinglePoolExplanation(Explanation):
 
     @property
     def delayed_by(self) -> tuple[Overtaker, ...]:
-        """Return the jobs that overtook and delayed it while it was at the head of the queue."""
+        """Return the overtaking jobs that delayed this job while it was at the head of the queue."""
         return tuple(one for one in self.overtaken_by if one.head == self.job and one.delay > 0)
 
 
 def index_of(schedule: Schedule, job: int) -> int:
-    """Return the index of a job number in order of arrival; raise WorkloadError for an unknown one."""
+    """Return the index of the job with this number; raises WorkloadError if there is none."""
     ids = schedule.workload.job_id
     places = np.flatnonzero(ids == job) if isinstance(job, int | np.integer) and not isinstance(job, bool) else ids[:0]
     if len(places):
@@ -237,13 +238,13 @@ def index_of(schedule: Schedule, job: int) -> int:
 
 
 def recorded_wait_of(schedule: Schedule, job: int) -> int | None:
-    """Return the wait of a job, by its index, in the log, s; None if it is unknown."""
+    """Return the recorded wait of the job with this index, s; None if it is unknown."""
     waits = schedule.workload.recorded_wait
     return None if waits is None or waits[job] < 0 else int(waits[job])
 
 
 def common_fields(schedule: Schedule, job: int) -> dict[str, Any]:
-    """Return the fields that explanations on all machines have, for a job's index."""
+    """Return the fields of `Explanation` for the job with this index."""
     w = schedule.workload
     columns = {"job": w.job_id, "submit": schedule.submit, "start": schedule.start, "end": schedule.end, "procs": w.procs}
     columns |= {"requested": w.requested, "runtime": schedule.runtime}
@@ -252,7 +253,7 @@ def common_fields(schedule: Schedule, job: int) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of an explanation, ready for JSON."""
+    """Return a value of an explanation in a form that JSON can store."""
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: plain(getattr(value, one.name)) for one in fields(value)}
     return [plain(item) for item in value] if isinstance(value, tuple) else value

@@ -1,4 +1,4 @@
-"""The explanation of a job's wait in words: a headline, and short texts with labels."""
+"""Describe the wait of a job in words: a headline, and short texts with labels."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from walltime.explanation.records import (
 from walltime.machine import HINDSIGHT
 from walltime.machine.placing import RESOURCES
 from walltime.schedule.schedule import LongWait, Schedule
-from walltime.tables import Cell, Table, time_cell
-from walltime.wording import UNDEFINED, counted, human_time, lower_first
+from walltime.tables import Cell, Table
+from walltime.wording import UNDEFINED, counted, human_time, lower_first, time_form
 
 MOST_LISTED = 3
-"""Maximum number of jobs, or changes of a reservation, in a text; the explanation itself has all."""
+"""Maximum number of jobs, or changes of a reservation, in a text."""
 WAYS = {"forward": "forward", "back": "back", "given up": "given up", "made": "made again"}
-"""How a reservation changes."""
+"""Changes of a reservation, in words."""
 Texts = Iterator[tuple[str, str]]
-"""Labels and texts."""
+"""Pairs of a label and a text."""
 
 
 def texts(why: SinglePoolExplanation) -> Texts:
-    """Yield the headline, without a label, then the reason, the course of the wait, the overtaking jobs, and alternatives."""
+    """Yield the headline, without a label, then the reason, the course of the wait, the overtaking jobs, and the alternatives."""
     yield "", headline(why, f"{why.procs:,} of {counted(why.schedule.workload.machine_procs, 'processor')}")
     yield from recorded(why)
     if why.wait == 0:
@@ -54,17 +54,17 @@ def texts(why: SinglePoolExplanation) -> Texts:
 
 
 def ahead_of_it(jobs: int) -> str:
-    """Return how many jobs were ahead in the queue, in words."""
+    """Describe how many jobs were ahead in the queue."""
     return f"{counted(jobs, 'job') if jobs else 'no job'} {'was' if jobs < 2 else 'were'} ahead of it in the queue"
 
 
 def overtook_it(jobs: int) -> str:
-    """Return how many later jobs overtook it, in words."""
+    """Describe how many later jobs overtook."""
     return f"{counted(jobs, 'later job') if jobs else 'no later job'} overtook it"
 
 
 def headline(why: Explanation, size: str) -> str:
-    """Return the job's request, runtime and wait in one line; `size`: its processors."""
+    """Describe the job's request, runtime and wait in one line; `size`: its processors, in words."""
     w, planned = why.schedule.workload, getattr(why, "believed", why.requested)
     plan = "" if planned == why.requested else f" ({human_time(planned)} planned)"
     job = f"Job {why.job}{owner(why)}: {size}, {human_time(why.requested)} requested{plan}, ran {human_time(why.runtime)}"
@@ -74,15 +74,14 @@ def headline(why: Explanation, size: str) -> str:
 
 
 def recorded(why: Explanation) -> Texts:
-    """Yield the recorded wait next to the simulated one, which the explanation is about."""
+    """Yield the simulated wait, which is explained, and the recorded wait."""
     log = why.recorded_wait
     known = "the log does not record its wait" if log is None else f"the log records {human_time(log)}"
-    more = "" if log is None else " (--recorded explains it)"
-    yield "explained wait", f"{human_time(why.wait)} in the simulation; {known}{more}"
+    yield "explained wait", f"{human_time(why.wait)} in the simulation; {known}"
 
 
 def eligible(why: Explanation) -> Texts:
-    """Yield when the job was submitted and when it became eligible, with the source, if it was held."""
+    """Yield, for a held job, when it was submitted and became eligible, and the source of this time."""
     w = why.schedule.workload
     held, noted = (max(int(w.columns[name][why.index]), 0) if name in w.columns else 0 for name in ("held", HINDSIGHT))
     if held:
@@ -94,7 +93,7 @@ def eligible(why: Explanation) -> Texts:
 
 
 def interrupted(why: Explanation) -> Texts:
-    """Yield the runs of the job that ended early, by preemption or with a node."""
+    """Yield the runs of the job that a preemption or a node failure ended."""
     lost = why.schedule.lost
     for job, start, end, requeued, _, failed in () if lost is None else zip(*lost, strict=True):
         if job == why.index:
@@ -103,12 +102,11 @@ def interrupted(why: Explanation) -> Texts:
 
 
 def _after(why: Explanation, time: int) -> str:
-    """Return a label of a time relative to the submission."""
     return "at submission" if time == why.submit else f"after {human_time(time - why.submit)}"
 
 
 def owner(why: Explanation) -> str:
-    """Return " of USER" if the log names the job's user."""
+    """Return " of USER" if the log names the job's user, otherwise an empty string."""
     w = why.schedule.workload
     if "user" not in w.origin.names or "user" not in w.columns:
         return ""
@@ -121,7 +119,7 @@ def _free(why: SinglePoolExplanation) -> str:
 
 
 def _reserved(why: SinglePoolExplanation) -> str:
-    """Describe the first reservations of other jobs at the submission; empty without any."""
+    """Describe the first reservations of other jobs at the submission."""
     reserved = why.submission.reserved
     each = [f"{one.procs:,} for job {one.job} in {human_time(one.start - why.submit)}" for one in reserved[:MOST_LISTED]]
     return f"reserved: {', '.join(each)}{more(len(reserved))}" if each else ""
@@ -141,7 +139,7 @@ def _submission(why: SinglePoolExplanation) -> str:
 
 
 def _course(why: SinglePoolExplanation) -> Texts:
-    """Yield when it became first in the queue, its reservation with the largest changes, and its start."""
+    """Yield when it became first in the queue, its reservation with the largest changes of it, and its start."""
     made = why.reservations[0] if why.reservations else None
     events = [] if why.head_since is None else [(why.head_since, "first in the queue")]
     if made is None:
@@ -172,7 +170,7 @@ def _end(job: int, early: int, procs: int) -> str:
 
 
 def from_reservation(reserved: int, why: Explanation) -> str:
-    """Compare the start with the first reservation."""
+    """Describe the start relative to the first reservation."""
     gap = why.start - reserved
     return (
         "at the time of its first reservation"
@@ -182,7 +180,7 @@ def from_reservation(reserved: int, why: Explanation) -> str:
 
 
 def _size(pair: tuple[Change, Change]) -> float:
-    """Return the size of a change of a reservation, s; infinite if it is lost or made again."""
+    """Return by how much a reservation moved, s; infinite if it is lost or made again."""
     before, change = pair
     return abs(change.start - before.start) if change.what in ("forward", "back") else math.inf
 
@@ -231,7 +229,7 @@ def _overtaking(why: SinglePoolExplanation) -> Iterator[str]:
 
 
 def sooner(why: Explanation) -> Texts:
-    """Yield the changes with which the job would have started sooner."""
+    """Yield the changes that would have let the job start sooner."""
     if not why.alternatives:
         return
     helpful: list[Alternative] = []
@@ -245,7 +243,7 @@ def sooner(why: Explanation) -> Texts:
 
 
 def change_text(one: Alternative) -> str:
-    """Return a change in words."""
+    """Describe a change."""
     match one.what:
         case "request":
             return f"a request of {human_time(int(one.value))}"
@@ -255,31 +253,32 @@ def change_text(one: Alternative) -> str:
 
 
 def sooner_by(why: Explanation, one: Alternative) -> str:
-    """Return how much sooner a job starts with a change, in words."""
+    """Describe how much sooner the job starts with a change."""
     return "at once" if one.start == why.submit else f"{human_time(one.gain)} sooner"
 
 
 def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
-    """Return a row for each of these waits: the simulated one, and the recorded one if the log has waits."""
+    """Return a table of these waits, with the recorded wait of each job if the log has waits."""
     placement, with_log = schedule.placement, schedule.workload.recorded_wait is not None
     resource = placement.machine.second if placement is not None and placement.second.any() else ""
-    rows = []
-    for one in waits:
-        index = index_of(schedule, one.job)
-        recorded = recorded_wait_of(schedule, index)
-        log = [Cell(UNDEFINED) if recorded is None else time_cell(recorded)] if with_log else []
+    indices = [index_of(schedule, one.job) for one in waits]
+    log = [recorded_wait_of(schedule, index) for index in indices] if with_log else []
+    show = time_form([*(one.wait for one in waits), *(wait for wait in log if wait is not None)], short=True)
+    show_request = time_form([one.requested for one in waits], short=True)
+    rows: list[list[str | Cell]] = []
+    for k, (one, index) in enumerate(zip(waits, indices, strict=True)):
+        times = [Cell(show(one.wait), value=one.wait)]
+        times += [Cell(UNDEFINED if (wait := log[k]) is None else show(wait), value=wait)] if with_log else []
         second = [f"{placement.second[index]:,}"] if placement is not None and resource else []
-        how = "backfilled" if one.kind == "backfilled" else "in turn"
-        others = f"{one.ahead:,}", f"{one.overtaken_by:,}", how
-        rows.append(
-            [Cell(str(one.job), value=one.job), time_cell(one.wait), *log, f"{one.procs:,}", *second, time_cell(one.requested), *others]
-        )
+        amounts: list[str | Cell] = [f"{one.procs:,}", *second, Cell(show_request(one.requested), value=one.requested)]
+        how = "backfill" if one.kind == "backfilled" else "in turn"
+        rows.append([Cell(str(one.job), value=one.job), *times, *amounts, f"{one.ahead:,}", f"{one.overtaken_by:,}", how])
     waited = ["simulated wait", "recorded wait"] if with_log else ["wait"]
-    size = ["processors", *([RESOURCES.get(resource, resource)] if resource else [])]
-    columns = ["job", *waited, *size, "requested", "jobs ahead", "overtaken by", "start"]
+    size = ["procs", *([RESOURCES.get(resource, resource)] if resource else [])]
+    columns = ["job", *waited, *size, "requested", "ahead", "overtaken by", "start"]
     return Table(columns, rows, f"Longest waits on {schedule.workload.origin.name} under {lower_first(schedule.title)}")
 
 
 def more(number: int) -> str:
-    """Return the number of items beyond the listed ones, as words."""
+    """Return ", and N more" if a list has more than `MOST_LISTED` items, otherwise an empty string."""
     return f", and {number - MOST_LISTED:,} more" if number > MOST_LISTED else ""

@@ -1,7 +1,7 @@
-"""Why a job waited on a single pool: the simulation runs again, and is observed after each event from the job's submission to its start.
+"""Explain a wait on a single pool: run the simulation again, and observe it after each event from the job's submission to its start.
 
-The engine that made the schedule runs, so an explanation shows the scheduler's own state, under every policy, queue order, predictor and
-rule.
+The engine that made the schedule runs again, so an explanation shows the scheduler's own state under every policy, queue order, predictor
+and rule.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ from walltime.simulation.specification import Scheduler
 class Snapshot:
     """The machine and the queue after an event and the scheduling pass that follows it; jobs are indices, times s.
 
-    `waiting`: by arrival. `running`: the expected end of each running job. `lengths`: the planned lengths of the jobs that started now, in
-    the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the head's extra processors.
-    `reserved`: the starts of known reservations.
+    `waiting`: by arrival. `running`: the expected end of each running job. `lengths`: the planned durations of the jobs that started now,
+    in the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the extra processors.
+    `reserved`: the start of each known reservation, by job.
     """
 
     now: int
@@ -55,15 +55,15 @@ class Snapshot:
     extra: int | None = None
     reserved: dict[int, int] = field(default_factory=dict)
     length: int = 0
-    """The planned length of the explained job."""
+    """planned duration of the explained job, s"""
     ahead: int | None = None
-    """Jobs ahead of it in the queue; None once it has started."""
+    """number of jobs ahead of it in the queue; None once it has started"""
 
 
 def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
-    """Yield the state after each event from the submission of the job (an index) to its start.
+    """Yield the state after each event from the submission of the job with this index to its start.
 
-    Raises EngineError if it starts at another time than in the schedule, which this scheduler then does not make.
+    Raises EngineError if the job does not start at the same time as in the schedule, because the scheduler does not reproduce it.
     """
     for snapshot in snapshots_by("auto", schedule, job):
         started = job in snapshot.lengths
@@ -80,7 +80,7 @@ def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
 
 
 def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot]:
-    """Yield the same from an engine by name, without a check of the job's start."""
+    """Yield the same states from the engine with this name, without checking the job's start."""
     scheduler = Scheduler.of_schedule(schedule)
     with seeded(schedule.seed):
         problem = replace(run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).problem, logged=True)
@@ -113,12 +113,12 @@ def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot
 def explain(
     schedule: Schedule, job: int, *, sooner: bool = True, progress: Callable[[int], None] | None = None
 ) -> SinglePoolExplanation | MachineExplanation:
-    """Explain why the job with this number started when it did, in plain sentences, with `as_dict()` and as fields.
+    """Explain why the job with this number started when it did, as sentences and as data.
 
     The simulation runs again up to the job's start, so the explanation shows the scheduler's own view. `sooner`: also try changes that may
-    let the job start sooner, about twenty whole simulations; `progress` is called from time to time with the number done. On a machine with
-    several pools the explanation follows from the schedule, and is a `walltime.explanation.MachineExplanation`. Raises WorkloadError for an
-    unknown job, and EngineError if the scheduler does not make this schedule again.
+    let the job start sooner, in about twenty simulations; `progress` is called repeatedly with the number of completed ones. On a machine
+    with several pools, the explanation is derived from the schedule, as a `walltime.explanation.MachineExplanation`. Raises WorkloadError
+    for an unknown job, and EngineError if the scheduler does not reproduce the schedule.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -150,7 +150,7 @@ def explain(
 
 
 class _Observer:
-    """Observations of one job's wait, from one event to the next."""
+    """Collect the course of one job's wait from the snapshots after each event."""
 
     def __init__(self, schedule: Schedule, job: int):
         self.schedule, self.job = schedule, job
@@ -166,7 +166,7 @@ class _Observer:
         self._before: Snapshot | None = None
 
     def add(self, snapshot: Snapshot) -> None:
-        """Observe the state after one more event."""
+        """Add the snapshot after the next event."""
         before = self._before
         self.believed = snapshot.length
         waits = self.job in snapshot.waiting
@@ -228,7 +228,7 @@ class _Observer:
     # -------------------------------------------------------------- its reservation
 
     def _follow_reservation(self, before: Snapshot | None, snapshot: Snapshot) -> None:
-        """Note a change of its reservation."""
+        """Record a change of the job's reservation, with its causes."""
         old = None if before is None else before.reserved.get(self.job)
         new = snapshot.reserved.get(self.job)
         if new == old:
@@ -259,7 +259,7 @@ class _Observer:
     # -------------------------------------------------------------- overtaking jobs
 
     def _follow_overtakers(self, snapshot: Snapshot) -> None:
-        """Note the jobs that arrived later and start now, and how much they delay the job at the head of the queue."""
+        """Record the later jobs that start now, and how much they delay the head of the queue."""
         submit, start, end = self.schedule.submit, self.schedule.start, self.schedule.end
         here, head = (submit[self.job], self.job), snapshot.head
         later = {one for one in snapshot.lengths if (submit[one], one) > here and start[one] < start[self.job]}
@@ -279,7 +279,7 @@ class _Observer:
                 self.overtakers.append(Overtaker(self._id(one), procs, *times, self._how(snapshot, one, length), self._id(head), delay))
 
     def _how(self, snapshot: Snapshot, job: int, length: int) -> str:
-        """Return how a job could overtake, one of `HOW`."""
+        """Return how a job could overtake, as a key of `HOW`."""
         reserved = self.policy.reservations.of
         if reserved == "unknown":
             return "policy"

@@ -1,4 +1,4 @@
-"""The rules of a site, inferred from its log, and how far a policy with these rules explains the starts that were recorded."""
+"""Infer the rules of a site from its log, and measure how well a policy with these rules explains the recorded starts."""
 
 from typing import TYPE_CHECKING
 

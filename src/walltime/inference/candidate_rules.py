@@ -1,7 +1,7 @@
-"""Candidates for a site's rules, from counts in its log.
+"""Find candidates for a site's rules from counts in its log.
 
-Instants that no job is planned across, hours in which some kinds do not start, parts of the machine for some kinds, limits of running jobs,
-and jobs that were not eligible. One-step agreement decides whether a candidate explains the record (rule_search.py).
+Candidates are instants that no job is planned across, hours in which some classes of jobs do not start, parts of the machine for small,
+short jobs, limits on running jobs, and outages. One-step agreement decides whether a candidate explains the record (rule_search.py).
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ SLOT = 1800
 """Windows begin and end at half hours, s."""
 SLOTS = DAY // SLOT
 NEARLY_NONE = 0.1
-"""Windows shorter than two hours need fewer starts than this share of the submissions in them."""
+"""A window shorter than two hours is a candidate only if it has fewer starts than this share of its submissions."""
 EXCEPTIONS = 0.01
 """Largest share of starts that may exceed a limit."""
 MOST_AT_ONCE = 20
-"""Largest limit of running jobs that is tried."""
+"""Largest limit on running jobs that is tried."""
 NOT_OF_LIMITS = {"up_to", "narrower_than"}
-"""Kinds for which a machine file cannot have limits."""
+"""Conditions on jobs that the limits of a machine file do not support."""
 LOW = 0.7
 """A count below this share of its neighbours' is a candidate."""
 HELD = 0.5
-"""Hours with fewer starts of a kind than this share of its submissions are candidates."""
+"""Hours with fewer starts of a class of jobs than this share of its submissions are candidates."""
 FEWEST = 20
 """Smallest number of jobs behind a count."""
 FEW_STARTS = 80
-"""Kinds with fewer jobs are not counted by half hour."""
+"""Classes with fewer jobs are not counted by half hour."""
 GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for day in DAYS))
 STEPS = (-4, -2, -1, 1, 2, 4)
-"""Shifts of the begin or end of a window that are tried, half hours."""
+"""Shifts of the begin or end of a window, in half hours."""
 LONG = 4
-"""Shortest window in which starts are only fewer than usual, half hours."""
+"""Shortest window with fewer starts than usual rather than hardly any, in half hours."""
 SPLITS = 8
-"""Number of thresholds of requests, and of sizes, that are tried."""
+"""Number of thresholds for requests and for sizes that are tried."""
 
 
 class RecordedLog(NamedTuple):
-    """A log's recorded jobs: int64 s, one entry per job of the workload; `start` is -1 if unknown."""
+    """A workload with its recorded starts and ends, int64 s, -1 if unknown, and a mask of the jobs with known starts."""
 
     workload: Workload
     start: Array
@@ -59,22 +59,22 @@ class RecordedLog(NamedTuple):
 
 
 def candidate_windows(log: RecordedLog, clock: int) -> list[Window]:
-    """Return the windows that counts by half hour suggest, in the whole log and in each half; `clock`: the site's clock minus log time, s.
+    """Return candidate windows from counts by half hour, over the whole log and each half; `clock`: the site's clock minus log time, s.
 
     An instant is a candidate if fewer jobs are planned across it than across the neighbouring half hours. Hours are candidates if jobs, or
-    jobs with long, short, wide or narrow requests, start less often than they are submitted, with and without draining.
+    jobs with long, short, wide or narrow requests, start less often than they are submitted. They are tried with and without draining.
     """
     return list(dict.fromkeys(window for known in _halves(log) for window in _windows_of(log, known, clock)))
 
 
 def _halves(log: RecordedLog) -> tuple[Array, Array, Array]:
-    """Return the jobs with known starts, and those of the first and of the second half of the log, bool."""
+    """Return masks of the jobs with known starts: all, in the first half of the log, and in the second half."""
     early = log.start < np.median(log.start[log.known])
     return log.known, log.known & early, log.known & ~early
 
 
 def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
-    """Return the windows that the counts of these jobs suggest."""
+    """Return candidate windows from the counts of these jobs (bool)."""
     begin, request = log.start[known] + clock, log.workload.requested[known]
     windows: list[Window] = []
     short = request <= DAY  # longer ones cross every instant of the day
@@ -89,7 +89,7 @@ def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
 
 
 def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Window]:
-    """Return windows for kinds with few jobs: hours in which they are held and hardly any starts.
+    """Return candidate windows for classes with few jobs: hours in which such jobs wait although a policy would start them.
 
     `held_since`: when a policy without these windows would have started each job, by default its start; s.
     """
@@ -99,7 +99,7 @@ def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Wind
 def _windows_of_kinds(
     log: RecordedLog, clock: int, held_since: Array, stretches: Callable[[Array, Array, Array], Iterator[tuple[int, int]]]
 ) -> list[Window]:
-    """Return windows for kinds of jobs, with and without draining: the stretches that the counts by half hour of a day suggest."""
+    """Return windows for classes of jobs, with and without draining; `stretches` finds their hours in the counts by half hour."""
     w, known = log.workload, log.known
     begin, since, submitted = (times[known] + clock for times in (log.start, held_since, w.submit))
     request, procs = w.requested[known], w.procs[known]
@@ -116,7 +116,7 @@ def _windows_of_kinds(
 
 
 def _held_stretches(starts: Array, comes: Array, there: Array) -> Iterator[tuple[int, int]]:
-    """Yield stretches of at least four half hours in which a few jobs wait and start far less than usual; they may pass midnight."""
+    """Yield stretches of at least four half hours in which waiting jobs start far less often than usual; they may span midnight."""
     if comes.sum() >= FEW_STARTS:
         return
     low = starts < HELD * there * (starts.sum() / max(there.sum(), 1))
@@ -128,7 +128,7 @@ def _held_stretches(starts: Array, comes: Array, there: Array) -> Iterator[tuple
 
 
 def windows_near(window: Window) -> list[Window]:
-    """Return windows with other days, or with a begin or end moved by up to two hours."""
+    """Return variants of a window with other days, or with its begin or end moved by up to two hours."""
     moved = [replace(window, begin=_moved(window.begin, by)) for by in STEPS]
     moved += [] if window.end is None else [replace(window, end=_moved(window.end, by)) for by in STEPS]
     moved += [replace(window, days=days) for days in GROUPS[:3]]
@@ -136,7 +136,6 @@ def windows_near(window: Window) -> list[Window]:
 
 
 def _moved(time: str, by: int) -> str:
-    """Return a time of day moved by this many half hours."""
     return _time((int(time[:2]) * 2 + int(time[3:]) // 30 + by) % SLOTS)
 
 
@@ -146,13 +145,13 @@ def _time(slot: int) -> str:
 
 
 def _by_slot(time: Array) -> Array:
-    """Count these times (s since 1970, by the site's clock) in each half hour of the week from Monday, shape (days, half hours)."""
+    """Count times (s since 1970 by the site's clock) by half hour of the week from Monday, shape (days, half hours)."""
     weekday = (time // DAY + 3) % 7  # 1 January 1970 was a Thursday
     return np.bincount(weekday * SLOTS + (time % DAY) // SLOT, minlength=7 * SLOTS).reshape(7, SLOTS)
 
 
 def _spread(first: Array, last: Array) -> Array:
-    """Count the stretches, from `first` until before `last`, that contain each half hour of the week, shape (days, half hours)."""
+    """Count, for each half hour of the week, the intervals [first, last) that contain it, shape (days, half hours)."""
     counts = np.zeros(7 * SLOTS + 1, np.int64)
     length = np.minimum(last - first, 7 * SLOTS)
     place = (first + 3 * SLOTS) % (7 * SLOTS)
@@ -168,7 +167,7 @@ def _spread(first: Array, last: Array) -> Array:
 
 
 def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
-    """Yield all jobs, and kinds by request and size: split at the most frequent values, and at a half and a quarter of the widest."""
+    """Yield classes of jobs as conditions: none, then thresholds at the most frequent requests and sizes and at fractions of the widest."""
     yield {}
     for above, upto, values, others in (("longer_than", "up_to", request, ()), ("wider_than", "narrower_than", procs, (2, 4))):
         asked, counts = np.unique(values, return_counts=True)
@@ -180,7 +179,7 @@ def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
 
 
 def _of_kind(kind: dict[str, Any], request: Array, procs: Array) -> Array:
-    """Return which jobs, with these requests (s) and processors, are of a kind, bool."""
+    """Return which jobs, with these requests (s) and processors, belong to a class, bool."""
     most = np.iinfo(np.int64).max
     chosen = (request > kind.get("longer_than", -1)) & (request <= kind.get("up_to", most))
     of_kind: Array = chosen & (procs > kind.get("wider_than", -1)) & (procs < kind.get("narrower_than", most))
@@ -188,7 +187,7 @@ def _of_kind(kind: dict[str, Any], request: Array, procs: Array) -> Array:
 
 
 def _low_stretches(starts: Array, comes: Array, _there: Array) -> Iterator[tuple[int, int]]:
-    """Yield stretches of half hours with far fewer starts than submissions; in stretches under two hours hardly any."""
+    """Yield stretches of half hours with far fewer starts than submissions; stretches under two hours must have hardly any starts."""
     if comes.sum() >= FEW_STARTS:
         yield from _stretches(starts < HELD * comes)
         for first, last in _stretches(starts < NEARLY_NONE * comes, 1):
@@ -198,7 +197,7 @@ def _low_stretches(starts: Array, comes: Array, _there: Array) -> Iterator[tuple
 
 
 def _stretches(chosen: Array, least: int = LONG) -> Iterator[tuple[int, int]]:
-    """Yield the first and last of each stretch of at least `least` chosen half hours of a day; stretches may pass midnight."""
+    """Yield the first and last half hour of each stretch of at least `least` chosen half hours of a day; it may span midnight."""
     if chosen.all() or not chosen.any():
         return
     turn = int(np.flatnonzero(~chosen)[0])
@@ -211,9 +210,9 @@ def _stretches(chosen: Array, least: int = LONG) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class InferredPool:
-    """A part of the machine, of `procs` processors, for jobs of up to `widest` processors and `longest` s.
+    """A part of the machine with `procs` processors, for jobs of up to `widest` processors and `longest` s.
 
-    `since`, `until`: it serves jobs that are submitted between these times of the log, s; None for always.
+    `since`, `until`: it is used for jobs submitted between these log times, s; None for no bound.
     """
 
     widest: int
@@ -223,12 +222,12 @@ class InferredPool:
     until: int | None = None
 
     def takes(self, workload: Workload) -> Array:
-        """Return the jobs that run there, bool."""
+        """Return which jobs run on this part, bool."""
         return (workload.procs <= self.widest) & (workload.requested <= self.longest) & submitted_in(workload, self.since, self.until)
 
 
 def submitted_in(workload: Workload, since: int | None, until: int | None) -> Array:
-    """Return the jobs that are submitted between two times of the log, s, None for no bound; bool."""
+    """Return which jobs are submitted between two log times, s, None for no bound; bool."""
     chosen = np.ones(len(workload), bool)
     chosen &= True if since is None else workload.submit >= since
     chosen &= True if until is None else workload.submit < until
@@ -236,7 +235,7 @@ def submitted_in(workload: Workload, since: int | None, until: int | None) -> Ar
 
 
 def candidate_parts(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
-    """Return kinds of small, short jobs that wait but together never use more than a small part of the machine.
+    """Return candidate parts: small, short jobs wait, but together never use more than a small part of the machine.
 
     The whole log and each half are searched, because a part may be added or removed.
     """
@@ -244,7 +243,6 @@ def candidate_parts(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
 
 
 def _parts_of(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
-    """Return the parts that these jobs suggest."""
     w, parts = log.workload, []
     wait = np.where(log.known, log.start - w.submit, 0)
     for widest in _popular(w.procs):
@@ -260,7 +258,7 @@ def _parts_of(log: RecordedLog, machine_procs: int) -> list[InferredPool]:
 
 
 def running_at_start(log: RecordedLog, group: Array) -> Array:
-    """Return the number of other jobs of its group that run when each job starts; -1 if the start is unknown."""
+    """Return, for each job, the number of other jobs of its group that run when it starts; -1 if its start is unknown."""
     running = np.full(len(group), -1)
     order = np.lexsort((log.start, group))
     order = order[log.known[order]]
@@ -270,7 +268,7 @@ def running_at_start(log: RecordedLog, group: Array) -> Array:
 
 
 class EachLimit(NamedTuple):
-    """A limit of running jobs for each value of a column, `user` or `group`, or for all jobs together if `by` is empty.
+    """A limit on running jobs for each value of a column, `user` or `group`, or for all jobs together if `by` is empty.
 
     With `wider_than` or `longer_than`, only jobs with more processors or longer requests (s) count.
     """
@@ -281,7 +279,7 @@ class EachLimit(NamedTuple):
     longer_than: int | None = None
 
     def groups(self, workload: Workload) -> Array:
-        """Return the group of each job, from 0 on; -1 for jobs that do not count."""
+        """Return the group number of each job; -1 for jobs to which the limit does not apply."""
         values = workload.columns[self.by] if self.by else np.zeros(len(workload), np.int64)
         kind = {name: value for name, value in self._asdict().items() if name.endswith("_than") and value is not None}
         counted = _of_kind(kind, workload.requested, workload.procs) & (values >= 0)
@@ -289,7 +287,7 @@ class EachLimit(NamedTuple):
 
 
 def candidate_limits(log: RecordedLog) -> list[EachLimit]:
-    """Return limits that the record respects and often reaches: for each user, each group or all jobs, of all kinds or one."""
+    """Return limits that the record respects and often reaches: for each user, each group or all jobs, possibly of one class."""
     w, limits = log.workload, []
     for by in ("user", "group", ""):
         if by and len(np.unique(w.columns.get(by, ()))) < 2:
@@ -314,10 +312,10 @@ def _popular(values: Array) -> list[int]:
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
-    """Return the time at which each job became eligible, inferred in hindsight, int64 s; its submission if nothing is known.
+    """Return when each job seems to have become eligible, inferred from the recorded starts, int64 s; by default its submission.
 
     If a later job of the same user, at least as wide and as long, starts first, the earlier job was held or waited for a dependency. A job
-    that starts within `soon` s after the end of its user's previous job may have waited for that.
+    that starts within `soon` s after the end of its user's previous job may have depended on that job.
     """
     w = log.workload
     users = w.columns.get("user")
@@ -339,7 +337,7 @@ def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
 
 
 def stopped_stretches(log: RecordedLog, least: int = 3600) -> list[tuple[int, int]]:
-    """Return stretches of at least `least` s in which nothing runs although jobs wait: outages of the whole machine."""
+    """Return intervals (begin, end) of at least `least` s in which nothing runs although jobs wait: outages of the whole machine."""
     known = log.start >= 0
     order = np.argsort(log.start[known], kind="stable")
     start, end, submit = log.start[known][order], log.end[known][order], log.workload.submit[known][order]

@@ -1,4 +1,4 @@
-"""`walltime infer`: rules that a site follows besides its policy."""
+"""`walltime infer`: infer the rules of a site from its log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded choices between comparable jobs: requests that inference does not model cannot explain them."""
+"""Test a queue order against recorded choices between comparable jobs, which differ in no request that inference does not model."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from walltime.workload import Workload
 
 Array = np.ndarray
 EQUAL = ("user", "partition", "qos", "reservation", "constraints", "requested_gpu_type", "gpu_type", "licences", "exclusive")
-"""Columns in which comparable jobs are equal; the user, as fair share is a cause, too."""
+"""Columns in which comparable jobs must be equal; the user is one because fair share may explain a choice."""
 
 
 def contradiction(choices: Choices, workload: Workload, policy: Policy) -> str:
-    """Return a sentence if recorded choices between comparable jobs contradict the order of a policy; empty if they do not.
+    """Return a sentence if recorded choices between comparable jobs contradict a policy's queue order, otherwise an empty string.
 
-    A waiting job is comparable with the one that started if its user, partition and other classes (EQUAL) are the same and it requested no
+    A waiting job is comparable with the job that started if they have equal values in the columns EQUAL and the waiting job requested no
     more of any resource, so that it could have started instead. The order is contradicted if it prefers such a job clearly more often
     than order of arrival does, by two standard errors. Orders that read past use are not checked. `workload`: with all columns.
     """
@@ -48,7 +48,7 @@ def contradiction(choices: Choices, workload: Workload, policy: Policy) -> str:
 
 
 def _preferred(choices: Choices, rows: Array, workload: Workload, order: Order) -> Array:
-    """Return the numbers of the choices in which an order prefers one of these rows to the job that started."""
+    """Return the indices of the choices in which an order prefers one of these rows to the job that started."""
     choice = choices.choice[rows]
     first = choices.first[choice]
     scores = {row: _score(choices, row, workload, order) for row in np.unique(np.concatenate([rows, first])).tolist()}

@@ -1,4 +1,4 @@
-"""Free simulations, compared with the record of a log."""
+"""Run free simulations, which do not follow the recorded starts, and compare them with the record."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ BY_HINDSIGHT = "with the rules and eligible times, in hindsight"
 
 
 def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
-    """Simulate the plain machine, the machine with its rules, a shaken copy on it, and the machine with eligible times from hindsight.
+    """Simulate the plain machine, the machine with its rules, a shaken copy on it, and the machine with inferred eligible times.
 
-    `chosen`: the jobs, bool, whose waits are compared with the record. `eligible`: when each job seems to have become eligible, in
-    hindsight, int64 s; in the last run no job starts before that.
+    `chosen`: the jobs (bool) to compare with the record. `eligible`: when each job seems to have become eligible, int64 s; in the last run,
+    no job starts before this time.
     """
     recorded = workload.recorded_wait
     assert recorded is not None
@@ -41,7 +41,7 @@ def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machin
 
 
 def free_waits(workload: Workload, machine: Machine) -> Array:
-    """Return the waits of a simulation of the whole log on this machine, int64 s, one per job; -1 for jobs that cannot run there."""
+    """Simulate the whole log on this machine, and return the wait of each job, int64 s; -1 for jobs that do not fit the machine."""
     schedule, place = _run(workload, machine)
     waits = np.full(len(workload), -1)
     waits[place] = schedule.wait
@@ -54,13 +54,13 @@ def engine_of(workload: Workload, policy: Policy, machine: Machine) -> str:
 
 
 def _run(workload: Workload, machine: Machine) -> tuple[Schedule, Array]:
-    """Simulate the jobs on a machine, and return the schedule and the place of each of its jobs in the workload."""
+    """Simulate the jobs on a machine; return the schedule and the index of each of its jobs in the workload."""
     schedule = simulate(workload, machine.policy or "easy", machine=machine)
     return schedule, _places(workload.job_id, schedule.workload.job_id)
 
 
 def _places(ids: Array, wanted: Array) -> Array:
-    """Return the places of these job numbers."""
+    """Return the indices of the wanted job numbers in `ids`."""
     order = np.argsort(ids, kind="stable")
     return order[np.searchsorted(ids[order], wanted)]
 

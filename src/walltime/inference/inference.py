@@ -1,4 +1,4 @@
-"""The result of an inference: the accepted rules, their evidence, and the machine file with them."""
+"""The result of an inference: the accepted rules with their evidence, and the machine file that contains them."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from walltime.workload import Array, Workload
 class InferredRule:
     """An accepted rule: its text, the evidence, and its gain in agreement on held-out folds.
 
-    `gain`: F1 of prompt starts in the held-out folds with the rule minus without, when it was tried (for overheads: starts within 30 s).
+    `gain`: increase of the F1 score of prompt starts in the held-out folds when the rule was added (for overheads: of starts within 30 s).
     `error`: its standard error, a jackknife over weeks. `better`, `worse`: the number of held-out weeks with a gain or a loss. `since`,
-    `until`: the times of the log between which it applies, s, None for always.
+    `until`: the log times between which it applies, s; None for no bound.
     """
 
     kind: str
@@ -43,12 +43,12 @@ class InferredRule:
 
     @property
     def agreement(self) -> str:
-        """Return the gain with two standard errors, in words."""
+        """Return the gain ± two standard errors, as text."""
         return f"{self.gain:+.3f} ± {2 * self.error:.3f}"
 
     @property
     def weeks(self) -> str:
-        """Return the numbers of held-out weeks with a gain or a loss, in words."""
+        """Return the numbers of held-out weeks with a gain and with a loss, as text."""
         return f"better in {counted(self.better, 'week')}, worse in {self.worse}"
 
 
@@ -63,10 +63,10 @@ class MonthAgreement:
 
 @dataclass(frozen=True)
 class FreeRun:
-    """A free simulation of the whole log, compared with its record over the held-out jobs; waits in s.
+    """A free simulation of the whole log, compared with the record over the held-out jobs; waits in s.
 
-    `within`: share of the jobs that start within 10 min of their recorded start. `trusted_from`: larger differences in the mean wait are
-    trusted; `doubt`: the reason if none is; both as in `calibrate`.
+    `within`: share of jobs that start within 10 min of their recorded start. `trusted_from`: the calibration error of the mean wait, s, and
+    `doubt`: the reason if it is not usable, both as in `calibrate`.
     """
 
     machine: str
@@ -83,13 +83,14 @@ class FreeRun:
 class Inference:
     """The rules of a site, inferred from its log.
 
-    `machine`: the machine with all rules. `before`, `after`: scores on held-out jobs under the plain policy and with all rules;
-    `hindsight`: the same with eligible times known only from the record. `free`: free simulations of the whole log: on the plain machine;
-    with the rules; with the rules, against its own shaken copy (30 s), the best that a simulation can reach; with the rules and the
-    eligible times. `delay`: s from a proposal to the recorded start: 5th percentile, median, 95th percentile. `refused`: why nothing was
-    inferred. `stopped`: the step at which the search was interrupted. `held`: s from submission to eligibility, by job number, of jobs that
-    were not eligible at submission. `groups`: agreement on held-out jobs by class, user and month. `order`: how well orders predict which
-    job starts next; None with too few choices. Outages are those in the log, known only in hindsight.
+    `machine`: the machine with all rules. `before`, `after`: scores over held-out jobs under the plain policy and with all rules;
+    `hindsight`: the score with eligible times inferred from the recorded starts. `free`: free simulations of the whole log: on the plain
+    machine; with the rules; with the rules, compared with its own shaken copy (30 s), which is the best possible agreement; with the rules
+    and the eligible times. `delay`: 5th percentile, median and 95th percentile of the time from a proposal to the recorded start, s.
+    `misfits`: share of recorded starts with too few free processors. `refused`: the reason if nothing was inferred. `stopped`: the step at
+    which the search was interrupted. `held`: time from submission to eligibility, s, by job number, for jobs that were not eligible at
+    submission. `groups`: agreement over held-out jobs by class, user and month. `order`: how well queue orders predict which job starts
+    next; None with too few choices. The inferred outages are the past ones in the log.
     """
 
     log: str
@@ -112,11 +113,11 @@ class Inference:
     order: OrderChoice | None = None
 
     def period_of(self, rule: InferredRule) -> str:
-        """Return the dates between which a rule applies, to be appended to its text; empty if it always applies."""
+        """Return the period in which a rule applies, as text to append to its description; empty if it always applies."""
         return period_of(self.unix_start_time, rule.since, rule.until)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON; the machine as the text of its file."""
+        """Return the result as a dictionary for JSON; the machine is the text of its file."""
         others = ("log", "refused", "stopped", "misfits", "clock", "unix_start_time", "delay", "notes")
         values = {name: getattr(self, name) for name in others}
         values |= {name: getattr(self, name).as_dict() for name in ("before", "after", "hindsight")}
@@ -132,8 +133,8 @@ class Inference:
 def write_site(path: str | os.PathLike[str], inference: Inference, eligible: bool = False) -> list[Path]:
     """Write the inferred machine file, with the evidence of each rule as a comment above it; return the paths written.
 
-    With `eligible`, also write a table `NAME.held.csv` of how long each job seems not to have been eligible, which the machine file names
-    as `eligible`. Raises OutputError.
+    With `eligible`, also write a table `NAME.held.csv` of how long jobs seem to have been held before they became eligible; the machine
+    file refers to it with the key `eligible`. Raises OutputError.
     """
     written = Path(path)
     if not eligible:
@@ -146,7 +147,7 @@ def write_site(path: str | os.PathLike[str], inference: Inference, eligible: boo
 
 
 def unread_of(machine: Machine | None) -> list[str]:
-    """Return a sentence on the parts of a machine file that inference ignores, if there are any."""
+    """Return a sentence, in a list, on the contents of a machine file that inference ignores; an empty list if there are none."""
     if machine is None:
         return []
     sizes = sorted({pool.procs for pool in machine.pools})
@@ -228,7 +229,7 @@ ABOVE = {
     "[[limit]]": "limit",
     "policy": "policy",
 }
-"""The first lines of tables and keys of the machine file, and the kind of rule that is described above them."""
+"""Lines of the machine file, and the kind of rule that a comment above them describes."""
 
 
 def period_of(unix_start_time: int | None, since: int | None, until: int | None) -> str:
@@ -238,5 +239,5 @@ def period_of(unix_start_time: int | None, since: int | None, until: int | None)
 
 
 def _date(unix_start_time: int | None, time: int) -> str:
-    """Return a time of the log as a UTC date, if the log has a start date."""
+    """Return a log time as a UTC date or, if the log has no start date, in seconds."""
     return f"{time:,} s of the log" if unix_start_time is None else str(np.datetime64(unix_start_time + time, "s").astype("datetime64[D]"))

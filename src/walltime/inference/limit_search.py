@@ -1,4 +1,4 @@
-"""Limits of running jobs, inferred from a log: for each user or group, for all jobs of a kind, and for single users."""
+"""Infer limits on running jobs: for each user or group, for all jobs of a class, and for single users."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from walltime.wording import counted, human_time
 
 Array = np.ndarray
 AT_ONCE = (1, 2, 3, 5, 10)
-"""Limits of a user's running jobs that are tried."""
+"""Limits on a user's running jobs that are tried."""
 SHORTEST_PERIOD = 0.25
-"""A limit that comes or goes holds for at least this part of a user's jobs."""
+"""A limit that does not always apply must apply to at least this share of a user's jobs."""
 
 
 def inferred_limits(search: RuleTrial) -> None:
-    """Infer limits of running jobs: for each user or group, or for all jobs of a kind; then for single users."""
+    """Infer limits on running jobs: for each user or group, or for all jobs of a class; otherwise for single users."""
     _limits_of_each(search)
     found = None if search.rules.at_once else limits_of_users(search)
     if found is not None:
@@ -28,7 +28,7 @@ def inferred_limits(search: RuleTrial) -> None:
 
 
 def _limits_of_each(search: RuleTrial) -> None:
-    """Infer a limit for each user, each group, or all jobs together, of all jobs or of wide or long ones; none if the machine has parts."""
+    """Infer one limit for each user, each group or all jobs, possibly only for wide or long jobs; none if the machine has parts."""
     limits = [] if search.rules.parts else candidate_limits(search.log)
     found = search.best([search.rules._replace(each=(limit,)) for limit in limits], lambda answer: search.gain(answer, search.choose))
     if found is None:
@@ -40,10 +40,10 @@ def _limits_of_each(search: RuleTrial) -> None:
 
 
 def limits_of_users(search: RuleTrial) -> tuple[RuleProposal, OneStep] | None:
-    """Return limits of single users that explain more, for each user the most significant one; or None.
+    """Return the most significant limit of each user for whom one improves the agreement, with its proposals; None without such limits.
 
-    The record must keep to a limit. All users are limited at once to find candidates, then one after the other, because some only gained
-    by the limits of others.
+    The record must respect a limit. To find candidates, all users are limited at once; then each limit is tested separately, because some
+    improve the agreement only together with the limits of other users.
     """
     users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
     users = users[counts >= FEWEST]
@@ -71,7 +71,7 @@ def limits_of_users(search: RuleTrial) -> tuple[RuleProposal, OneStep] | None:
 
 
 def _one_after_the_other(search: RuleTrial, limited: Sequence[AtOnce]) -> tuple[tuple[AtOnce, ...], OneStep]:
-    """Return the limits that significantly explain the starts of their users in addition to earlier ones, and the proposals with them."""
+    """Add the limits one at a time; return those that significantly improve the agreement for their user, and the proposals with them."""
     chosen: tuple[AtOnce, ...] = ()
     current, left, before = search.answer, list(limited), -1
     while len(left) != before:
@@ -85,7 +85,7 @@ def _one_after_the_other(search: RuleTrial, limited: Sequence[AtOnce]) -> tuple[
 
 
 def _limit_of(search: RuleTrial, limit: AtOnce, running: Array) -> AtOnce | None:
-    """Return a limit for the time in which at most 1 % of the starts exceed it: always, until or from a time on; None if there is none."""
+    """Return the limit with the period in which at most 1 % of the starts exceed it: always, until a time or from a time on; else None."""
     mine = search.users == limit.user
     submit, over = search.w.submit[mine], running[mine] >= limit.jobs
     before, after = _kept_at_first(over), _kept_at_first(over[::-1])
@@ -97,7 +97,7 @@ def _limit_of(search: RuleTrial, limit: AtOnce, running: Array) -> AtOnce | None
 
 
 def _kept_at_first(over: Array) -> int:
-    """Return how many of these jobs, from the first one on, exceed a limit in at most 1 % of their starts; `over`: whether each does."""
+    """Return the length of the longest initial run of jobs in which at most 1 % exceed a limit; `over`: whether each job exceeds it."""
     kept = np.flatnonzero(np.cumsum(over) <= EXCEPTIONS * np.arange(1, len(over) + 1))
     return int(kept[-1]) + 1 if len(kept) else 0
 
@@ -112,6 +112,6 @@ def _limit_text(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
 
 
 def kind_of_jobs(wider_than: int | None, longer_than: int | None) -> str:
-    """Return "jobs", of over this many processors or seconds if one is given, in words."""
+    """Return "jobs", or "jobs of over ..." with the given number of processors or seconds."""
     over = human_time(longer_than) if longer_than is not None else counted(wider_than, "processor") if wider_than is not None else ""
     return f"jobs of over {over}" if over else "jobs"

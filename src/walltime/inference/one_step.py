@@ -1,8 +1,8 @@
-"""One-step agreement: the jobs that a policy would start at every recorded instant, in the recorded state.
+"""One-step agreement: compare the jobs that a policy would start at each recorded instant, in the recorded state, with the recorded starts.
 
-A free simulation drifts away from the record under any policy. Here the record is followed, and at each instant the policy makes its
-pass (one_step_pass.py) in the recorded state. It proposes jobs to start. Two shares measure how well it explains the record: the recorded
-starts that it proposed, and its proposals that were followed, promptly or late.
+A free simulation diverges from the record under any policy. Here the simulation follows the record, and at each instant the policy makes a
+scheduling pass (one_step_pass.py) in the recorded state, which proposes jobs to start. Two shares measure how well the policy explains the
+record: the recorded starts that it proposed (recall), and its proposals that the site followed (precision), promptly or late.
 """
 
 from __future__ import annotations
@@ -26,21 +26,22 @@ from walltime.provenance import plain
 from walltime.workload import Array, Workload
 
 BLOCKERS = ("nothing", "the clock", "a limit", "not eligible", "an outage", "too few processors", "the order or a reservation")
-"""The reasons why a policy does not propose a recorded start; the first ones have the numbers of `one_step_pass`."""
+"""Reasons why a policy does not propose a recorded start; the index of the first five is their number in `one_step_pass`."""
 TOO_FEW, RESERVED = 5, 6
 LONGEST = np.iinfo(np.int64).max // 4
 TICK, LATEST = 60, 300
-"""A start is prompt within a tick after the proposal, s, or within twice the log's start-up delay if that is at most `LATEST`."""
+"""A start is prompt within `TICK` s after the proposal, or within twice the log's start-up delay if this is longer but at most `LATEST`."""
 
 
 @dataclass(frozen=True)
 class SiteRules:
-    """A site's rules for starts, apart from its policy.
+    """The rules, other than its policy, that determine when a site starts jobs.
 
-    `windows`: hours, and the jobs (bool) to which they apply; `outages`: of the whole machine. `eligible`: the earliest start of each job,
-    int64 s, or None. `group`, `at_once`: the group of each job, -1 for none, and the limit of running jobs of each group, 0 for no limit
-    (int64). `overhead`: the scheduler's delays, from decisions to starts and from ends to free processors. `procs`: size of the machine,
-    or of a part of it, by default the workload's machine; wider jobs never start. `chosen`: the jobs of that part (bool), by default all.
+    `windows`: closed hours, each with the jobs (bool) to which they apply. `outages`: outages of the whole machine. `eligible`: the
+    earliest start of each job, int64 s, or None. `group`: the group of each job, -1 for none; `at_once`: the limit on running jobs of each
+    group, 0 for no limit; int64. `overhead`: the scheduler's delays, from decisions to starts and from ends to free processors. `procs`:
+    size of the machine or of a part of it, by default the workload's machine; wider jobs never start. `chosen`: the jobs of that part
+    (bool), by default all.
     """
 
     windows: Sequence[tuple[Hours, Array]] = ()
@@ -54,12 +55,12 @@ class SiteRules:
 
 
 class OneStep(NamedTuple):
-    """A policy's proposals along a record; one entry per job of the workload, in its order.
+    """The proposals of a policy along the record; all fields have one entry per job, in the order of the workload.
 
-    `counted`: the job's start is recorded. `matched`: the policy proposed that start. `proposals`: number of times that it began to
-    propose the job. `delay`: from the proposal to the recorded start, s; negative if the job started sooner than the overheads allow,
-    meaningless without a match. `overcommitted`: the job started although the record leaves fewer processors than it needs. `why`: the
-    reason why a start was not proposed, a place in BLOCKERS; 0 for matches.
+    `counted`: whether the start is recorded. `matched`: whether the policy proposed that start. `proposals`: number of times that it began
+    to propose the job. `delay`: time from the proposal to the recorded start, s; negative if the job started sooner than the overheads
+    allow, meaningless without a match. `overcommitted`: whether the job started with too few free processors in the record. `why`: the
+    reason why a start was not proposed, an index into BLOCKERS; 0 for matches.
     """
 
     counted: Array
@@ -102,7 +103,7 @@ class Score:
 
     `jobs`: recorded starts; `matched`: starts that the policy proposed; `prompt`: starts at most `within` s after the proposal.
     `proposals`: how often the policy began to propose a job. A proposal is followed if the job starts while it is still proposed, however
-    late. Pure delay shows only in the prompt shares, which judge rules.
+    late. A mere delay lowers only the prompt shares, which are used to judge rules.
     """
 
     jobs: int
@@ -164,8 +165,8 @@ def _share(part: int, whole: int) -> float:
 def prompt_within(answer: OneStep, wait: Array) -> int:
     """Return the largest delay of a prompt start, s, given recorded waits (int64 s, one per job).
 
-    A scheduler's start-up delay is the median wait of the jobs that the policy proposes at their submission. Twice that is allowed if it is
-    longer than a tick and at most a few minutes; a longer median is not a start-up delay.
+    A scheduler's start-up delay is the median wait of the jobs that the policy proposes at their submission. Twice this delay is allowed if
+    it is longer than a tick and at most a few minutes; a longer median is not a start-up delay.
     """
     at_once = wait[answer.matched & (answer.delay == wait)]
     usual = 2 * int(np.median(at_once)) if len(at_once) else 0
@@ -176,7 +177,7 @@ def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | N
     """Return the proposals of a policy at every recorded instant.
 
     `start`: recorded starts, int64 s, one per job; jobs with a negative start are excluded. `end`: by default `start` plus the runtime.
-    `rules`: of the site, or of a part of its machine. Raises PolicyError for a policy whose passes are unknown here, WorkloadError without
+    `rules`: the rules of the site, or of a part of its machine. Raises PolicyError for a policy with its own passes, WorkloadError without
     recorded starts.
     """
     rules = rules or SiteRules()
@@ -212,7 +213,7 @@ def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | N
 
 
 def _asked(workload: Workload, rules: SiteRules, place: Array) -> SiteAnswers:
-    """Return the memory for the proposals."""
+    """Return the arrays in which the compiled pass records the proposals."""
     jobs = np.zeros(len(place), ASKED).view(np.recarray)
     jobs.since = jobs.last = jobs.user = jobs.delay = -1
     jobs.eligible = -LONGEST if rules.eligible is None else rules.eligible[place]

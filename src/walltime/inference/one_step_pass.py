@@ -1,6 +1,7 @@
-"""A run along the record of a machine that gets the policy's proposals at every instant; in compiled code.
+"""Follow the record of a machine and compute the policy's proposals at each instant, in compiled code.
 
-Start here: `ask_along`. The pass of the policy is made as if everything that it starts did start; then the recorded state is put back.
+The entry point is `ask_along`. At each instant, the policy makes a pass as if all its proposals started; then the recorded state is
+restored.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from walltime.compiled.jit import called_kernel, entry, kernel
 
 Array = np.ndarray
 FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD, BY_OUTAGE = range(5)
-"""Whether a job may start now, or the rule that forbids it."""
+"""Whether a job may start now (`FREE_TO_START`), or the rule that forbids it."""
 WINDOW = np.dtype([(name, np.int64) for name in ["next", "last", "crossing", "kind"]], align=True)
-"""A window. `next`: the place of its next period among all beginnings and ends; `last`: the place after its last one. `crossing`: whether
-jobs are not planned across its beginnings. `kind`: the rule that forbids starts in it, BY_CLOCK or BY_OUTAGE."""
+"""A window. `next`: index of its next period in `begins` and `ends`; `last`: index after its last period. `crossing`: whether
+jobs must not be planned across its begin. `kind`: the rule that forbids starts in it, BY_CLOCK or BY_OUTAGE."""
 
 _ASKED = "eligible user forbidden barred recorded since last episodes asked hit short delay"
 ASKED = np.dtype([(name, np.int64) for name in _ASKED.split()], align=True)
-"""A job. `eligible`: when it may start at the earliest. `user`: the group whose limit it counts in, -1 for none. `forbidden`: by which
-rule, at the last instant; `barred`: 1 while a pass reaches the limit of its group. `recorded`: its recorded start. `since`: since when the
-policy has wished to start it, -1 if it does not. `last`: the instant at which it gave up such a wish. `episodes`: how often such a wish
-began. `asked`: 1 once it has started. `hit`: 1 if the policy would have started it then. `short`: 1 if it needed more processors than the
-record leaves. `delay`: from the beginning of the wish, s."""
+"""A job. `eligible`: its earliest start. `user`: the group to whose limit it counts, -1 for none. `forbidden`: the rule that
+forbade a start at the last instant. `barred`: 1 if the pass reached the limit of its group. `recorded`: its recorded start. `since`: when
+the current proposal began, -1 without one. `last`: when the last proposal was withdrawn. `episodes`: number of proposals. `asked`: 1 once
+it has started. `hit`: 1 if it was proposed at its recorded start. `short`: 1 if it then needed more processors than the record leaves free.
+`delay`: time from the begin of the proposal to the start, s."""
 
 
 class SiteAnswers(NamedTuple):
-    """The site's rules, and the answers of the policy; `windows_of`: whether each window (row) holds for each job."""
+    """The site's rules and the recorded proposals; `windows_of`: whether each window (row) applies to each job (column)."""
 
     jobs: Any
     windows: Any
@@ -48,7 +49,7 @@ class SiteAnswers(NamedTuple):
 
 @called_kernel
 def may_start(state, jobs, asked, job):
-    """Return whether the site's rules let a job start at this instant, and which rule forbids it."""
+    """Return FREE_TO_START if the site's rules allow a job to start at this instant, otherwise the rule that forbids it."""
     if asked.jobs[job].eligible > state.now:
         return BY_HOLD
     for k in range(len(asked.windows)):
@@ -62,7 +63,7 @@ def may_start(state, jobs, asked, job):
 
 @kernel
 def is_shut(state, jobs, asked, window, job):
-    """Return whether a window of the site forbids a job to start now, or to be planned beyond its next begin."""
+    """Return whether a window forbids a job to start now, because it is closed or the job would run into its next begin."""
     while window.next < window.last and asked.ends[window.next] <= state.now:
         window.next += 1
     if window.next == window.last:
@@ -73,7 +74,7 @@ def is_shut(state, jobs, asked, window, job):
 
 @kernel
 def hide(state, jobs, lists, asked):
-    """Remove the jobs that may not start from the lists of waiting jobs; return how many stay."""
+    """Remove the jobs that may not start from the lists of waiting jobs; return the number of remaining jobs."""
     count = 0
     for k in range(state.waiting):
         job = asked.queue[k]
@@ -93,7 +94,7 @@ def hide(state, jobs, lists, asked):
 
 @called_kernel
 def bar_beyond(jobs, asked, count):
-    """Bar the jobs that the pass has started although their group was full by then; return how many there are."""
+    """Bar the jobs that the pass started although their group had reached its limit; return their number."""
     barred = 0
     for k in range(count):
         job = asked.queue[k]
@@ -123,7 +124,7 @@ def put_back(state, jobs, lists, asked, count):
 
 @called_kernel
 def ask(state, rules, jobs, lists, profile, tables, asked):
-    """Note the jobs that the policy would start now; the recorded state stays unchanged."""
+    """Record the jobs that the policy would start now, without changing the recorded state."""
     count, running, started, free = state.waiting, state.running, state.started, state.free
     if count == 0:
         return
@@ -180,7 +181,7 @@ def ask(state, rules, jobs, lists, profile, tables, asked):
 
 @kernel
 def start_agreed(state, rules, jobs, lists, asked):
-    """Start the jobs that both the record and the policy start now, if one of them ends at once; then the policy makes another pass."""
+    """Start the jobs that both the record and the policy start now, if one of them ends at once, which requires another pass."""
     ends = False
     for k in range(state.next_start, len(jobs)):
         job = lists.by_start[k]
@@ -198,7 +199,7 @@ def start_agreed(state, rules, jobs, lists, asked):
 
 @kernel
 def count_running(state, jobs, lists, asked):
-    """Return how many jobs each user runs whose jobs are limited."""
+    """Count the running jobs of each group with a limit."""
     for k in range(len(asked.running_of)):
         asked.running_of[k] = 0
     for k in range(state.running):
@@ -209,7 +210,7 @@ def count_running(state, jobs, lists, asked):
 
 @entry
 def ask_along(state, rules, jobs, lists, profile, tables, asked, steps):
-    """Follow the record for this many instants, or until scores are needed; return DONE, PAUSED or ASKS."""
+    """Follow the record for this many instants, or until Python must compute scores; return DONE, PAUSED or ASKS."""
     for _ in range(steps):
         if state.resume == 0:
             time, _ = next_event(state, rules, jobs, lists)

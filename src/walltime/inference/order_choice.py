@@ -1,8 +1,8 @@
-"""The queue order as a conditional logit of the job that starts, with effects of users and projects.
+"""Fit the queue order as a conditional logit model of the job that starts, with effects of users and projects.
 
-At each recorded start the alternatives are the waiting jobs that the clock allows and that fit into the processors of the started job plus
-the free ones. The logarithm of an alternative's odds is a weighted sum of its features, which are
-those of the order `linear:`, and what its user and its project have of their own.
+At each recorded start, the alternatives are the waiting jobs that no window forbids and that fit into the processors of the started job
+plus the free processors. The log-odds of an alternative are a weighted sum of its features, which are the features of the order `linear:`,
+plus effects of its user and its project.
 
 Source: McFadden 1974, Conditional logit analysis of qualitative choice behavior, section 2; alternatives are drawn at random as in McFadden
 1978, Modelling the choice of residential location, section 3.
@@ -23,9 +23,9 @@ from walltime.metrics import busy_processors, levels_at
 Array = np.ndarray
 HOUR = 3600
 MOST_ALTERNATIVES = 30
-"""Largest number of alternatives; of more, a random sample is drawn."""
+"""Largest number of alternatives; a random sample is drawn if there are more."""
 ROUNDS = 200
-"""Upper limit of Newton steps, rarely reached."""
+"""Maximum number of Newton steps, rarely reached."""
 STILL = 1e-5
 """The fit ends when the log-likelihood per choice gains less than this in a step."""
 FORMS = (("wait", "log-procs", "log-believed"), ("log-wait", "log-procs", "log-believed"), ("log-procs", "log-believed"))
@@ -35,9 +35,9 @@ SPREAD = 1.0
 
 
 class Choices(NamedTuple):
-    """Recorded choices: one row per alternative, choice after choice, the started job first.
+    """Recorded choices, with one row per alternative; the rows of a choice are adjacent, and the started job is the first of them.
 
-    `first`: the first row of each choice, int64; `job`: the place of each row's job in the workload, int64; `wait`: its wait so far, h.
+    `first`: the first row of each choice, int64; `job`: the index of each row's job in the workload, int64; `wait`: its wait so far, h.
     """
 
     first: Array
@@ -46,7 +46,7 @@ class Choices(NamedTuple):
 
     @property
     def choice(self) -> Array:
-        """Return the choice number of each row."""
+        """Return the index of the choice to which each row belongs."""
         return np.repeat(np.arange(len(self.first)), np.diff(self.first, append=len(self.job)))
 
 
@@ -54,9 +54,9 @@ class Choices(NamedTuple):
 class OrderChoice:
     """The hit rates of orders over held-out choices.
 
-    `choices`: how many there are, with `alternatives` on average. Shares in which the job that started is the first one: by chance, in
-    order of arrival, and by the logit without and with the effects of users, and of projects besides (None where the log names none, or
-    one).
+    `choices`: their number, with `alternatives` on average. Each other field is the share of choices in which the started job ranks first:
+    by chance, in order of arrival, and by the logit without effects, with effects of users, and with effects of users and projects (None if
+    the log names fewer than two).
     """
 
     choices: int
@@ -71,7 +71,7 @@ class OrderChoice:
 def recorded_choices(
     log: RecordedLog, procs: int, chosen: Array, windows: Sequence[tuple[Hours, Array]] = (), eligible: Array | None = None, seed: int = 0
 ) -> Choices:
-    """Return the choices at the recorded starts of some jobs (bool) on a machine, or a part of it, with this many processors.
+    """Return the choices at the recorded starts of the chosen jobs (bool) on a machine, or a part of it, with `procs` processors.
 
     `windows`: hours, and the jobs (bool) to which they apply. `eligible`: the time before which a job is not an alternative, int64 s.
     Choices with a single alternative are omitted.
@@ -110,7 +110,7 @@ def recorded_choices(
 
 
 def _shut(hours: Hours, now: int, requested: Array) -> Array:
-    """Return whether jobs with these requests must not start now, bool."""
+    """Return whether a window forbids jobs with these requests to start now, bool."""
     following = int(np.searchsorted(hours.begin, now, side="right"))
     if following > 0 and now < hours.end[following - 1]:
         return np.ones(len(requested), bool)
@@ -118,10 +118,10 @@ def _shut(hours: Hours, now: int, requested: Array) -> Array:
 
 
 def fitted_logit(choices: Choices, used: Array, features: Array, groups: Sequence[Array]) -> tuple[Array, list[Array]]:
-    """Fit the weights of features, float64, shape (rows, features), and the effects of each grouping, to some choices (bool).
+    """Return the weights of the features and the effects of each grouping, fitted to the choices `used` (bool).
 
-    `groups`: the numbers of each row's user, project and so on, from 0 on. The likelihood is concave and the effects move by bounded
-    steps, so each step increases it.
+    `features`: float64, shape (rows, features). `groups`: for each grouping, such as users, the group number of each row. The
+    log-likelihood is concave and the steps of the effects are bounded, so each step increases it.
     """
     choice, weights = choices.choice, np.zeros(features.shape[1])
     mine = used[choice]
@@ -163,9 +163,9 @@ def _newton(choices: Choices, features: Array, odds: Array, surprise: Array) -> 
 
 
 def fitted_weights(choices: Choices, log: RecordedLog, used: Array, form: Sequence[str]) -> dict[str, float]:
-    """Fit the weights of these features (FORMS), without effects, to some choices (bool by started job).
+    """Return the weights of these features (FORMS), fitted without effects to the choices whose started job is in `used` (bool).
 
-    All are 0 if waiting would make a job start later, because such an order would starve jobs.
+    All weights are 0 if a longer wait would lower a job's rank, because such an order would starve jobs.
     """
     weights, _ = fitted_logit(choices, used[choices.job[choices.first]], _features(choices, log, form), [])
     own = dict(zip(form, weights.tolist(), strict=True))
@@ -184,7 +184,7 @@ def _features(choices: Choices, log: RecordedLog, form: Sequence[str]) -> Array:
 
 
 def order_choice(choices: Choices, log: RecordedLog, used: Array, judged: Array) -> OrderChoice | None:
-    """Fit the order to some choices (bool by started job) and judge it on others; None if either are too few."""
+    """Fit the order to the choices whose started job is in `used` (bool), and test it on those in `judged`; None with too few of either."""
     if not len(choices.first):
         return None
     w, job, starter = log.workload, choices.job, choices.job[choices.first]
@@ -217,7 +217,7 @@ def order_choice(choices: Choices, log: RecordedLog, used: Array, judged: Array)
 
 
 def _numbers(column: Array, fitted: Array, rows: Array) -> Array:
-    """Return numbers from 1 on for the values with enough starts; 0 for all others."""
+    """Return the group number of each row: 1, 2, ... for values with enough starts, 0 for all others."""
     values, counts = np.unique(column[fitted], return_counts=True)
     often = values[(counts >= FEWEST) & (values >= 0)]
     if not len(often):

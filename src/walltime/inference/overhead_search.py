@@ -1,4 +1,4 @@
-"""Inference of the scheduler's delays: from its decision to the start, from the end of a job to its notice, and between two passes."""
+"""Infer the scheduler's delays: from a decision to the start, from the end of a job to the release, and between passes."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Array = np.ndarray
 LONGEST_DELAY = 600
 """Longest delay of a start, s; a later job waited for something else."""
 PROMPT = 30
-"""Largest delay, s, of the starts by which overheads are judged."""
+"""Largest delay, s, of a prompt start when overheads are judged."""
 USUAL = 0.5
-"""An overhead is one only if more than this share of the policy's starts are as prompt."""
+"""An overhead is accepted only if more than this share of the matched starts are prompt."""
 FEWEST_DELAYS = 50
 """Overheads are not estimated from fewer starts."""
 TICKS = (10, 30, 60)
@@ -24,9 +24,9 @@ TICKS = (10, 30, 60)
 
 
 def inferred_overhead(search: RuleTrial) -> None:
-    """Infer the scheduler's delays: from a decision to the start, from an end to its notice, and between two passes.
+    """Infer the scheduler's delays: from a decision to the start, from an end to the release, and between passes.
 
-    They are judged by starts at most PROMPT s after the proposal, because the usual definition of prompt leaves room for such delays.
+    They are judged by starts at most PROMPT s after the proposal, because the usual definition of prompt already allows for such delays.
     """
     best, overhead = search.answer, NO_OVERHEAD
     for name in ("start", "end", "tick"):

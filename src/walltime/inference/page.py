@@ -1,4 +1,4 @@
-"""The page of an inference: the rules of the site that the log shows, and how well they explain the record."""
+"""The report page of an inference: the inferred rules, and how well they explain the record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WHAT_IT_IS = (
 
 
 def verdict(inference: Inference) -> list[str]:
-    """Return the findings as sentences with their numbers."""
+    """Return the findings as sentences."""
     if inference.refused:
         return [short_verdict(inference)]
     kept, after = len(inference.rules), inference.after
@@ -80,7 +80,7 @@ def short_notes(inference: Inference) -> list[str]:
 
 
 def short_tables(inference: Inference) -> list[Table]:
-    """Return the rules with the evidence in held-out weeks, and the free simulations next to the record, for the terminal."""
+    """Return tables of the rules with their gains, and of simulated and recorded waits, for the terminal."""
     found = inference.rules
     rules: list[Row] = [[f"{one.text}{inference.period_of(one)}", one.agreement, f"{one.better} / {one.worse}"] for one in found]
     names = ("plain EASY", "with the rules", "with the rules, against a copy shaken by 30 s", "with eligible times known in hindsight")
@@ -152,7 +152,7 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
 
 
 def inference_page(inference: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page of an inference; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the report page of an inference; `settings`: further entries of the provenance record, such as `command`."""
     record = provenance(workload, **(settings or {}))
     first, *rest = verdict(inference)
     sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
@@ -182,7 +182,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
 
 
 def months_drawing(inference: Inference) -> Drawing:
-    """Return the figure of the one-step agreement by month, without and with the rules."""
+    """Draw the one-step agreement by month, without and with the rules."""
     from walltime.report.figures import months_figure
 
     months = inference.months

@@ -1,4 +1,4 @@
-"""The queue order and backfilling of a site, inferred from its log: a named policy, order of arrival with handicaps, or a fitted order."""
+"""Infer the queue order and backfilling of a site: a named policy, order of arrival with handicaps, or a fitted order."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Array = np.ndarray
 POLICIES = ("easy", "fcfs", "hybrid:depth=0", "conservative", "easy:order=sjf", "easy:order=saf", "easy:order=wfp")
 """Named policies that are tried."""
 DEEPEST_SCORED = 100
-"""Largest mean queue length for which orders that change while jobs wait are tried."""
+"""Largest mean queue length for which orders with scores that change while jobs wait are tried."""
 DEEPEST = 1000
 """Largest mean queue length for which policies that plan all waiting jobs are tried."""
 HALF_LIVES = (86_400, 7 * 86_400)
 """Half-lives of fair share that are tried, s."""
 HANDICAPS = (3600, 4 * 3600, 16 * 3600)
-"""Handicaps that are tried, s of waiting per doubling of a job's processors or request."""
+"""Handicaps that are tried: how much later, s, a job counts as submitted for each doubling of its processors or request."""
 
 
 def inferred_policy(search: RuleTrial) -> None:
-    """Infer the queue order and backfilling: a named policy, or weights if they explain more."""
+    """Infer the queue order and backfilling: a named policy, or an order with fitted weights if it explains more starts."""
     known = search.log.known
     waiting = float((search.log.start - search.w.submit)[known].sum() / max(np.ptp(search.log.start[known]), 1))
     named, said_of = [], compiled(search, dict(_fair_shares(search))) if waiting <= DEEPEST_SCORED else {}
@@ -48,7 +48,7 @@ def inferred_policy(search: RuleTrial) -> None:
     tries: list[tuple[float, Policy, str, OneStep]] = []  # in months that choose; an order may hold in only some of them
 
     def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
-        """Note the candidate with the largest gain, if that is more than `least`; return the largest gain so far."""
+        """Append the candidate with the largest gain to `tries` if it exceeds `least`; return the larger of both."""
         gains = [(search.gain_of_run(answer), policy, said, answer) for policy, said, answer in several]
         best = max(gains, key=lambda one: one[0], default=None)
         if best is None or best[0] <= least:
@@ -91,7 +91,7 @@ def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
 
 
 def compiled(search: RuleTrial, policies: dict[Policy, str]) -> dict[Policy, str]:
-    """Return the policies that the compiled engine simulates with the rules so far; a note counts the others."""
+    """Return the policies that the compiled engine can simulate with the accepted rules, and add a note on the others."""
     machine = search.machine_of(search.rules)
     fast = {policy: said for policy, said in policies.items() if engine_of(search.w, policy, machine) == "kernel"}
     if slow := len(policies) - len(fast):
@@ -103,12 +103,12 @@ def compiled(search: RuleTrial, policies: dict[Policy, str]) -> dict[Policy, str
 
 
 def _while(rules: Rules, policy: Policy, since: int | None = None, until: int | None = None) -> Rules:
-    """Return the rules with this policy between two times of the log, s."""
+    """Return the rules with this policy between two log times, s."""
     return rules._replace(policy=policy, policy_since=since, policy_until=until)
 
 
 def _best_weights(search: RuleTrial) -> tuple[tuple[int, int], OneStep]:
-    """Return the best handicaps for a doubling of the processors and of the request, s of waiting, with their proposals."""
+    """Return the best handicaps, s, for a doubling of the processors and of the request, with the proposals under them."""
     best, answer = (0, 0), search.answer
     for steps in (HANDICAPS, (1,)):
         for place in (0, 1):
@@ -124,15 +124,15 @@ def _best_weights(search: RuleTrial) -> tuple[tuple[int, int], OneStep]:
 
 
 def _choices(search: RuleTrial, chosen: Array, size: int) -> Choices:
-    """Return the recorded choices of some jobs, bool, on this many processors; jobs that seem to be held are not alternatives."""
+    """Return the recorded choices of the chosen jobs (bool) on `size` processors; jobs that seem to be held are not alternatives."""
     windows = [search.along(window) for window in search.rules.windows]
     return recorded_choices(search.log, size, chosen, windows, not_eligible_before(search.log))
 
 
 def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
-    """Return orders from a conditional logit of the job that starts, with descriptions, and set `search.order`.
+    """Return orders fitted by a conditional logit model, with descriptions, and set `search.order`.
 
-    They are fitted on the choosing folds, to the jobs outside the parts of the machine.
+    They are fitted to the jobs outside the parts of the machine, on the folds that choose rules.
     """
     rest, size = search.log.known.copy(), search.size
     for part in search.rules.parts:
@@ -144,7 +144,7 @@ def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
     orders = []
     for form in FORMS:
         weights = fitted_weights(choices, search.log, search.choose, form)
-        if weights.get("wait"):  # all wait equally long for an hour, so it is the order of arrival with handicaps
+        if weights.get("wait"):  # the waits of all jobs grow equally, so this is the order of arrival with handicaps
             back = (round(-weights[name] / weights["wait"] * 3600 * math.log(2)) for name in ("log-procs", "log-believed"))
             handicaps = (next(back), next(back))
             orders.append((weighted(handicaps), order_text(handicaps)) if any(handicaps) else (Easy(), ""))
@@ -154,14 +154,14 @@ def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
 
 
 def linear(weights: dict[str, float]) -> Policy:
-    """Return EASY ordered by a weighted sum of features, largest first; weights are rounded, the largest is 1 or -1."""
+    """Return EASY with the order `linear:`, with rounded weights, scaled so that the largest is 1 or -1."""
     most = max(abs(weight) for weight in weights.values())
     rounded = {name: round(weight / most, 3) for name, weight in weights.items()}
     return parse_policy("easy:order=linear:" + ",".join(f"{name}={weight:g}" for name, weight in rounded.items() if weight))
 
 
 def linear_text(weights: dict[str, float]) -> str:
-    """Describe that order."""
+    """Describe this order in words."""
     more, less = (
         {"wait": "a longer wait", "procs": "more processors", "believed": "a longer request"},
         {"wait": "a shorter wait", "procs": "fewer processors", "believed": "a shorter request"},
@@ -179,7 +179,7 @@ def weighted(weights: tuple[int, int]) -> Policy:
 
 
 def order_text(weights: tuple[int, int]) -> str:
-    """Describe that order."""
+    """Describe this order in words."""
     each = [
         f"{human_time(abs(weight))} {'later' if weight > 0 else 'earlier'} for each doubling of its {name}"
         for weight, name in zip(weights, ("processors", "request"), strict=True)

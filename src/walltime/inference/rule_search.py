@@ -1,4 +1,4 @@
-"""Inference of a site's rules from its log; a rule is accepted only if it explains held-out weeks.
+"""Infer the rules of a site from its log; a rule is accepted only if it also explains held-out months or weeks.
 
 rule_trial.py judges rules; candidate_rules.py finds candidates from counts.
 """
@@ -38,13 +38,13 @@ from walltime.wording import counted, human_time
 from walltime.workload import Workload, check_workload
 
 MOST_MISFITS = 0.05
-"""Share of starts without enough free processors above which log and machine contradict each other."""
+"""If a larger share of starts lacks free processors, the log and the machine contradict each other."""
 STARTS = 2
-"""An outage must explain this many more starts near it, apart from the start that ends it."""
+"""An outage must explain at least this many more starts near it, not counting the start that ends it."""
 OUTAGES = (3600, 4 * 3600, 12 * 3600)
-"""Shortest stretches without jobs that are tried as outages, s."""
+"""Shortest durations of idle intervals that are tried as outages, s."""
 NOISE = 0.15
-"""With a lower prompt agreement under all rules, the record does not follow such a scheduler."""
+"""If the prompt agreement under all rules is lower, the record does not follow such a scheduler."""
 
 
 def infer(
@@ -55,19 +55,20 @@ def infer(
     progress: Callable[[float], None] | None = None,
     step: Callable[[str], None] | None = None,
 ) -> Inference:
-    """Infer a site's rules from the starts that its log records.
+    """Infer the rules of a site from the recorded starts in its log.
 
-    `procs`: the machine's size, by default the log's. `machine`: only its node size is used; a note lists its other contents. `progress` is
-    called with the approximate share of the work done, 0 to 1, and `step` with the name of each of the seven steps. Ctrl-C ends
-    the search; the result so far is returned, with the interrupted step in `stopped`. Raises WorkloadError for a log without recorded
-    waits or of less than two months, and for a machine with preemption if the log does not name the jobs that may preempt others. Their
-    starts follow from neither free processors nor the queue order, so rules are neither chosen nor judged by them; the runs of a preempted
-    job should be separate jobs of the workload.
+    `procs`: size of the machine, by default from the log. `machine`: only its node size is used; a note lists its other contents.
+    `progress` is called with the approximate share of the completed work, 0 to 1, and `step` with the name of each of the seven steps.
+    Ctrl-C ends the search; the result so far is returned, with the interrupted step in `stopped`.
+
+    Raises WorkloadError for a log without recorded waits or of less than two months, and for a machine with preemption if the log does not
+    identify the jobs that may preempt others. Starts of such jobs depend on neither free processors nor the queue order, so rules are
+    neither chosen nor judged by them; the runs of a preempted job should be separate jobs of the workload.
     """
     check_workload(workload)
     apart = may_preempt(workload, machine) if machine is not None and machine.preempts else None
     hidden, whole = unmodelled(workload), workload
-    if "partition" in workload.columns:  # the inferred machine has others
+    if "partition" in workload.columns:  # the inferred machine has other partitions
         workload = replace(workload, columns={name: values for name, values in workload.columns.items() if name != "partition"})
     nodes = {1} if machine is None else {pool.procs for pool in machine.pools}
     search = RuleTrial(workload, workload.machine_procs if procs is None else procs, min(nodes) if len(nodes) == 1 else 1, progress, apart)
@@ -100,7 +101,7 @@ def infer(
 
 
 def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
-    """Return why nothing is inferred if hardly any start follows the policy with all rules, and drop the rules; else empty."""
+    """If hardly any start follows the policy with all rules, drop the rules and return the reason; otherwise return an empty string."""
     score = search.answer.score(search.judge, search.within)
     if score.prompt_f1 >= NOISE:
         return ""
@@ -112,7 +113,7 @@ def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
 
 
 def _parts(search: RuleTrial) -> None:
-    """Infer parts of the machine for small, short jobs, unless the log names partitions, which explain such parts."""
+    """Infer parts of the machine for small, short jobs, unless the log has partitions, which explain such parts."""
     if search.requests is not None and (names := len(np.unique(search.requests.columns.get("partition", ())))) > 1:
         search.notes.append(f"Parts of the machine are not tried: the log has {names} partitions, but not their sizes.")
         return
@@ -121,7 +122,7 @@ def _parts(search: RuleTrial) -> None:
         found = search.best([_with(search.rules, "parts", part) for part in parts], search.gain_of_run)
         if found is None:
             return
-        # Small jobs may belong to a few limited users.
+        # Limits on a few users may explain the small jobs better.
         limits = None if search.rules.at_once or search.rules.parts else limits_of_users(search)
         if limits is not None and search.gain(limits[1], search.choose, old=found[1]) > 0 and search.keep(*limits):
             continue
@@ -134,16 +135,16 @@ def _parts(search: RuleTrial) -> None:
 
 
 def _outages(search: RuleTrial) -> None:
-    """Infer outages of the whole machine, known in advance: stretches without jobs that explain the days around them.
+    """Infer outages of the whole machine that were known in advance: intervals without jobs that explain the days around them.
 
-    An outage ends, by definition, with a recorded start, so that start neither chooses nor judges outages. The other starts near it must
-    gain at least STARTS, because each of many stretches without jobs explains a few starts by chance.
+    An inferred outage ends with a recorded start by definition, so this start neither chooses nor judges outages. The other starts near it
+    must gain at least STARTS, because each of many intervals without jobs explains a few starts by chance.
     """
     rules, answer = search.rules, search.answer
     every_stretch = stopped_stretches(search.log)
     others, by_start = np.ones(len(search.w), bool), np.argsort(search.log.start, kind="stable")
     others[by_start[np.searchsorted(search.log.start[by_start], [end for _, end in every_stretch])]] = False
-    for least in OUTAGES:  # a machine that drains before an outage is idle for hours, too
+    for least in OUTAGES:  # a machine that drains before an outage may be idle for hours
         stretches = [own for own in every_stretch if own[1] - own[0] >= least]
         alone = search.ask_all([rules._replace(outages=(own,)) for own in stretches])
         stretches = []
@@ -167,7 +168,7 @@ def _outages(search: RuleTrial) -> None:
 
 
 def _windows(search: RuleTrial) -> None:
-    """Infer windows, one after the other."""
+    """Infer windows (closed hours), one at a time."""
     if search.since is None:
         search.notes.append("The log has no start date, so windows cannot be inferred.")
         return
@@ -186,7 +187,7 @@ def _windows(search: RuleTrial) -> None:
 
 
 class _Tried(NamedTuple):
-    """The best of several windows, its gain and proposals, and the other windows with a gain."""
+    """The window with the largest gain, its proposals, and the other windows with a gain."""
 
     gain: float
     window: Window | None
@@ -195,7 +196,7 @@ class _Tried(NamedTuple):
 
 
 def _tried(search: RuleTrial, candidates: Sequence[Window]) -> _Tried:
-    """Try each of these windows with the rules accepted so far."""
+    """Test each of these windows with the rules accepted so far."""
     found, worth = _Tried(-math.inf, None, None, []), []
     for rules, answer in search.ask_all([_with(search.rules, "windows", one) for one in candidates]):
         gain, window = search.gain_of_run(answer), rules.windows[-1]
@@ -207,9 +208,9 @@ def _tried(search: RuleTrial, candidates: Sequence[Window]) -> _Tried:
 
 
 def _fitted(search: RuleTrial, window: Window, best: OneStep) -> tuple[Window, OneStep]:
-    """Move the hours and days of a window to where they explain most of the choosing folds; instants are unchanged.
+    """Adjust the hours and days of a window so that they explain most starts in the folds that choose rules; instants are unchanged.
 
-    Each move must gain enough, because smaller gains are chance.
+    Each adjustment must gain enough, because smaller gains may be chance.
     """
     while window.end is not None:
         gain, place = search.gain_of_run(best), window
@@ -234,7 +235,7 @@ def _clocks(workload: Workload) -> list[int]:
 
 
 def _describe(window: Window) -> tuple[str, str]:
-    """Describe a window, and its evidence in the log."""
+    """Return the description of a window, and of its evidence in the log."""
     days = "every day" if len(window.days) == 7 else "-".join(dict.fromkeys((window.days[0], window.days[-1])))
     jobs = kind_of_jobs(window.wider_than, window.longer_than)
     if window.up_to is not None:
@@ -252,20 +253,20 @@ def _describe(window: Window) -> tuple[str, str]:
 
 
 def _with(rules: Rules, name: str, value: Any, since: int | None = None, until: int | None = None) -> Rules:
-    """Return the rules and one more, a window or a part of the machine, which applies between two times."""
+    """Return the rules with an additional window or part of the machine, which applies between two log times."""
     several: Any = (*getattr(rules, name), replace(value, since=since, until=until))
     return rules._replace(**{name: several})
 
 
 def _with_period(search: RuleTrial, name: str, value: Any, best: OneStep) -> tuple[Rules, Any, OneStep]:
-    """Return the rules with a window or a part in the time in which it explains most; the window or part; and the proposals with it."""
+    """Return the rules with a window or part limited to the period in which it explains most, the window or part, and the proposals."""
     since, until, best = search.shortened(best, partial(_with, search.rules, name, value))
     rules = _with(search.rules, name, value, since, until)
     return rules, getattr(rules, name)[-1], best
 
 
 def _drop_superseded(search: RuleTrial) -> None:
-    """Drop rules that explain nothing in addition to later ones, judged on the choosing folds."""
+    """Drop rules that explain nothing in addition to later rules, on the folds that choose rules."""
     k = 0
     while k < len(search.kept) - 1:
         rules = search.rules.without(*search.changes[k])
@@ -288,11 +289,11 @@ STEPS: dict[str, tuple[Callable[[RuleTrial], None], float]] = {
     "the policy": (inferred_policy, 0.25),
     "what others replace": (_drop_superseded, 0.05),
 }
-"""The steps of the search, with about their shares of the time."""
+"""The steps of the search, with their approximate shares of the time."""
 
 
 def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str = "", stopped: str = "") -> Inference:
-    """Return the result; free runs and agreement in hindsight are omitted after an interrupted or refused search."""
+    """Return the result; an interrupted or rejected search has no free runs and no agreement with eligible times."""
     current, brief = search.answer, bool(refused or stopped)
     eligible = search.w.submit if brief else not_eligible_before(search.log)
     held = eligible - search.w.submit

@@ -1,6 +1,6 @@
-"""Trials of rules: the agreement of a policy with the record under rules, and the acceptance of a rule.
+"""Measure the agreement of a policy with the record under candidate rules, and decide which rules are accepted.
 
-Rules are chosen by one-step agreement (one_step.py). Folds are months, or weeks of a short log: every other fold chooses rules, the other
+Rules are chosen by one-step agreement (one_step.py). Folds are months, or weeks in a short log: every other fold chooses rules, the other
 folds are held out and judge them. A free simulation cannot distinguish a right rule from a wrong one, but a rule that reduces its agreement
 with the record is rejected.
 """
@@ -32,21 +32,22 @@ from walltime.wording import human_time
 from walltime.workload import Array, Workload
 
 LEAST_GAIN = 0.005
-"""Smallest gain in agreement of a rule on the choosing folds."""
+"""A rule must gain more agreement than this on the folds that choose rules."""
 WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
 """A shorter record has too few weeks for choosing and judging."""
 ALWAYS = np.iinfo(np.int64).max // 4
 RANKS, ERRORS = 0.01, 1.2
-"""Largest fall of the rank correlation of waits, and largest growth of the mean error of a wait, in a free simulation with a rule."""
+"""Largest decrease of the rank correlation of waits, and largest factor on the mean error of a wait, that a rule may cause in a free
+simulation."""
 MONTHS = 8
-"""With fewer months, folds are weeks."""
+"""In a log with fewer months, folds are weeks."""
 
 
 class AtOnce(NamedTuple):
-    """A limit of running jobs of a user, by number; if `alike`, for each size and request separately.
+    """A limit on running jobs of a user (a number); if `alike`, for each combination of size and request separately.
 
-    `since`, `until`: applies to jobs submitted between these times of the log, s; None for always.
+    `since`, `until`: it applies to jobs submitted between these log times, s; None for no bound.
     """
 
     user: int
@@ -57,7 +58,7 @@ class AtOnce(NamedTuple):
 
     @property
     def kind(self) -> tuple[int, bool, int | None, int | None]:
-        """Return the sort key of a limit, all fields but the user."""
+        """Return all fields except the user; limits of several users with equal kinds are described together."""
         return self[1:]
 
 
@@ -75,7 +76,7 @@ class Rules(NamedTuple):
     policy_until: int | None = None
 
     def without(self, before: Rules, after: Rules) -> Rules:
-        """Return these rules without the rule that turned the first of two sets into the second."""
+        """Return these rules without the rule by which `after` differs from `before`."""
         changed: dict[str, Any] = {}
         for name in self._fields:
             old, new, now = (getattr(rules, name) for rules in (before, after, self))
@@ -85,7 +86,7 @@ class Rules(NamedTuple):
 
 
 def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | None, list[InferredPool]]]:
-    """Return the stretches of time (s of the log, None for no bound) in which the same parts exist, with these parts."""
+    """Return the periods (begin, end in log time, s, None for no bound) in which the same parts exist, with these parts."""
     edges = sorted({edge for part in parts for edge in (part.since, part.until) if edge is not None})
     stretches = []
     for since, until in pairwise([None, *edges, None]):
@@ -100,7 +101,7 @@ def stretches_of(parts: Sequence[InferredPool]) -> list[tuple[int | None, int | 
 
 
 class RuleProposal(NamedTuple):
-    """A rule in words, with its evidence, all rules with it, and the times of the log between which it applies, s, None for always."""
+    """A candidate rule: its description and evidence, the set of rules that includes it, and the log times, s, between which it applies."""
 
     kind: str
     text: str
@@ -111,9 +112,9 @@ class RuleProposal(NamedTuple):
 
 
 class RuleTrial:
-    """An inference: the record, the folds, and the accepted rules; `answer`: the policy's proposals with them.
+    """The state of an inference: the record, the folds, the accepted rules, and `answer`, the policy's proposals under these rules.
 
-    `apart`: jobs (bool) that use processors, but by whose starts rules are neither chosen nor judged; by default none.
+    `apart`: jobs (bool) that use processors, but neither choose nor judge rules; by default none.
     """
 
     def __init__(
@@ -140,7 +141,7 @@ class RuleTrial:
         self.changes: list[tuple[Rules, Rules]] = []
         self.notes: list[str] = []
         self.requests: Workload | None = None
-        """the log with all requests of its jobs, if it has requests that inference does not model"""
+        """the log with all columns, if it has requests that inference does not model"""
         self.order: OrderChoice | None = None
         self.month = self._months()
         starts = self.log.start[self.log.known]
@@ -164,13 +165,13 @@ class RuleTrial:
         self.within = prompt_within(self.answer, np.where(self.choose, wait, -1))
 
     def _say(self, done: float) -> None:
-        """Report the share of the work that is done, about, from 0 to 1."""
+        """Report the approximate share of the completed work, 0 to 1."""
         self.done = done
         if self.progress is not None:
             self.progress(done)
 
     def _months(self) -> Array:
-        """Return the number of the month in which each job started, from 0 on."""
+        """Return the month in which each job started, counted from 0."""
         start = np.maximum(self.log.start, 0)
         if self.since is None:
             return (start - int(start[self.log.known].min())) // MONTH
@@ -185,7 +186,7 @@ class RuleTrial:
         return self._asked(rules, eligible)
 
     def ask_all(self, several: Sequence[Rules]) -> Iterator[tuple[Rules, OneStep]]:
-        """Yield the proposals under each of these rules, in order, on all cores; this counts as half of the remaining step."""
+        """Yield the proposals under each set of rules, in order, computed on all cores; this counts as half of the rest of the step."""
         each = (self.until - self.done) / 2 / max(len(several), 1)
         with ThreadPoolExecutor(self.workers) as pool:
             left, running = deque(several), deque[tuple[Rules, Future[OneStep]]]()
@@ -215,7 +216,7 @@ class RuleTrial:
         return OneStep.joined([answer.only(inside), self._along_parts(rules, site, Easy()).only(~inside)])
 
     def _along_parts(self, rules: Rules, site: SiteRules, policy: Policy) -> OneStep:
-        """Return a policy's proposals on each part of the machine, and on the rest of it."""
+        """Return a policy's proposals on all parts of the machine and on the rest of it."""
         rest, answers = np.ones(len(self.w), bool), []
         for part in rules.parts:
             chosen = rest & part.takes(self.w)
@@ -227,7 +228,7 @@ class RuleTrial:
             mine = rest & submitted_in(self.w, since, until)
             if not (mine & self.log.known).any():
                 continue
-            # Earlier jobs still wait or run.
+            # Jobs from earlier periods may still wait or run.
             chosen = mine if since is None else mine | (rest & (self.w.submit < since) & (self.log.end > since))
             size = self.size - sum(part.procs for part in there)
             limited = replace(site, group=group, at_once=at_once, procs=size, chosen=chosen)
@@ -235,7 +236,7 @@ class RuleTrial:
         return OneStep.joined(answers)
 
     def _groups(self, rules: Rules) -> tuple[Array | None, Array | None]:
-        """Return the group of each job, and the limit of each group; None without limits. Limits of single users take precedence."""
+        """Return the group of each job and the limit of each group, None without limits; limits of single users take precedence."""
         if not (rules.at_once or rules.each):
             return None, None
         group = np.full(len(self.w), -1)
@@ -252,7 +253,7 @@ class RuleTrial:
         return group, np.array(at_once, np.int64)
 
     def along(self, window: Window) -> tuple[Hours, Array]:
-        """Return a window's times along the log, and the jobs to which it applies, bool; cached for each clock."""
+        """Return a window's closed hours during the log, and the jobs to which it applies, bool; cached for each clock."""
         key = (window, self.clock)
         if key not in self._windows:
             machine = self.machine_of(Rules(windows=(window,)))
@@ -263,7 +264,7 @@ class RuleTrial:
         return self._windows[key]
 
     def machine_of(self, rules: Rules) -> Machine:
-        """Return the rules as a machine."""
+        """Return the machine that these rules describe."""
         node, parts = self.node, rules.parts
         own = [Pool(f"part{k}", part.procs // node, node) for k, part in enumerate(parts, 1)]
         main = Pool("main" if parts else "all", self.size // node - sum(pool.nodes for pool in own), node)
@@ -308,7 +309,7 @@ class RuleTrial:
     # ------------------------------------------------------------------ choosing
 
     def gain(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> float:
-        """Return the gain in F1 of prompt starts over these jobs, compared with `old`, by default the answer with the rules so far.
+        """Return the gain in the F1 score of prompt starts over these jobs; `old`: by default the proposals under the accepted rules.
 
         `within`: the largest delay of a prompt start, by default the log's.
         """
@@ -316,14 +317,14 @@ class RuleTrial:
         return new.score(mask, within).prompt_f1 - (old or self.answer).score(mask, within).prompt_f1
 
     def runs(self, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
-        """Return the choosing folds, and the gain in starts of each run of them, with its first fold and the one after its last."""
+        """Return the folds that choose rules, and for each run of consecutive folds [first, last) its gain in starts, first and last."""
         folds = np.unique(self.fold[self.choose]).tolist()
         masks = [self.choose & (self.fold == fold) for fold in folds]
         total = np.cumsum([0.0, *(self.gain(new, mask) * int(mask.sum()) for mask in masks)])
         return folds, [(float(total[b] - total[a]), a, b) for a in range(len(folds)) for b in range(a + 1, len(folds) + 1)]
 
     def gain_of_run(self, new: OneStep) -> float:
-        """Return the largest gain in F1 on the choosing folds if the rule applies to all of them, or to a run of at least two."""
+        """Return the largest gain in F1 if the rule applies to all folds that choose rules, or only to a run of at least two of them."""
         gains = [gain for gain, a, b in self.runs(new)[1] if b - a > 1]
         return max([self.gain(new, self.choose), *(gain / int(self.choose.sum()) for gain in gains)])
 
@@ -336,10 +337,10 @@ class RuleTrial:
         return best
 
     def shortened(self, new: OneStep, during: Callable[[int | None, int | None], Rules]) -> tuple[int | None, int | None, OneStep]:
-        """Return the times between which a rule applies, s of the log, None for always; and the proposals with it.
+        """Return the log times between which a rule applies, s, None for no bound, and the proposals with it.
 
-        It begins or ends with a fold if that gains as much as a rule on the choosing folds; `during`: all rules with this rule between two
-        times. At the ends of the log it applies even to folds without evidence.
+        The rule is limited to a run of folds if this gains as much agreement as an accepted rule must. `during` returns the rules with this
+        rule between two times. At both ends of the log, the rule also applies to folds without evidence.
         """
         folds, runs = self.runs(new)
         most, first, last = max(runs, key=lambda run: (run[0], (run[1] == 0) + (run[2] == len(folds)), run[1] - run[2]))
@@ -351,12 +352,12 @@ class RuleTrial:
         return (since, until, answer) if self.gain(answer, self.choose, old=new) > LEAST_GAIN else (None, None, new)
 
     def _edge(self, fold: int, following: int) -> int:
-        """Return the middle between two choosing folds, s of the log: the begin of the fold between them, if there is one."""
+        """Return the log time, s, midway between two folds that choose rules: the begin of the held-out fold between them, if any."""
         mine = self.log.known & (self.fold >= (fold + following + 1) // 2)
         return int(self.log.start[mine].min()) if mine.any() else ALWAYS
 
     def error(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> float:
-        """Return the standard error of the gain in F1 over these jobs, a jackknife over weeks; inf with fewer than two."""
+        """Return the standard error of the gain in F1 over these jobs, from a jackknife over weeks; inf with fewer than two weeks."""
         week = np.where(mask, self.week, -1)
         _, place = np.unique(week, return_inverse=True)
         first = int((week < 0).any())
@@ -369,18 +370,18 @@ class RuleTrial:
         return float(np.sqrt((len(gains) - 1) * gains.var())) if len(gains) > 1 else float("inf")
 
     def weeks_moved(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> tuple[int, int]:
-        """Return the numbers of weeks of these jobs in which F1 is higher and lower."""
+        """Return the numbers of weeks in which F1 over these jobs increases and decreases."""
         gains = [self.gain(new, mask & (self.week == week), within, old=old) for week in np.unique(self.week[mask])]
         return sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
 
     def is_sure(self, new: OneStep, mask: Array, within: int | None = None, *, old: OneStep | None = None) -> bool:
-        """Return whether a gain over these jobs exceeds two standard errors, and more weeks gain than by chance."""
+        """Return whether the gain over these jobs exceeds two standard errors, and significantly more weeks gain than lose."""
         better, worse = self.weeks_moved(new, mask, within, old=old)
         gain = self.gain(new, mask, within, old=old)
         return gain > 2 * self.error(new, mask, within, old=old) and better - worse > np.sqrt(better + worse)
 
     def keep(self, proposal: RuleProposal, new: OneStep, within: int | None = None, *, judge: Array | None = None) -> bool:
-        """Accept a rule if the held-out folds agree significantly better with it, and if free runs do not agree less."""
+        """Accept a rule if it significantly improves the agreement on held-out folds and does not worsen free simulations."""
         kind, text, evidence, rules, *times = proposal
         judge = self.judge if judge is None else judge
         measured = self.gain(new, judge, within), self.error(new, judge, within), *self.weeks_moved(new, judge, within)
@@ -406,10 +407,10 @@ class RuleTrial:
         return True
 
     def _free_agreement(self, rules: Rules, waits: Array) -> list[tuple[float, float]]:
-        """Return the agreement of free runs without these rules, and with them (`waits`), over the held-out jobs.
+        """Return the agreement of free simulations under the accepted rules and under these rules (`waits`), over the held-out jobs.
 
         The agreement is the rank correlation of waits, and the mean error of a wait, s. If the policy applies from some time on, only jobs
-        submitted after it count, because a simulation has one policy. The correlation of equal waits is 0.
+        submitted after it count, because a simulation has one policy. The correlation is 0 if all waits are equal.
         """
         if self._free is None or self._free[0] != self.rules:
             self._free = self.rules, free_waits(self.w, self.machine_of(self.rules))

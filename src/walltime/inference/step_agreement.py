@@ -1,4 +1,4 @@
-"""One-step agreement on a machine file, by class of jobs and by user, with the reasons for unmatched starts."""
+"""Compute one-step agreement on a machine from a file, by class of jobs and by user, with the reasons for unmatched starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from walltime.workload import Array, Workload
 
 
 def one_step_on(workload: Workload, start: Array, policy: Policy, machine: Machine) -> tuple[Workload, OneStep]:
-    """Return the jobs that can run on this machine, and the proposals of a policy at every recorded instant.
+    """Return the jobs that fit this machine, and the proposals of a policy at every recorded instant.
 
     `start`: recorded starts, int64 s, one per job of the workload, negative if unknown. A dependent job may start when its predecessors
     have ended. Raises PolicyError for a policy whose passes are unknown, and for unsupported machines: partitions of several pools, or
@@ -60,7 +60,7 @@ def _after_others(placement: Placement, submit: Array, end: Array) -> Array:
 
 
 def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
-    """Return the limit of each job, and the number of running jobs that each limit allows."""
+    """Return the limit to which each job counts, -1 for none, and the number of running jobs that each limit allows."""
     if not placement.limits:
         return None, None
     if (placement.limits_of.counts > 1).any() or any(procs < NEVER or second < NEVER for _, procs, second in placement.limits):
@@ -69,7 +69,7 @@ def _groups(placement: Placement) -> tuple[Array | None, Array | None]:
 
 
 def _apart(placement: Placement) -> list[tuple[int, Array]]:
-    """Return each pool, with a mask of the jobs that run only there."""
+    """Return the index of each used pool, with a mask of its jobs; raises PolicyError if partitions share pools in an unsupported way."""
     machine = placement.machine
     used = np.unique(placement.partition).tolist()
     pools = [{machine.place_of(name) for name in machine.partitions[k].pools} for k in used]
@@ -91,8 +91,8 @@ class GroupAgreement:
     """One-step agreement over the starts of a group.
 
     `by`, `name`: the grouping and the group. `before`: F1 of prompt starts under the plain policy, or None. `blockers`: the number of
-    unmatched starts by reason. `not_followed`: proposals that were not followed; `held`: those for jobs that in hindsight seem not to have
-    been eligible.
+    unmatched starts by reason. `not_followed`: number of proposals that were not followed; `held`: the number of these for jobs that seem
+    not to have been eligible yet.
     """
 
     by: str
@@ -104,17 +104,17 @@ class GroupAgreement:
     held: int
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON."""
+        """Return the agreement as a dictionary for JSON, without the blockers."""
         return {name: value for name, value in asdict(self).items() if name != "blockers"} | {"score": self.score.as_dict()}
 
 
 def agreement_by(
     workload: Workload, answer: OneStep, end: Array, eligible: Array, chosen: Array, within: int, plain: OneStep | None = None
 ) -> list[GroupAgreement]:
-    """Return the agreement over the chosen starts (bool): of all, and by class, user and month.
+    """Return the agreement over the chosen starts (bool): over all of them, and by class, user and month.
 
-    `end`: recorded ends; `eligible`: when each job seems to have become eligible, in hindsight; int64 s. `within`: the largest delay of a
-    prompt start, s. `plain`: the proposals to compare with. Groups with fewer than 20 starts are omitted.
+    `end`: recorded ends; `eligible`: when each job seems to have become eligible; int64 s. `within`: the largest delay of a
+    prompt start, s. `plain`: the proposals under the plain policy. Groups with fewer than 20 starts are omitted.
     """
     counted, unfollowed = chosen & answer.counted, answer.proposals - answer.matched
 
@@ -133,7 +133,7 @@ def agreement_by(
 
 
 def record_note(workload: Workload, machine: Machine, scheduler: Scheduler) -> str:
-    """Return a sentence on the one-step agreement of a log's record with a scheduler, or on why it is unknown."""
+    """Return a sentence on the one-step agreement of a scheduler with the record, or on the reason why it is unknown."""
     wait = workload.recorded_wait
     try:
         if wait is None or scheduler.prediction is not None:

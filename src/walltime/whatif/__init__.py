@@ -1,4 +1,4 @@
-"""Calibration of a simulation against a machine's log, and the effects of changes to its settings."""
+"""Calibrate a simulation against the recorded waits of a log, and estimate the effects of changes to a machine or its settings."""
 
 from typing import TYPE_CHECKING
 

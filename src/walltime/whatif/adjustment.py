@@ -1,4 +1,4 @@
-"""A side-car that sets TimeMin: each job's TimeMin, learned from the log, and a scheduler that plans by it."""
+"""Simulate a side-car that sets TimeMin, Slurm's minimum time limit: the values, predicted from the log, and a scheduler that uses them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from walltime.workload import Array, Workload
 FLOOR = 10
 """Smallest TimeMin, minutes."""
 GAIN = 0.9
-"""Largest TimeMin that is set, as a share of the limit."""
+"""TimeMin is set only up to this share of the time limit, because a longer one would gain too little."""
 
 
 @dataclass(frozen=True)
 class TimeMin(Predictor):
-    """A job is predicted to take its `time_min`, if it has one, else its request."""
+    """Predict the column `time_min` of a job if it is positive, else its requested time."""
 
     @property
     def unlisted(self) -> str:
-        """Return the column's name."""
+        """Return the label, which is the name of the column."""
         return "time_min"
 
     def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:
@@ -39,18 +39,18 @@ class TimeMin(Predictor):
 
     @property
     def is_compiled(self) -> bool:
-        """Return True, as it does not learn."""
+        """Return True: predictions do not depend on finished jobs, so they are known before the simulation."""
         return True
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return the required column."""
+        """Return the columns that the workload must have."""
         return ("time_min",)
 
 
 @dataclass(frozen=True)
 class Adjustment(Specification):
-    """A side-car that gives each job a TimeMin at submission: the runtime predicted from earlier jobs, in whole minutes."""
+    """A side-car that sets each job's TimeMin at submission to the runtime predicted from earlier jobs, in whole minutes."""
 
     predictor: Predictor
     """the predictor of runtimes"""
@@ -60,7 +60,10 @@ class Adjustment(Specification):
     """largest TimeMin that is set, as a share of the limit"""
 
     def apply(self, workload: Workload) -> Workload:
-        """Return the jobs with the column `time_min`, s, -1 for none; users' own values stay. Raises WorkloadError without waits."""
+        """Return the workload with the column `time_min`, int64 s, -1 for none; values set by users stay.
+
+        Raises WorkloadError for a log without recorded waits.
+        """
         start, end, known = log_ends(workload)
         predicted, _ = predict_in_log(
             self.predictor, Jobs(workload, workload.requested, workload.requested, end - start), (start, end, known)
@@ -73,10 +76,10 @@ class Adjustment(Specification):
 
 
 def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
-    """Return today's scheduler, planning waiting jobs by the column `time_min`.
+    """Return today's scheduler, changed to plan waiting jobs with the column `time_min`.
 
-    With time_min_as_soft_limit, running jobs are planned as that version of Slurm does, otherwise by their users' limits, which a side-car
-    restores. Raises PolicyError for a scheduler with predictions.
+    With `time_min_as_soft_limit`, running jobs are planned as Slurm plans them with this parameter, otherwise with the users' limits, which
+    the side-car restores at the start. Raises PolicyError for a scheduler that already uses predictions.
     """
     if today.prediction is not None:
         raise PolicyError(
@@ -94,7 +97,7 @@ def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
 
 
 def parse_adjustment(text: str) -> Adjustment:
-    """Parse a predictor with its options, `floor=MINUTES` and `gain=PART` among them; raises PolicyError.
+    """Return the side-car for a predictor and its options, which may include `floor=MINUTES` and `gain=SHARE`; raises PolicyError.
 
     >>> parse_adjustment("tang13:key=request,floor=20").floor, parse_adjustment("tang13:key=request,floor=20").predictor.label
     (20, 'tang13:key=request')

@@ -1,4 +1,4 @@
-"""The page of a calibration: recorded and simulated waits, and which differences can be trusted."""
+"""The report page of a calibration: recorded and simulated waits, and the differences that exceed the calibration error."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SHORT = (ALL, "class", "user", "partition")
 """The groupings of the figure and of the terminal."""
 MOST_GROUPS = 24
 MOST_LINES = 20
-"""Longer tables are folded on the page."""
+"""Tables with more rows are collapsed on the page."""
 
 
 def calibration_page(calibration: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page of a calibration; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the report page of a calibration; `settings`: further entries of the provenance record, such as `command`."""
     record = provenance(
         workload, policy=calibration.policy, trim=calibration.trim, machine_digest=calibration.machine_digest, **(settings or {})
     )
@@ -78,7 +78,7 @@ RULE = (
 
 
 def agreement_tables(calibration: Calibration) -> list[Table]:
-    """Return recorded and simulated waits, of all jobs and of groups."""
+    """Return tables of recorded and simulated waits, for all jobs and by group."""
     titles = {ALL: ""} | {by: f"By {TITLES[by]}" for by in GROUPED_BY}
     rows = {by: [agreement(row) for row in calibration.rows if row.by == by] for by in titles}
     tables = [Table(COLUMNS, rows[by], title, look="months") for by, title in titles.items() if by == ALL or len(rows[by]) > 1]
@@ -92,7 +92,7 @@ def all_tables(calibration: Calibration) -> list[Table]:
 
 
 def short_table(calibration: Calibration) -> Table:
-    """Return recorded and simulated mean waits and the calibration error, for the terminal."""
+    """Return a table of recorded and simulated mean waits with the calibration error, for the terminal."""
     chosen = [row for row in calibration.rows if row.by in SHORT]
     names = ("mean_recorded", "mean_simulated", "threshold")
     shows = {name: time_form([getattr(row, name) for row in chosen], short=True) for name in names}
@@ -105,7 +105,7 @@ def short_table(calibration: Calibration) -> Table:
 
 
 def full_tables(calibration: Calibration) -> list[Table]:
-    """Return the remaining numbers in narrow tables, for the terminal."""
+    """Return tables of the other statistics, narrow enough for the terminal."""
     rows = [row for row in calibration.rows if row.by in SHORT]
     waits = Table(
         ("", *COLUMNS[5:12]), [[group_name(row), *agreement(row)[5:12]] for row in rows], "Waits in the log and in the simulation"
@@ -126,7 +126,7 @@ def utilization_table(calibration: Calibration) -> Table:
 
 
 def evidence_table(calibration: Calibration) -> Table:
-    """Return the jobs that waited for other reasons than processors, and shares of backfilled jobs."""
+    """Return a table of the jobs that waited for something other than processors, and the shares of backfilled jobs."""
     evidence = calibration.evidence
     rows = [
         [one.what, f"{one.jobs:,}", percent(one.share), f"{one.recorded_hours:,.0f}", f"{one.simulated_hours:,.0f}"]
@@ -140,7 +140,7 @@ def evidence_table(calibration: Calibration) -> Table:
 
 
 def agreement(row: Agreement) -> list[str | Cell]:
-    """Return a row with the columns `COLUMNS`."""
+    """Return the agreement of a group as a table row with the columns `COLUMNS`."""
     times = (f"{what}_{which}" for what in ("mean", "median", "p90") for which in ("recorded", "simulated"))
     return [
         row.group,
@@ -153,12 +153,12 @@ def agreement(row: Agreement) -> list[str | Cell]:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent."""
+    """Return a share as a percentage."""
     return human_percent(100 * share)
 
 
 def bias_figure(calibration: Calibration) -> Figure:
-    """Draw simulated minus recorded mean wait of all jobs, classes, partitions and kinds of users, with intervals."""
+    """Draw simulated minus recorded mean wait for all jobs and for groups, with intervals."""
     from walltime.report.figures import BLUE, rows_figure, unit_of
 
     rows = [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
@@ -175,7 +175,7 @@ def bias_figure(calibration: Calibration) -> Figure:
 
 
 def months_drawing(calibration: Calibration) -> Drawing:
-    """Return the figure of mean recorded and simulated waits by month."""
+    """Draw the mean recorded and simulated wait by month of submission."""
     from walltime.report.figures import months_figure
 
     months = calibration.months

@@ -1,4 +1,4 @@
-"""The answer of a what-if: the best change by gain minus cost, and a sentence on whether the differences can be trusted."""
+"""The answer of a what-if in sentences: the best change by gain minus cost, and whether the differences can be trusted."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from walltime.whatif.track_record import TrackRecord
 from walltime.wording import counted, human_difference, human_percent, human_time, listed
 
 WORTH_TELLING = 0.05
-"""Smallest share of jobs with longer waits that is mentioned with shorter mean waits."""
+"""Smallest share of jobs with longer waits that is reported when the mean wait decreases."""
 WORTH_MENTIONING = 5
-"""Smallest difference of the mean wait from the record that is mentioned, percent."""
+"""Smallest difference, in percent, between the simulated and the recorded mean wait that is reported."""
 LEAST = 0.5
-"""Smallest change of the mean wait that counts, percent."""
+"""Smallest change of the mean wait, in percent, that counts as a change."""
 MANIFOLD = 300
-"""Smallest change, percent, that is given as a multiple."""
+"""Smallest increase, in percent, that is given as a multiple."""
 MOST_NAMED, MOST_TOLD = 2, 3
 """Largest number of changes that are named together, and described one by one."""
 
 
 def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None) -> str:
-    """Return the effect and cost of the best change, of all together if requested, and whether differences can be trusted, in sentences.
+    """Describe the effect and cost of the best change, and of all together if simulated, and say whether the differences can be trusted.
 
-    `effects`: of each change alone, by gain minus cost, and possibly of all together as the last; `calibration`: of today's setting.
+    `effects`: one for each change alone, in descending order of gain minus cost, then possibly one for all changes together.
     """
     whole = effects[-1] if effects[-1].label == ALL_CHANGES else None
     each = [effect for effect in effects if effect is not whole]
@@ -42,35 +42,30 @@ def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None)
 
 
 def one_by_one(effects: Sequence[Effect]) -> list[str]:
-    """Return a sentence on the effect of each of several changes alone; none for a single one."""
+    """Return a sentence on the effect of each change alone, in a list; an empty list for a single change."""
     each = [effect for effect in effects if effect.label != ALL_CHANGES]
-    each = each if len(each) > 1 else []
-    shown = _largest(each) if each else []
+    if len(each) < 2:
+        return []
+    largest = sorted(each, key=lambda one: -abs(one.differences["mean_wait"].difference))[:MOST_TOLD]
+    shown = [f"{one.name} {_brief(one)}" for one in each if one in largest]
     some = "" if len(shown) == len(each) else f" ({len(shown)} of {len(each)})"
-    return [f"Mean wait with each change alone{some}: {'; '.join(f'{one.name} {_brief(one)}' for one in shown)}."] if each else []
+    return [f"Mean wait with each change alone{some}: {'; '.join(shown)}."]
 
 
 def _together(alone: Sequence[Effect]) -> str:
-    """Return the names of the changes, and whether they work against each other."""
+    """Name the changes, and note if some shorten waits and others lengthen them."""
     names = listed([one.name for one in alone]) if len(alone) <= MOST_NAMED else f"the {len(alone)} changes"
     longer = {effect.percent > 0 for effect in alone if not effect.nothing and abs(effect.percent) >= LEAST}
     return f"{names} together{', with opposite effects' if len(longer) == 2 else ''}"
 
 
 def _brief(effect: Effect) -> str:
-    """Describe the change of the mean wait in a few words."""
     percent = effect.percent
     return f"{1 + percent / 100:.0f} times as long" if percent >= MANIFOLD else "no change" if effect.nothing else human_difference(percent)
 
 
-def _largest(effects: Sequence[Effect]) -> list[Effect]:
-    """Return the effects with the largest differences, in order."""
-    order = sorted(range(len(effects)), key=lambda k: -abs(effects[k].differences["mean_wait"].difference))[:MOST_TOLD]
-    return [effects[k] for k in sorted(order)]
-
-
 def _outcome(effect: Effect) -> str:
-    """Describe the waits under a change, and its cost."""
+    """Describe the mean wait under a change, and the jobs that it harms."""
     one = effect.differences["mean_wait"]
     if effect.nothing:
         return "no change"
@@ -86,7 +81,7 @@ def _outcome(effect: Effect) -> str:
 
 
 def _waits(effect: Effect) -> str:
-    """Describe how much shorter or longer the waits are expected to be, or in the simulation, without a record."""
+    """Describe the expected change of the mean wait or, without a track record, the simulated change."""
     percent = effect.percent if effect.record is None else 100 * effect.record.expected
     if effect.nothing or abs(percent) < LEAST:
         return "no change" if effect.nothing else "waits as long as today"
@@ -97,20 +92,20 @@ def _waits(effect: Effect) -> str:
 
 
 def _harm(effect: Effect) -> list[str]:
-    """Count the jobs that are killed or no longer fit, in words."""
+    """Return the numbers of jobs that are killed, left out or out of memory, in words."""
     cost = effect.cost
     outcomes = ((cost.cut_jobs, "killed at their limit"), (cost.lost_jobs, "left out"), (cost.short_jobs, "out of memory at first"))
     return [f"{counted(jobs, 'job')} {outcome}" for jobs, outcome in outcomes if jobs]
 
 
 def _harmful_change(alone: Sequence[Effect], whole: Effect) -> str:
-    """Return the only change that kills or excludes jobs, in words; empty if several changes do."""
+    """Name the change that harms jobs, if it is the only one; otherwise return an empty string."""
     harmful = [effect.name for effect in alone if _harm(effect)]
     return f" (by {harmful[0]})" if len(harmful) == 1 and _harm(whole) else ""
 
 
 def _matters(effect: Effect) -> bool:
-    """Return whether other user behaviour changes the answer: its sign, or over a quarter of it and more than chance."""
+    """Return whether the other assumption on users changes the effect's sign, or its size by over a quarter and by more than chance."""
     other, one = effect.other_users, effect.differences["mean_wait"]
     if other is None or not (other.today and one.today):
         return False
@@ -128,7 +123,7 @@ def _otherwise(effect: Effect) -> str:
 
 
 def _trust(effects: Sequence[Effect], calibration: Calibration | None) -> list[str]:
-    """Return sentences on how often such answers are right, on directions that are not known, and on the simulated hours."""
+    """Return sentences on how often such predictions are right, on effects of unknown direction, and on the accuracy of simulated hours."""
     those = [effect for effect in effects if not effect.nothing]
     if not those:
         return ["No job starts earlier or later."]
@@ -153,11 +148,11 @@ def _trust(effects: Sequence[Effect], calibration: Calibration | None) -> list[s
 
 
 def _how_often(record: TrackRecord) -> str:
-    return f"on comparable made-up sites, {record.right} of {record.cases} changes of this size had the predicted direction"
+    return f"on comparable synthetic sites, {record.right} of {record.cases} changes of this size had the predicted direction"
 
 
 def _why_doubted(effect: Effect) -> str:
-    """Return why the direction of a change is not known."""
+    """Return the reason why the direction of an effect is unknown."""
     if effect.record is None:
         return "the simulated waits cannot be compared with the recorded ones"
     if effect.is_chance:

@@ -1,4 +1,4 @@
-"""`walltime calibrate`: does the simulation resemble the machine, and do predicted start times hold?"""
+"""`walltime calibrate`: compare a simulation, or predicted start times, with the recorded waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moments:
-    """The predictions of start times."""
+    """Options of --starts, which tests predictions of start times."""
 
     starts: bool = o.field(
         False, "Predict start times at random moments of the log instead, and compare them with the recorded start times.", group=o.RUNS
@@ -35,7 +35,7 @@ class Moments:
 
 
 SIMULATION_OPTIONS = ("--policy=", "--overrun=", "--hindsight", "--trim=", "--predictor=", "--moments=", "--samples=", "--seed=")
-"""Options of this command that infer does not have."""
+"""Options of `calibrate` that `infer` does not have."""
 
 
 @manual(
@@ -95,7 +95,7 @@ def calibrate(
 
 
 def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | Facts | str]:
-    """Yield the verdict, then waits by group, and the next step; all numbers with `verbose`."""
+    """Yield the verdict, a table of waits by group, and the suggested next command; with `verbose`, all tables."""
     from walltime.whatif.agreement_page import full_tables, short_table
     from walltime.whatif.track_record import class_of
     from walltime.wording import human_time
@@ -107,7 +107,7 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
     if not every.doubt:
         hours = f"Differences in mean wait above {human_time(every.threshold)} exceed the calibration error."
     comparable = class_of(every)
-    yield f"Usable for the direction of changes: in tests on comparable made-up sites, {comparable.right}. {hours}" if comparable else hours
+    yield f"Usable for the direction of changes: on comparable synthetic sites, {comparable.right}. {hours}" if comparable else hours
     yield table
     if verbose:
         yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict

@@ -1,4 +1,4 @@
-"""Calibration: simulated waits under the site's own policy compared with the recorded ones."""
+"""Calibration: compare the waits simulated under the site's own policy with the recorded waits."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from walltime.workload.columns import GROUPED_COLUMNS
 from walltime.workload.drops import Drop, warning_of
 
 GROUPED_BY = ("class", "user", "size", *GROUPED_COLUMNS)
-"""Groupings whose groups have thresholds."""
+"""The ways to group jobs; each group has its own calibration error."""
 MOST_GROUPS = 40
 """Groupings with more groups are omitted."""
 MANY_KILLED = 0.01
-"""Smallest share of jobs killed only in the simulation that is mentioned."""
+"""Smallest share of jobs killed only in the simulation that is reported."""
 ALL = "all jobs"
 ERROR = "error bound"
 UNKNOWN_WAIT = {"unknown_wait": "The log does not record the job's wait, so the job is simulated but not compared."}
@@ -47,7 +47,7 @@ UNKNOWN_WAIT = {"unknown_wait": "The log does not record the job's wait, so the 
 
 @dataclass(frozen=True)
 class Utilization(Averages):
-    """Recorded and simulated utilization in a period: the whole log while jobs arrive, or a month."""
+    """Recorded and simulated utilization of a month, or from the first to the last submission."""
 
     when: str
     recorded: float
@@ -56,11 +56,11 @@ class Utilization(Averages):
 
 @dataclass(frozen=True)
 class Calibration:
-    """The agreement of a simulation under the site's own policy with the record.
+    """The agreement between the recorded waits and a simulation under the site's own policy.
 
-    `rows`: agreement over all jobs, then by class, users, size, partition and queue if the log has them; `months`: by month of submission.
-    `evidence`: jobs that waited for other reasons than processors, and hints about the machine file. `by_hindsight`: waits count from
-    eligible times, known only after the fact. The checksums and the digest identify the log, jobs and machine.
+    `rows`: agreement over all jobs, then for each group of `GROUPED_BY` that the log has; `months`: by month of submission.
+    `evidence`: jobs that waited for something other than processors, and hints about the machine file. `by_hindsight`: waits count from
+    eligible times, which are known only after the fact. The checksums identify the log file, its jobs and the machine.
     """
 
     log: str
@@ -77,25 +77,25 @@ class Calibration:
     version: str
     by_hindsight: bool
     drops: Sequence[Drop] = ()
-    """the jobs left out, by rule"""
+    """numbers of jobs left out, by rule"""
 
     @property
     def overall(self) -> Agreement:
-        """Return the agreement of all jobs."""
+        """Return the agreement over all jobs."""
         return self.rows[0]
 
     def row(self, by: str, group: str) -> Agreement | None:
-        """Return the agreement of a group, None if it was not calibrated."""
+        """Return the agreement of a group; None if the calibration does not include it."""
         return next((row for row in self.rows if (row.by, row.group) == (by, group)), None)
 
     def trusts(self, by: str, group: str, difference: float) -> bool:
-        """Return whether a difference in mean wait, s, exceeds the threshold of its group; False for doubtful groups."""
+        """Return whether a difference in mean wait, s, exceeds the calibration error of its group; False if the group is not usable."""
         row = self.row(by, group)
         return row is not None and not row.doubt and abs(difference) > row.threshold
 
     @property
     def verdict(self) -> list[str]:
-        """Return the conclusions as sentences with their numbers."""
+        """Return the conclusions, one sentence each; the first gives the mean waits, the second the calibration error."""
         every = self.overall
         percent = 100 * every.bias / every.mean_recorded if every.mean_recorded else math.nan
         relative = f" ({human_difference(percent)})" if math.isfinite(percent) else ""
@@ -121,13 +121,13 @@ class Calibration:
 
     @property
     def doubted(self) -> list[str]:
-        """Return a sentence on the groups whose differences cannot be trusted, with the reasons; empty if all can."""
+        """Return a sentence, in a list, on the groups that are not usable, with the reasons; an empty list if there are none."""
         rows = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
         reasons = "; ".join(f"{group_name(row)} ({row.doubt})" for row in rows)
         return [f"Not usable for: {reasons}."] if rows else []
 
     def table(self) -> Any:
-        """Return the rows as a polars table."""
+        """Return `rows` and `months` as a polars DataFrame."""
         import polars as pl
 
         rows = [row.as_dict() for row in (*self.rows, *self.months)]
@@ -136,18 +136,18 @@ class Calibration:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON; `read_calibration` reads it."""
+        """Return the calibration as a dictionary for JSON, which `read_calibration` can read."""
         record: dict[str, Any] = plain(asdict(self) | {"verdict": self.verdict})
         return record
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write as JSON, completely or not at all; return the path. Raises OutputError."""
+        """Write the calibration as JSON, atomically, and return the path; raises OutputError."""
         with whole_file(path) as file:
             file.write((json.dumps(self.as_dict(), indent=2, ensure_ascii=False) + "\n").encode())
         return Path(path)
 
     def check(self, workload: Workload, machine: Machine, policy: str) -> None:
-        """Raise WorkloadError if this is the calibration of other jobs, another machine or another policy."""
+        """Raise WorkloadError if the calibration was made for another log, machine or policy."""
         for what, mine, other in (
             ("log", self.jobs_sha256, jobs_sha256(workload)),
             ("machine", self.machine_digest, machine_digest(machine)),
@@ -169,11 +169,11 @@ def calibrate(
     hindsight: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Calibration:
-    """Simulate the log under the site's own policy, and return the agreement with the recorded waits.
+    """Simulate the log under the site's own policy, and return the agreement between simulated and recorded waits.
 
-    `machine`: by default one pool of the log's processors under EASY. `policy`: by default that of the machine. `trim`: which
-    jobs are compared, as in `Schedule.summary`: by default without the first 1 % to end, which met an empty machine, and without jobs that
-    end after the last submission, unless that excludes over a tenth. `schedule`: the simulation, if it exists already.
+    `machine`: by default one pool of the log's processors under EASY. `policy`: by default the policy of the machine. `trim`: which
+    jobs are compared, as in `Schedule.summary`; by default without the first 1 % to end, which met an empty machine, and without jobs that
+    end after the last submission, unless this excludes over a tenth. `schedule`: the schedule, if it has already been simulated.
 
     Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
 
@@ -230,7 +230,7 @@ def calibrate(
 
 
 def read_calibration(path: str | os.PathLike[str]) -> Calibration:
-    """Read a calibration from a file of `Calibration.write`; raise LogError, in one line, for an invalid file."""
+    """Read a calibration that `Calibration.write` wrote; raises LogError for an invalid file."""
     where = printable(path)
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -248,19 +248,19 @@ def read_calibration(path: str | os.PathLike[str]) -> Calibration:
 
 
 def machine_digest(machine: Machine) -> str:
-    """Return a checksum of a machine file that is independent of its spelling."""
+    """Return a checksum of a machine that does not depend on the formatting of its file."""
     return hashlib.sha256(write_machine(machine).encode()).hexdigest()
 
 
 def _killed(schedule: Schedule) -> list[str]:
-    """Return a remark on jobs that ran longer in the log than requested, and are killed here."""
+    """Return a note if at least 1 % of the jobs exceeded their request in the log and are killed in the simulation."""
     count, jobs = int((schedule.runtime < schedule.workload.runtime).sum()), len(schedule)
     killed = f"{count:,} of {jobs:,} jobs ran longer than requested in the log and are killed in the simulation; --overrun changes this."
     return [killed] if count >= MANY_KILLED * jobs else []
 
 
 def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreement], list[Agreement]]:
-    """Return the agreement over all jobs and by group, and by month."""
+    """Return the agreement over all jobs and by group, then the agreement by month."""
     jobs = schedule.workload
     weeks = LogWeeks.of(jobs.submit, (schedule.submit, schedule.start))
 
@@ -276,7 +276,7 @@ def _rows(schedule: Schedule, recorded: Array, mask: Array) -> tuple[list[Agreem
 
 
 def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) -> list[Utilization]:
-    """Return recorded and simulated utilization while jobs arrive, and by calendar month if the log has dates."""
+    """Return the utilization from the first to the last submission and, if the log has dates, by calendar month."""
     jobs = schedule.workload
     procs = sum(group.procs for group in groups)
     known = start >= 0
@@ -302,7 +302,7 @@ def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) 
 
 
 def _of(content: Mapping[str, Any]) -> Calibration:
-    """Return the calibration of a JSON object."""
+    """Return the calibration stored in a JSON object."""
 
     def numbers(row: Mapping[str, Any]) -> dict[str, Any]:
         return {name: math.nan if value is None else tuple(value) if isinstance(value, list) else value for name, value in row.items()}
@@ -318,5 +318,5 @@ def _of(content: Mapping[str, Any]) -> Calibration:
 
 
 def group_name(row: Agreement) -> str:
-    """Return the name of a group in sentences and tables."""
+    """Return the name of a group as sentences and tables show it."""
     return f"{row.group} users" if row.by == "user" else row.group

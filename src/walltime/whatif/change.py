@@ -1,4 +1,4 @@
-"""A change such as `nodes+=10%`: its spelling, and its value read as a count, a time, a choice or a list."""
+"""Parse a change such as `nodes+=10%`, and read its value as a count, a time, a choice or a list."""
 
 from __future__ import annotations
 
@@ -21,28 +21,28 @@ ALL_SIGNS = ("=", "+=", "-=", "*=")
 
 @dataclass(frozen=True)
 class Change(Specification):
-    """One change, such as `nodes+=10%`: its target, operation and value; `str` gives the spelling."""
+    """A change such as `nodes+=10%`: its target, operator and value; `str` returns the text."""
 
     target: str
-    """target of the change"""
+    """what changes, such as `nodes` or `partition.long.MaxTime`"""
     sign: str
-    """how: =, +=, -= or *="""
+    """the operator: =, +=, -= or *="""
     value: str
-    """the new value, or the amount"""
+    """the new value, the amount or the factor"""
 
     @property
     def label(self) -> str:
-        """Return the spelling."""
+        """Return the change as text."""
         return f"{self.target}{self.sign}{self.value}"
 
     @property
     def where(self) -> str:
-        """Return its name in messages."""
+        """Return the change as error messages name it."""
         return f"the change {shown(self.label)}"
 
 
 def parse_change(text: str | Change) -> Change:
-    """Return the change with this spelling; raise PolicyError without a target or a sign.
+    """Parse a change; raises PolicyError if it lacks a target, an operator or a value.
 
     >>> change = parse_change("SchedulerParameters += bf_max_job_test=1000")
     >>> change.target, change.sign, change.value, str(change)
@@ -59,7 +59,7 @@ def parse_change(text: str | Change) -> Change:
 
 
 def check_sign(change: Change, *signs: str) -> None:
-    """Raise PolicyError unless a change has one of these signs."""
+    """Raise PolicyError unless the change has one of these operators."""
     if change.sign not in signs:
         raise PolicyError(
             f"{change.where}: {change.target} must be changed with {' or '.join(signs)}, not with {change.sign}", "wrong_operator"
@@ -67,7 +67,7 @@ def check_sign(change: Change, *signs: str) -> None:
 
 
 def count_of(change: Change, now: int, least: int = 1) -> int:
-    """Return the new value of a whole number; percentages refer to the current value, fractions are rounded up."""
+    """Return the new value of a whole number, rounded up; `now`: the current value, to which percentages refer."""
     number, percent = change.value.removesuffix("%").strip(), change.value.endswith("%")
     try:
         value = float(number)
@@ -88,7 +88,10 @@ def count_of(change: Change, now: int, least: int = 1) -> int:
 
 
 def max_time_of(change: Change) -> int | None:
-    """Return a longest time, s, from 24h, 1-00:00:00 or unlimited; a bare number is in minutes for Slurm's key, in seconds for ours."""
+    """Return a time limit, s, such as 24h or 1-00:00:00; None for `unlimited`.
+
+    A number without a unit is in minutes for Slurm's key `MaxTime`, and in seconds for the machine file's key `max_time`.
+    """
     text = change.value.lower()
     if text in NO_LIMIT:
         return None
@@ -102,12 +105,12 @@ def max_time_of(change: Change) -> int | None:
 
 
 def length_in(change: Change) -> int:
-    """Return a time, s, from 60, 5m or none."""
+    """Return a grace time, s, such as 60, 5m or `none`, which means 0."""
     return 0 if change.value.strip("0") == "" else max_time_of(change) or 0
 
 
 def is_exclusive(change: Change) -> bool:
-    """Return whether jobs get whole nodes; `yes` is only for our key, because Slurm's YES lets jobs share processors."""
+    """Return whether jobs get whole nodes; `yes` is valid only for the key `exclusive`, because OverSubscribe=YES lets jobs share nodes."""
     known = {"exclusive": True, "true": True, "yes": change.target.lower().endswith(".exclusive")}
     known |= {"no": False, "false": False, "force": False}
     if change.value.lower() not in known:
@@ -116,7 +119,7 @@ def is_exclusive(change: Change) -> bool:
 
 
 def names_of(change: Change, now: tuple[str, ...], field: str) -> tuple[str, ...]:
-    """Return the new pools of a partition, or the qualities of service that another preempts."""
+    """Return the new names in a list: the pools of a partition, or the qualities of service that another may preempt."""
     names = items_of(change.value)
     absent = [name for name in names if name not in now]
     if change.sign != "-=":
@@ -128,12 +131,12 @@ def names_of(change: Change, now: tuple[str, ...], field: str) -> tuple[str, ...
 
 
 def items_of(text: str) -> list[str]:
-    """Return the items of a list, without empty ones."""
+    """Return the non-empty items of a comma-separated list."""
     return [item for part in text.split(",") if (item := part.strip())]
 
 
 def became(what: str, key: str, old: Any, new: Any) -> str:
-    """Return a change of a value in words, such as `pool a: nodes 4 → 5`."""
+    """Describe the change of a value, such as `pool a: nodes 4 → 5`."""
     return f"{what}: {key} {_value_text(key, old)} → {_value_text(key, new)}" + (" (no change)" if old == new else "")
 
 

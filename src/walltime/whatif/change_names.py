@@ -1,4 +1,4 @@
-"""Names of changes in sentences: `nodes+=10%` is "10 % more nodes"."""
+"""Describe changes in words: `nodes+=10%` becomes "10 % more nodes"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from walltime.whatif.change import NO_LIMIT, Change, is_exclusive, length_in, ma
 
 
 def change_name(change: Change) -> str:
-    """Return the name of the change in sentences.
+    """Return the change in words, as sentences and tables name it.
 
     >>> from walltime.whatif.change import parse_change
     >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8"):

@@ -1,4 +1,4 @@
-"""The language of changes: `SchedulerParameters+=bf_max_job_test=1000`, `partition.long.MaxTime=24h`, `nodes+=10%`, `policy=easy++`."""
+"""Apply changes such as `nodes+=10%`, `partition.long.MaxTime=24h` or `SchedulerParameters+=bf_max_job_test=1000` to a setting."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ from walltime.whatif.setting import Setting
 from walltime.wording import shown
 
 LISTS = ("SchedulerParameters", "PriorityFlags")
-"""Settings of Slurm that are lists, so that single items can be added and removed."""
+"""Slurm parameters that are lists, so that single items can be added and removed."""
 SETTINGS = tuple(dict.fromkeys(one.setting for one in PARAMETERS.values() if one.setting))
-"""Settings of Slurm that are modelled."""
+"""Slurm parameters that the simulation supports."""
 CHOSEN_RISK = DeclaredField("risk", float, Field(least=0, most=99.9), RISK)
 FACTOR = DeclaredField("factor", float, Field(least=0.01, most=100), 1.0)
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something that can be changed, outside the tables of the machine file.
+    """A quantity outside the tables of the machine file that a change can set.
 
-    `signs`: the signs of its changes. `value`: the name of the value. `meaning`: the effect.
+    `signs`: the valid operators. `value`: the form of the value, and `meaning`: the effect, both for the documentation.
     """
 
     apply: Callable[[Change, Setting], tuple[Setting, list[str]]]
@@ -60,7 +60,7 @@ class Target:
 
 
 def complete_change(text: str) -> list[str]:
-    """Return the completions of a change: targets with signs, then names of schedulers, predictors and so on.
+    """Return shell completions of a change: targets with operators, then the names of schedulers, estimate models or predictors.
 
     >>> complete_change("po"), complete_change("soft=tsa"), complete_change("SchedulerParameters+=bf_max_job_t")
     (['policy=', 'pool.'], ['soft=tsafrir07'], ['SchedulerParameters+=bf_max_job_test='])
@@ -82,13 +82,13 @@ def complete_change(text: str) -> list[str]:
 
 
 def targets() -> list[str]:
-    """Return the possible targets of changes, for messages; NAME is the name of a row, N its number."""
+    """Return the valid targets of changes, for messages; NAME stands for the name of a row, N for its number."""
     rows = [f"{table}.{of.placeholder}.{next(iter(of.keys))}" for table, of in TABLES.items()]
     return [*OF_SETTING, *rows, "limit.new.by", "licences.NAME", *SETTINGS]
 
 
 def apply_change(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    """Return the changed setting, and sentences on the change; raise PolicyError, in one line, for an invalid change."""
+    """Return the changed setting and sentences on the change; raises PolicyError for an invalid change."""
     try:
         return _apply(change, setting)
     except WorkloadError as error:
@@ -117,7 +117,7 @@ def _apply(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def signs_of(setting: str) -> tuple[str, ...]:
-    """Return the valid signs of a setting of Slurm."""
+    """Return the valid operators for a Slurm parameter."""
     return ("=", "+=", "-=") if setting.lower() in map(str.lower, LISTS) else ("=",)
 
 
@@ -137,7 +137,7 @@ SCALED = {
     "load": "the same jobs arrive {:g} times as fast: the times between submissions are scaled",
     "requested": "every requested time is {:g} times as long, and jobs are killed there",
 }
-"""Factors of a setting, and sentences on their change."""
+"""Factors in a `Setting`, and the sentence on the change of each."""
 
 
 def _scale(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -147,11 +147,11 @@ def _scale(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 REQUESTS = {"requests.memory": "memory", "requests.procs": "cores", "requests.gpus": "gpus", "requests.time": "time"}
-"""Requests that can be changed, and their names in `walltime.metrics.right_size`."""
+"""Requested resources that can be changed, and their names in `walltime.metrics.right_size`."""
 
 
 def _requests(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    """Change requests of one resource, or of several: `requests.memory=suggested,requests.gpus=used`."""
+    """Change the requests for one resource or several, as in `requests.memory=suggested,requests.gpus=used`."""
     value, *others = items_of(change.value) or [""]
     how: str | float
     how, colon, given = value.partition(":risk=")
@@ -209,7 +209,7 @@ def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _running(setting: Setting) -> str:
-    """Return how running jobs are planned if waiting jobs have a TimeMin, in words."""
+    """Describe how running jobs are planned if waiting jobs have a TimeMin."""
     scheduler = setting.scheduler()
     settings = scheduler.policy.settings(setting.machine.slurm)
     if settings is not None:
@@ -237,7 +237,7 @@ def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _shared(total: int, before: list[int]) -> list[int]:
-    """Distribute a number of nodes among pools in proportion to their nodes, at least 1 each: largest remainders first, then larger pools.
+    """Distribute nodes among pools in proportion to their current nodes, at least 1 each, by largest remainders, then larger pools.
 
     >>> _shared(31, [14, 10, 2, 2]), _shared(4, [14, 10, 2, 2])
     ([16, 11, 2, 2], [1, 1, 1, 1])
@@ -254,7 +254,7 @@ def _shared(total: int, before: list[int]) -> list[int]:
 
 
 def _move(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    """Move nodes from one partition to another: they form a pool of their own, which stays in the other partitions that they were in."""
+    """Move nodes from one partition to another. They become a separate pool, which stays in all other partitions of their old pool."""
     count, _, names = change.value.partition(":")
     source, _, target = names.partition(":")
     machine = setting.machine
@@ -281,11 +281,11 @@ def _move(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 OF_LIMIT = {"qos": "queue", "account": "group", "cpus": "procs"}
-"""Slurm's names of columns and keys of limits."""
+"""Slurm's names for the columns and keys of a limit."""
 
 
 def _new_limit(change: Change, machine: Machine) -> tuple[Machine, list[str]]:
-    """Add a limit: the columns by which it counts, then its amounts and the column values for which it holds."""
+    """Add a limit; the value lists the columns by which it counts, its amounts, and the column values to which it applies."""
     check_sign(change, "=")
     by: list[str] = []
     values: dict[str, Any] = {"among": {}}
@@ -306,7 +306,6 @@ def _new_limit(change: Change, machine: Machine) -> tuple[Machine, list[str]]:
 
 
 def _licences(change: Change, setting: Setting, name: str) -> tuple[Setting, list[str]]:
-    """Change the number of licences of a name."""
     there = setting.machine.licences
     if name not in there:
         raise PolicyError(
@@ -336,12 +335,12 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     told = _parameters(change, policy) if name.lower() == "schedulerparameters" else []
     settings[name] = change.value if change.sign == "=" else _listed(change, settings.get(name, ""))
     changed = replace(setting, machine=replace(setting.machine, slurm=settings))
-    changed.scheduler()  # or it is an impossible value
+    changed.scheduler()  # raises PolicyError for an invalid value
     return changed, [f"{name} = {settings[name] or '(nothing)'}", *told]
 
 
 def _parameters(change: Change, policy: Policy) -> list[str]:
-    """Return remarks on items of SchedulerParameters; raise PolicyError for items that are not modelled, or that the policy sets itself."""
+    """Return notes on items of SchedulerParameters; raises PolicyError for items that are not simulated, or that the policy sets itself."""
     names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
     told = []
     for item in (one.partition("=")[0].lower() for one in items_of(change.value)):
@@ -355,7 +354,7 @@ def _parameters(change: Change, policy: Policy) -> list[str]:
 
 
 def _listed(change: Change, now: str) -> str:
-    """Return a list of items `name` or `name=value` after adding (replacing items of the same name) or removing some."""
+    """Return a comma-separated list of `name` or `name=value` after the change; an added item replaces one of the same name."""
     items = {item.partition("=")[0].lower(): item for item in items_of(now) if item != "(null)"}
     for item in items_of(change.value):
         name = item.partition("=")[0].lower()
@@ -382,7 +381,7 @@ OF_SETTING: Mapping[str, Target] = {
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
     "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),
 }
-"""Quantities that can be changed outside the tables of the machine file; every other name without a dot is a setting of Slurm."""
+"""Targets outside the tables of the machine file; every other name without a dot is a Slurm parameter."""
 
 
 # ---------------------------------------------------------------------- tables of the machine's file
@@ -390,10 +389,10 @@ OF_SETTING: Mapping[str, Target] = {
 
 @dataclass(frozen=True)
 class ChangedTable:
-    """A table of the machine file whose rows can be changed.
+    """A table of the machine file with rows that changes can modify.
 
-    `rows`: the field of `Machine`. `what`: the name of a row in messages. `keys`: the fields that can be changed, by spelling;
-    `{second}` is replaced by the name of the second resource. `least`: the smallest valid number.
+    `rows`: the field of `Machine`. `what`: the name of a row in messages. `keys`: the key in a change and the field that it sets;
+    `{second}` stands for the name of the second resource. `least`: the smallest valid number.
     """
 
     rows: str
@@ -410,16 +409,16 @@ class ChangedTable:
 
     @property
     def placeholder(self) -> str:
-        """Return `NAME` for rows with names, `N` for numbered ones."""
+        """Return NAME if the rows have names, N if they are numbered."""
         return "NAME" if self.rows in ("pools", "partitions", "qos", "shares") else "N"
 
     @property
     def declared(self) -> dict[str, DeclaredField]:
-        """Return the declared keys of a row, by field."""
+        """Return the declared fields of a row, by name."""
         return {one.field: one for one in keys_of(self.row).values()}
 
     def signs(self, field: str) -> tuple[str, ...]:
-        """Return the valid signs of a field: all for numbers, additions and removals for lists."""
+        """Return the valid operators for a field: all for numbers; =, += and -= for lists; = otherwise."""
         declared = self.declared[field]
         if field in ("pools", "preempts"):
             return ("=", "+=", "-=")
@@ -428,7 +427,7 @@ class ChangedTable:
 
 OF_PARTITION = {"MaxTime": "max_time", "PriorityTier": "tier", "PriorityJobFactor": "job_factor", "OverSubscribe": "exclusive"}
 OF_PARTITION |= {"PreemptMode": "preempt", "GraceTime": "grace"}
-"""Slurm's names of what a partition has, and ours."""
+"""Slurm's names for the properties of a partition, and the keys of the machine file."""
 TABLES: Mapping[str, ChangedTable] = {
     "pool": ChangedTable(
         "pools", "a pool", {name: name for name in ("nodes", "procs", "second", "memory")} | {"{second}": "second"}, least=1
@@ -442,7 +441,7 @@ TABLES: Mapping[str, ChangedTable] = {
     "failure": ChangedTable("failures", "a table of failures", {name: name for name in ("mtbf", "repair", "jobs")}),
     "share": ChangedTable("shares", "a share", {"shares": "shares", "fairshare": "shares"}),
 }
-"""Tables whose rows have names, as in `pool.NAME.KEY`; limits, outages and failures are numbered."""
+"""Tables of the machine file by the first word of a target, as in `pool.NAME.KEY` or `limit.N.KEY`."""
 
 
 def _change_row(change: Change, machine: Machine, table: ChangedTable, name: str, key: str) -> tuple[Machine, list[str]]:
@@ -475,7 +474,6 @@ def _name_of(row: Any, number: int) -> str:
 
 
 def _value(change: Change, table: ChangedTable, field: str, now: Any, key: str) -> Any:
-    """Return the new value of a field."""
     if field in ("pools", "preempts"):
         return names_of(change, now, field)
     declared = table.declared[field]

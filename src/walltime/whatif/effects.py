@@ -1,4 +1,4 @@
-"""The effects of a change compared with today's schedule: differences of means with intervals, groups, winners and losers, and its cost."""
+"""The effects of a change relative to today's schedule: differences with intervals, by group, winners and losers, and the cost."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from walltime.wording import counted, human_time
 Array = np.ndarray
 
 Pairs = tuple[Array, Array]
-"""The places of the same jobs in two schedules, int64."""
+"""Indices of the same jobs in two schedules, int64 each."""
 MOST_NAMED = 5
 """Largest number of users or jobs that are named."""
 
 
 @dataclass(frozen=True)
 class Cost(Averages):
-    """Node-hours from the first to the last submission, and jobs that lose compared with today's setting."""
+    """Node-hours from the first to the last submission, and the jobs that are worse off than under today's setting."""
 
     nodes: int
     capacity: float
@@ -46,7 +46,7 @@ class Cost(Averages):
     cut_jobs: int
     """number of jobs that are killed earlier than today, at a shorter limit"""
     cut: Sequence[str]
-    """users of these jobs, the most lost work first"""
+    """users of these jobs, in descending order of lost work"""
     lost_jobs: int
     """number of jobs that no longer fit and are left out"""
     lost: Sequence[str]
@@ -54,32 +54,32 @@ class Cost(Averages):
     rules: Mapping[str, int]
     """number of jobs left out, by rule"""
     work_lost_hours: float
-    """today's node-hours of the jobs killed earlier, left out or out of memory at first, which lose all their work
+    """node-hours under today's setting of the jobs killed earlier, left out or out of memory at first: all their work is lost
     without checkpoints"""
     work_lost: float
-    """share of today's node-hours of these jobs"""
+    """these node-hours as a share of all node-hours under today's setting"""
     stranded_jobs: int = 0
-    """number of jobs that exceed a new limit by themselves: a site would never start them; here they run, exempt from the limit"""
+    """number of jobs larger than a new limit, which a site would never start; the simulation starts them, exempt from the limit"""
     stranded: float = 0.0
-    """share of today's node-hours of the stranded jobs"""
+    """node-hours of the stranded jobs, as a share of all node-hours under today's setting"""
     short_jobs: int = 0
     """number of jobs that run out of memory because of a smaller request, and run again"""
     energy: float = math.nan
-    """kWh of the jobs, recorded or from the power of the machine file's pools; nan if unknown"""
+    """energy of the jobs, kWh, from the log or the power of the machine file's pools; nan if unknown"""
     energy_cost: float = math.nan
-    """its cost at the price of a kWh; nan without a price"""
+    """cost of this energy; nan without a price"""
     grams: float = math.nan
-    """grams of CO2 of this energy; nan without the carbon intensity of electricity"""
+    """CO2 emissions of this energy, g; nan without a carbon intensity"""
     energy_low: float = math.nan
-    """lower end of the interval of the difference from today's kWh under sampling of weeks, as in `Difference`; nan if withheld"""
+    """lower end of the interval of the energy difference, kWh, under sampling of weeks, as in `Difference`; nan if withheld"""
     energy_high: float = math.nan
     grams_low: float = math.nan
-    """the same for the grams"""
+    """the same for CO2, g"""
     grams_high: float = math.nan
     uncovered_jobs: int = 0
-    """jobs whose grams are unknown, because the time series of carbon does not cover their simulated runs"""
+    """number of jobs with unknown CO2 emissions, because the carbon time series does not cover their simulated runs"""
     users_worse: int = 0
-    """users whose measured jobs wait longer in total, or lose jobs"""
+    """number of users whose jobs wait longer in total, are killed earlier or are left out"""
 
     @property
     def gone_jobs(self) -> int:
@@ -88,14 +88,14 @@ class Cost(Averages):
 
     @property
     def energy_spans(self) -> list[tuple[float, float]]:
-        """Return the intervals of the differences from today's kWh, cost and grams."""
+        """Return the intervals (low, high) of the differences in energy (kWh), its cost and CO2 (g)."""
         price = self.energy_cost / self.energy if self.energy else math.nan
         kwh = (self.energy_low, self.energy_high)
         return [kwh, (price * kwh[0], price * kwh[1]), (self.grams_low, self.grams_high)]
 
     @property
     def rules_text(self) -> str:
-        """Return the numbers of jobs left out by rule, in words."""
+        """Return the numbers of jobs left out, by rule, as text."""
         return ", ".join(f"{count:,} {rule}" for rule, count in self.rules.items())
 
 
@@ -107,9 +107,9 @@ def cost(
     carbon: Carbon | None = None,
     weeks: LogWeeks | None = None,
 ) -> Cost:
-    """Return the cost of a change compared with today's schedule; `both`: the places of the same jobs in both, int64.
+    """Return the cost of a change relative to today's schedule; `both`: the indices of the same jobs in both schedules.
 
-    `weeks`: of today's submissions, for the intervals of energy.
+    `weeks`: the weeks of today's submissions, for the intervals of energy and CO2.
     """
     mine, theirs = both
     before, after = node_hours(today), node_hours(changed)
@@ -150,7 +150,7 @@ def cost(
 def _energy(
     today: Schedule, changed: Schedule, both: Pairs, kwh_price: float | None, carbon: Carbon | None, weeks: LogWeeks | None
 ) -> dict[str, Any]:
-    """Return the fields of `Cost` on energy, over the jobs whose energy is known."""
+    """Return the energy fields of `Cost`, summed over the jobs with known energy."""
     after, fields = _energy_by_job(changed, carbon), dict[str, Any]()
     before = after if weeks is None else _energy_by_job(today, carbon)
     for name, old, new in zip(("energy", "grams"), before, after, strict=True):
@@ -166,7 +166,7 @@ def _energy(
 
 
 def _energy_by_job(schedule: Schedule, carbon: Carbon | None) -> tuple[Array, Array]:
-    """Return the kWh and the grams of each job, float64, nan if unknown."""
+    """Return the energy, kWh, and the CO2 emissions, g, of each job, float64, nan if unknown."""
     jobs = schedule.workload
     assert schedule.placement is not None, "it ran on a machine of pools"
     kwh = energy_of(jobs, schedule.placement.machine)[0] * schedule.runtime / np.maximum(jobs.runtime, 1)
@@ -174,7 +174,7 @@ def _energy_by_job(schedule: Schedule, carbon: Carbon | None) -> tuple[Array, Ar
 
 
 def node_hours(schedule: Schedule) -> Array:
-    """Return the node-hours of each job, float64; parts of nodes count as fractions."""
+    """Return the node-hours of each job, float64; part of a node counts as a fraction."""
     assert schedule.placement is not None, "it ran on a machine of pools"
     assert schedule.given is not None, "it ran on a machine of pools"
     procs = np.array([pool.procs for pool in schedule.placement.machine.pools], np.float64)
@@ -182,7 +182,6 @@ def node_hours(schedule: Schedule) -> Array:
 
 
 def _users_worse(today: Schedule, changed: Schedule, both: Pairs, cut: Array, gone: Array) -> int:
-    """Return the number of users whose jobs wait longer in total, are killed earlier, or are left out; 0 if the log has no users."""
     user, (mine, theirs) = today.workload.columns.get("user"), both
     if user is None:
         return 0
@@ -193,7 +192,7 @@ def _users_worse(today: Schedule, changed: Schedule, both: Pairs, cut: Array, go
 
 
 def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
-    """List the users of these jobs with their jobs and node-hours, the most first; single jobs if the log has no users."""
+    """Describe the users with the most node-hours among these jobs; single jobs if the log has no users."""
     workload, users = schedule.workload, schedule.workload.columns.get("user")
     single = users is None or (users[jobs] < 0).all()
     known, place = np.unique((workload.job_id if users is None or single else users)[jobs], return_inverse=True)
@@ -208,17 +207,17 @@ def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
 
 
 MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
-"""Measures of the jobs."""
+"""The statistics that a what-if compares."""
 
 
 @dataclass(frozen=True)
 class Difference(Averages):
-    """A measure under today's setting and under the changed one, over the jobs that run in both.
+    """A statistic under today's setting and under the changed one, over the measured jobs that run in both.
 
-    `scatter`: half the width of the 90 % prediction interval of the difference in one more shaken copy, from `copies` of them. `low, high`:
-    today's mean times the 90 % interval of the relative change under sampling of weeks; `withheld`: why there is none; `agree`: share of
-    weeks with the sign of the difference. `other_low, other_high`: the range of the difference over `others` logs resampled from weeks. nan
-    if unknown.
+    `scatter`: half width of the 90 % prediction interval of the difference in one more shaken copy, from `copies` of them. `low`, `high`:
+    today's mean times the 90 % interval of the relative change under sampling of weeks; `withheld`: the reason if there is none.
+    `agree`: share of weeks with the sign of the difference. `other_low`, `other_high`: range of the difference over `others` logs resampled
+    from weeks. Unknown values are nan.
     """
 
     measure: str
@@ -238,7 +237,10 @@ class Difference(Averages):
 
 @dataclass(frozen=True)
 class GroupEffect(Averages):
-    """The mean wait of a group of jobs, s, with its interval under sampling of weeks; `trusted`: above the calibration's threshold."""
+    """Mean waits of a group of jobs, s, with the interval of the difference under sampling of weeks.
+
+    `trusted`: whether the difference exceeds the group's calibration error.
+    """
 
     by: str
     group: str
@@ -253,9 +255,9 @@ class GroupEffect(Averages):
 
 @dataclass(frozen=True)
 class OtherUsers(Averages):
-    """The mean wait, s, under the other assumption on users: they react, or they submit as recorded.
+    """Mean waits, s, under the other assumption on users: that they react, or that they submit as recorded.
 
-    `react`: whether they react. `earlier`: how much earlier, s, jobs are submitted on average than today if users react.
+    `react`: whether the other assumption is that users react. `earlier`: how much earlier than today, s, reacting users submit on average.
     """
 
     react: bool
@@ -265,7 +267,7 @@ class OtherUsers(Averages):
 
     @property
     def difference(self) -> float:
-        """Return the effect of the change, s."""
+        """Return the difference in mean wait, s."""
         return self.changed - self.today
 
 
@@ -273,7 +275,7 @@ class OtherUsers(Averages):
 class Effect:
     """The effect of one change, or of all of them together.
 
-    `label`: the spelling of the change; `name`: its description. `became`: the changed values, in sentences. `doubts`: reasons not to trust
+    `label`: the text of the change; `name`: the change in words. `became`: the old and new values, in words. `doubts`: reasons not to trust
     the difference in mean wait.
     """
 
@@ -290,20 +292,20 @@ class Effect:
     cost: Cost
     doubts: Sequence[str]
     other_users: OtherUsers | None = None
-    """None if the log lacks the users or ends of jobs"""
+    """the effect under the other assumption on users; None if the log lacks the users or ends of jobs"""
     nodes_added: float = 0.0
-    """share of today's nodes"""
+    """nodes added, as a share of today's nodes"""
     record: TrackRecord | None = None
-    """the expected change with its record on made-up sites; None without a calibration"""
+    """the expected change, with the track record of such predictions on synthetic sites; None without a calibration"""
 
     @property
     def is_known(self) -> bool:
-        """Return whether the direction of the change is known: such answers were right often enough, and it is not chance."""
+        """Return whether the direction is known: such predictions were right often enough, and the effect exceeds chance."""
         return self.record is not None and self.record.is_known and not self.is_chance
 
     @property
     def is_chance(self) -> bool:
-        """Return whether small shifts of the submissions change the mean wait as much."""
+        """Return whether small shifts of the submissions change the mean wait by as much as this change does."""
         one = self.differences["mean_wait"]
         return one.copies > 0 and abs(one.difference) <= one.scatter
 
@@ -315,7 +317,7 @@ class Effect:
 
     @property
     def worth(self) -> float:
-        """Return the gain minus the cost, percent: the decrease of the mean wait less the work lost or stranded and the nodes added."""
+        """Return the gain minus the cost, percent: the decrease of the mean wait minus the work lost or stranded and the nodes added."""
         return -self.percent - 100 * (self.cost.work_lost + self.cost.stranded) - 100 * max(self.nodes_added, 0.0)
 
     @property
@@ -329,7 +331,7 @@ class Effect:
         return not any((self.gains.shorter.jobs, self.gains.longer.jobs, self.cost.cut_jobs, self.cost.lost_jobs))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON but the setting and the schedule."""
+        """Return the effect as a dictionary for JSON, without the setting and the schedule."""
         values: dict[str, Any] = {"change": self.label, "policy": self.schedule.label}
         values |= {
             name: getattr(self, name) for name in ("name", "became", "jobs", "utilization", "doubts", "percent", "worth", "nodes_added")
@@ -340,14 +342,14 @@ class Effect:
 
 
 def pairs(today: Schedule, changed: Schedule, measured: Array) -> Pairs:
-    """Return the measured jobs (bool, shape (jobs,)) of today's schedule that are also in the other one."""
+    """Return the indices of the measured jobs in both schedules; `measured`: bool, shape (jobs,), for today's schedule."""
     mine = np.flatnonzero(measured)
     _, here, there = np.intersect1d(today.workload.job_id[mine], changed.workload.job_id, assume_unique=True, return_indices=True)
     return mine[here], there
 
 
 def measures_of(schedule: Schedule, jobs: Array) -> dict[str, float]:
-    """Return the measures over the jobs at these places."""
+    """Return the value of each measure over the jobs at these indices."""
     wait, runtime = schedule.wait[jobs], schedule.runtime[jobs]
     if not len(wait):
         return dict.fromkeys(MEASURES, float("nan"))
@@ -364,7 +366,7 @@ def differences(
     shaken: Sequence[Mapping[str, float]],
     resampled: Sequence[Mapping[str, float]] = (),
 ) -> dict[str, Difference]:
-    """Return the difference of each measure; `shaken`, `resampled`: the differences in shaken copies and in resampled logs."""
+    """Return the difference of each measure; `shaken`, `resampled`: the differences in each shaken copy and each resampled log."""
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
     by_measure = {}
     for name in MEASURES:
@@ -388,7 +390,7 @@ def differences(
 
 
 def group_effects(today: Schedule, changed: Schedule, both: Pairs, weeks: LogWeeks, calibration: Calibration | None) -> list[GroupEffect]:
-    """Return the mean wait of each group, by every grouping that the log has."""
+    """Return the mean waits of each group, for every grouping that the log supports."""
     mine, theirs = both
     before, after = today.wait[mine], changed.wait[theirs]
     rows = []
@@ -405,7 +407,7 @@ def group_effects(today: Schedule, changed: Schedule, both: Pairs, weeks: LogWee
 
 
 def gains_of(today: Schedule, changed: Schedule, both: Pairs) -> metrics.Gains:
-    """Return the jobs and users with the largest gains and losses, among the jobs in both schedules."""
+    """Return the gains and losses of jobs and users, over the jobs in both schedules."""
     mine, theirs = both
     jobs = today.workload
     user = jobs.columns.get("user")
@@ -447,7 +449,7 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
 
 
 def signed(value: float, show: Callable[[float], str] = human_time) -> str:
-    """Return a number with its sign, by default a time, s.
+    """Return a number with its sign; by default it is a time, s.
 
     >>> signed(60), signed(-60), signed(0.0)
     ('+1 min 00 s', '-1 min 00 s', '±0 s')
@@ -456,6 +458,6 @@ def signed(value: float, show: Callable[[float], str] = human_time) -> str:
 
 
 def _single(measure: str, schedule: Schedule, jobs: Array) -> Array:
-    """Return the wait, s, or the bounded slowdown of each job, float64."""
+    """Return the wait, s, or the bounded slowdown of each of these jobs, float64."""
     wait = schedule.wait[jobs]
     return wait.astype(np.float64) if measure == "mean_wait" else metrics.bounded_slowdown(wait, schedule.runtime[jobs])

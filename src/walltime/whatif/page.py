@@ -1,4 +1,4 @@
-"""The page of a what-if: the effect of each change, its uncertainty, the groups it concerns, and its cost."""
+"""The report page of a what-if: the effect of each change, its uncertainty, the waits of groups, and the cost."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ SURE = (
 UNTRUSTED = "†"
 """Marks a difference smaller than the calibration error."""
 MARGIN = 0.04
-"""Margin next to the outermost marks of the first picture, as a share of its width."""
+"""Margin beyond the outermost marks of the first figure, as a share of its width."""
 MOST_CURVES = 6
 FIRST = 6.2
-"""Width of the first picture, inches, so that its text is legible on a telephone."""
+"""Width of the first figure, inches, so that its text is legible on a phone."""
 MOST_NAMED = 2
-"""Largest number of changes in the title."""
+"""Largest number of changes that the title names."""
 
 
 def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page of a what-if; `settings`: further entries of the provenance, and as `command` the command line."""
+    """Return the report page of a what-if; `settings`: further entries of the provenance record, such as `command`."""
     jobs, changes = answer.today.workload, [effect.label for effect in answer.alone]
     shared = {"policy": answer.today.label, "changes": changes, "trim": answer.trim, "replications": answer.replications}
     record = provenance(jobs, **shared, **(settings or {}))
@@ -80,7 +80,7 @@ def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> P
 
 
 def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
-    """Return the mean wait and the cost of the best change, and the interval of its true effect."""
+    """Return the key figures of the page: mean wait and cost of the best change, and the interval of its true effect."""
     effect = answer.best
     wait, cost = effect.differences["mean_wait"], effect.cost
     of = f", {effect.name}" if len(answer.ranked) > 1 else ""
@@ -94,12 +94,12 @@ def three_numbers(answer: WhatIf) -> list[tuple[str, str]]:
 
 
 def _true_change(effect: Effect) -> str:
-    """Return the interval of the true change of the mean wait, in words; n/a without a calibration."""
+    """Return the interval of the true change of the mean wait, as text; n/a without a calibration."""
     return UNDEFINED if effect.record is None or effect.nothing else effect.record.interval
 
 
 def threshold(answer: WhatIf) -> str:
-    """Return the smallest trusted difference in mean wait, in words."""
+    """Return the calibration error over all jobs, as text."""
     if answer.calibration is None:
         return "unknown: the log records no waits"
     return "not usable" if answer.calibration.overall.doubt else human_time(answer.calibration.overall.threshold)
@@ -133,7 +133,7 @@ def effect_sections(answer: WhatIf) -> list[Section]:
 
 
 def short_table(answer: WhatIf) -> Table:
-    """Return the effect of each change and its uncertainty, for the terminal."""
+    """Return a table of the effect of each change and its uncertainty, for the terminal."""
     waits = [effect.differences["mean_wait"] for effect in answer.ranked]
     show = time_form([time for one in waits for time in (one.changed, one.difference)], short=True)
 
@@ -155,13 +155,13 @@ PRICE = ("jobs killed or left out", "work lost", "users worse off")
 
 
 def price(effect: Effect) -> list[str]:
-    """Return the cost of a change, under the columns `PRICE`."""
+    """Return the cost of a change as cells of the columns `PRICE`."""
     cost = effect.cost
     return [f"{cost.gone_jobs:,}", human_percent(100 * cost.work_lost), f"{cost.users_worse:,}"]
 
 
 def ranking_table(answer: WhatIf) -> Table:
-    """Return the changes by gain minus cost, the best first."""
+    """Return a table of the changes, in descending order of gain minus cost."""
     rows = [
         [
             Cell(one.name, look="change"),
@@ -174,7 +174,7 @@ def ranking_table(answer: WhatIf) -> Table:
         for one in answer.ranked
     ]
     remark = (
-        f"{TRUE_CHANGE[0].upper()}{TRUE_CHANGE[1:]}: from made-up sites with known truth that agreed with their logs as well. "
+        f"{TRUE_CHANGE[0].upper()}{TRUE_CHANGE[1:]}: from synthetic sites with known truth that agreed with their logs as well. "
         "Gain minus cost: the decrease of the mean wait, less the shares of work lost or stranded and of nodes added. Work lost: "
         "today's node-hours of the jobs killed earlier or left out. Users worse off: their "
         "jobs wait longer in total, or are killed or left out."
@@ -183,13 +183,13 @@ def ranking_table(answer: WhatIf) -> Table:
 
 
 def _measured_jobs(answer: WhatIf) -> str:
-    """Return the number of measured jobs, of all if some are left out."""
+    """Return the number of measured jobs, as text; if some are not measured, with the number of all jobs."""
     measured, jobs = int(answer.measured.sum()), len(answer.measured)
     return counted(jobs, "job") if measured == jobs else f"{measured:,} of {counted(jobs, 'job')}"
 
 
 def tables_of(answer: WhatIf) -> list[Table]:
-    """Return all tables for the terminal; changes that are columns are numbered."""
+    """Return all tables for the terminal; changes in column heads are numbers."""
     numbers = [f"({k})" for k in range(1, len(answer.ranked) + 1)]
     names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.ranked, strict=True)]
     title = (
@@ -209,25 +209,25 @@ def tables_of(answer: WhatIf) -> list[Table]:
 
 
 def remarks(answer: WhatIf) -> list[str]:
-    """Return the users whose jobs are killed earlier or left out, and the meaning of marks."""
+    """Return notes on the users whose jobs are killed earlier or left out, and on the mark."""
     doubtful = any(_mark(answer, effect) or not all(row.trusted for row in effect.groups) for effect in answer.ranked)
     return [*_whose(answer), *([f"{UNTRUSTED}: smaller than the calibration error, or not calibrated."] if doubtful else [])]
 
 
 def _whose(answer: WhatIf) -> list[str]:
-    """Return the users whose jobs are killed earlier or left out, by change."""
+    """Return a sentence for each change on the users whose jobs are killed earlier or left out."""
     fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.ranked]
     return [f"{name}: jobs {fate}: {'; '.join(whose)}." for name, both in fates for fate, whose in both.items() if whose]
 
 
 def short_caveats(answer: WhatIf) -> list[str]:
-    """Return the caveats that the answer and the short table do not cover; the assumption on users without its effects."""
+    """Return the caveats that the answer and the short table do not cover, without the differences under the other assumption on users."""
     several = answer.calibration.verdict[1:] if answer.calibration is not None else []
     return [answer.users(False) if one == answer.users() else one for one in answer.caveats if one not in several]
 
 
 def all_caveats(answer: WhatIf) -> list[str]:
-    """Return the caveats of the changes, of the simulations and of today's schedule."""
+    """Return the caveats on the changes, the simulations and today's schedule."""
     said = list(answer.caveats)
     settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.ranked)]
     queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
@@ -248,7 +248,7 @@ def all_caveats(answer: WhatIf) -> list[str]:
 
 
 def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "Effect of each change, one row per change") -> Table:
-    """Return a row per setting with each measure and its difference from today; `names`: of the changes, by default their labels."""
+    """Return a table of each measure and its difference from today by setting; `names`: how to name the changes."""
     shows = {name: human_time if name.endswith("wait") else human_number for name in SHOWN}
     today = [Cell(show(answer.measures[name]), value=answer.measures[name]) for name, show in shows.items()]
     rows: list[Row] = [[TODAY, f"{int(answer.measured.sum()):,}", *today, human_percent(100 * answer.utilization)]]
@@ -282,7 +282,7 @@ def sure_rows(answer: WhatIf) -> list[list[str]]:
 
 
 def sure_table(answer: WhatIf) -> Table:
-    """Return the uncertainty of each difference in mean wait, and the doubts."""
+    """Return a table of the uncertainty of each difference in mean wait, and the doubts."""
     rows: list[Row] = []
     for effect, texts in zip(answer.ranked, sure_rows(answer), strict=True):
         cells = [Cell(text, look="wrap") if text.startswith("withheld") else Cell(text.replace(" to ", " to\n")) for text in texts]
@@ -303,7 +303,7 @@ def sure_table(answer: WhatIf) -> Table:
 
 
 def groups_table(answer: WhatIf, by: str, columns: Sequence[str]) -> Table | None:
-    """Return the mean wait of each group, today and under each change; None with fewer than two groups. `columns`: names of changes."""
+    """Return a table of mean waits by group; None with fewer than two groups. `columns`: the column heads of the changes."""
     changed: list[dict[str, GroupEffect]] = [{row.group: row for row in effect.groups if row.by == by} for effect in answer.ranked]
     if len(changed[0]) < 2:
         return None
@@ -325,18 +325,18 @@ TRUE_CHANGE = f"true change, {SHOWN_LEVEL}"
 
 COSTS = {"nodes": "nodes", "available": "capacity", "used": "used", "idle": "idle", "jobs killed": "cut_jobs"}
 COSTS |= {"jobs left out": "lost_jobs", "jobs out of memory": "short_jobs", "work lost": "work_lost_hours"}
-"""The columns of the table of costs, and the fields of `Cost`."""
+"""Columns of the cost table, and the fields of `Cost` that they show."""
 
 
 def cost_rows(answer: WhatIf, names: Sequence[str]) -> list[list[str]]:
-    """Return a row for today and each effect; the columns are the change and `COSTS`."""
+    """Return rows for today and each effect with the columns `change` and `COSTS`."""
     costs = [answer.cost, *(effect.cost for effect in answer.ranked)]
     fields = COSTS.values()
     return [[name, *(f"{getattr(one, field):,.0f}" for field in fields)] for name, one in zip([TODAY, *names], costs, strict=True)]
 
 
 def energy_table(answer: WhatIf, names: Sequence[str] = ()) -> Table | None:
-    """Return the energy of the jobs under each setting, its cost and CO2; None if the energy is unknown. `names`: of the changes."""
+    """Return a table of energy, its cost and CO2 by setting; None if the energy is unknown. `names`: how to name the changes."""
     costs = [answer.cost, *(effect.cost for effect in answer.ranked)]
     today, *changed = ((one.energy, one.energy_cost, one.grams) for one in costs)
     if math.isnan(today[0]):
@@ -354,7 +354,7 @@ def energy_table(answer: WhatIf, names: Sequence[str] = ()) -> Table | None:
 
 
 def _cost_section(answer: WhatIf) -> Section:
-    """Return the node-hours available, used, idle and lost, and their users."""
+    """Return the section on node-hours available, used, idle and lost, and on the users who lose work."""
     today, *rows = cost_rows(answer, [effect.name for effect in answer.ranked])
     lines: list[Row] = [today, *([Cell(row[0], look="change"), *row[1:]] for row in rows)]
     remark = (
@@ -374,12 +374,12 @@ def _mark(answer: WhatIf, effect: Effect) -> str:
 
 
 def _meaning(answer: WhatIf) -> str:
-    """Return the meaning of the mark, if a difference is marked."""
+    """Return a sentence on the mark if any difference has it, otherwise an empty string."""
     return f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.ranked) else ""
 
 
 def drawings(answer: WhatIf) -> list[Drawing]:
-    """Draw the differences in mean wait with their intervals, for the first screen, and the waits under each change."""
+    """Draw the differences in mean wait with their intervals, and the distribution of waits under each change."""
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.ranked)
     caption = f"Difference in mean wait from today, with {SHOWN_LEVEL} intervals. Thick: sampling of weeks; thin: shaken copies of the log."
     caption += " Grey: the calibration error." if _shown_error(answer) else ""
@@ -396,7 +396,7 @@ def drawings(answer: WhatIf) -> list[Drawing]:
 
 
 def _row_text(effect: Effect) -> str:
-    """Return what the page shows for a change under the pointer: its difference with both intervals."""
+    """Return the tooltip of a change: its difference with both intervals."""
     one = effect.differences["mean_wait"]
     lines = [effect.name, f"difference in mean wait {signed(one.difference)}"]
     if math.isfinite(one.low):
@@ -407,13 +407,13 @@ def _row_text(effect: Effect) -> str:
 
 
 def _widest(answer: WhatIf) -> float:
-    """Return the largest difference in mean wait, or end of its interval, s."""
+    """Return the largest absolute difference in mean wait or end of its interval, s."""
     ones = [effect.differences["mean_wait"] for effect in answer.ranked]
     return max((abs(value) for one in ones for value in (one.difference, one.low, one.high) if math.isfinite(value)), default=1.0)
 
 
 def _shown_error(answer: WhatIf) -> float:
-    """Return the calibration error, s, if it is drawn; 0 if it is unknown, or far larger than all differences."""
+    """Return the calibration error, s, for the figure; 0 if it is unknown or too large to draw."""
     error = 0.0 if answer.calibration is None else answer.calibration.overall.threshold
     return error if error <= 2 * _widest(answer) else 0.0
 
@@ -444,7 +444,7 @@ def differences_figure(answer: WhatIf) -> Figure:
 
 
 def _wait_shares(answer: WhatIf) -> tuple[np.ndarray, dict[str, Sequence[float]]]:
-    """Return waits, s, and the percentages of measured jobs that wait less, under today's setting and the first changes."""
+    """Return waits, s, and, for each setting, the percentage of measured jobs that wait less."""
     ids = answer.today.workload.job_id[answer.measured]
     settings = [(TODAY, answer.today), *((effect.name, effect.schedule) for effect in answer.ranked)][:MOST_CURVES]
     waits = [(label, schedule.wait[np.isin(schedule.workload.job_id, ids)]) for label, schedule in settings]
@@ -454,7 +454,7 @@ def _wait_shares(answer: WhatIf) -> tuple[np.ndarray, dict[str, Sequence[float]]
 
 
 def waits_figure(answer: WhatIf) -> Figure:
-    """Draw cumulative distributions of the wait under today's setting and the first changes, over the measured jobs."""
+    """Draw the cumulative distribution of the wait of the measured jobs under each setting."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import look, share_axes, shortened, style, time_ticks

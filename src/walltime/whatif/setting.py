@@ -1,4 +1,4 @@
-"""The settings of a what-if: the machine, its policy, and changes of the submissions."""
+"""The setting of a simulation in a what-if: the machine, its policy, and changes to the submitted jobs."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from walltime.workload import Workload
 from walltime.workload.scaling import scale_load, shake
 
 SHAKE = 30
-"""Largest shift of a submission, s (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
+"""Largest random shift of a submission in a shaken copy, s (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
 NEEDED = {"policy": 'how the site schedules, such as policy = "easy"; or give one with --policy'}
 """A required key of the machine file, unless a policy is given."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A machine, its policy, and changes of the submissions.
+    """A machine, its policy, and changes to the submitted jobs.
 
-    `load`, `requested`: factors of the offered load and of the requested times. `estimates`: the estimate model that the scheduler plans
-    with, as on the command line. `adjustment`: a side-car that sets TimeMin, or None. `requests`: resources
-    whose requests change, how, and the risk of suggestions, percent (`walltime.metrics.right_size.right_sized`).
+    `load`, `requested`: factors of the offered load and of the requested times. `estimates`: the estimate model with which the scheduler
+    plans, as text. `adjustment`: a side-car that sets TimeMin, or None. `requests`: resources
+    with changed requests, each with the way it changes and the risk in percent (`walltime.metrics.right_size.right_sized`).
     """
 
     machine: Machine
@@ -44,7 +44,7 @@ class Setting:
 
     @classmethod
     def of(cls, machine: Machine, policy: str | Policy | Scheduler | None = None) -> Setting:
-        """Return today's setting, with the policy of the machine file unless another is given; raises PolicyError without one."""
+        """Return today's setting, with the given policy or the policy of the machine file; raises PolicyError if both are missing."""
         chosen = machine.policy if policy is None else policy
         if chosen is None:
             raise PolicyError('the machine file has no policy; add one, such as policy = "easy"', "missing_policy")
@@ -53,14 +53,14 @@ class Setting:
         return setting
 
     def scheduler(self) -> Scheduler:
-        """Return the scheduler; raises PolicyError if it is unknown, or for invalid settings of Slurm."""
+        """Return the scheduler; raises PolicyError for an unknown policy or invalid Slurm parameters."""
         scheduler = Scheduler.of(self.policy)
         scheduler.policy.settings(self.machine.slurm)
         return scheduler if self.adjustment is None else planned_by_time_min(scheduler, self.machine)
 
     def jobs(self, workload: Workload, seed: int = 0, shaken: int = 0) -> Workload:
-        """Return the jobs as submitted under this setting; `shaken`: largest random shift of a submission, s."""
-        if self.adjustment is not None:  # before the times are changed, because it learns from the log
+        """Return the workload as submitted under this setting; `shaken`: largest random shift of a submission, s."""
+        if self.adjustment is not None:  # first, because it learns from the recorded times
             workload = self.adjustment.apply(workload)
         for resource, how, risk in self.requests:
             workload = right_sized(workload, resource, how, risk)
@@ -89,5 +89,5 @@ class Setting:
 
 
 def machine_of(workload: Workload, machine: Machine | None) -> Machine:
-    """Return the machine; by default one pool of the log's processors under EASY."""
+    """Return the given machine or, if it is None, one pool of the log's processors under EASY."""
     return Machine.one_pool(workload.machine_procs, workload.origin.name, "easy") if machine is None else machine

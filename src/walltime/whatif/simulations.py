@@ -1,4 +1,4 @@
-"""The simulations of a what-if: every setting, with both assumptions on users, on shaken copies and on resampled logs."""
+"""Run the simulations of a what-if: every setting under both assumptions on users, on shaken copies and on resampled logs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LONGEST = 500
 
 
 class NamedSetting(NamedTuple):
-    """A setting, its label, its description, and the changed values."""
+    """A setting with its label, its name in sentences, and its changed values in words."""
 
     label: str
     name: str
@@ -47,12 +47,12 @@ class NamedSetting(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SettingSchedules:
-    """The schedules of all settings, the measured jobs (bool), and the differences from today in each copy.
+    """The schedules of all settings, and the differences from today in each copy of the log.
 
-    `copies`: for each shaken copy and each changed setting, the differences by measure; `resampled`: the same for resampled logs.
-    `recorded`: today's schedule with submissions as recorded. `others`: the effect of each changed setting under the other assumption on
-    users; empty if the log lacks the data, and `feedback` gives the reason. `linked`: share of the jobs that are submitted after the end of
-    an earlier job.
+    `measured`: the measured jobs, bool. `copies`: differences by measure, for each shaken copy and each changed setting; `resampled`: the
+    same for resampled logs. `recorded`: today's schedule with submissions as recorded. `others`: the effect of each changed setting under
+    the other assumption on users; empty if the log lacks the data, with the reason in `feedback`. `linked`: share of jobs that follow the
+    end of an earlier job of their user.
     """
 
     schedules: Sequence[Schedule]
@@ -76,7 +76,7 @@ def simulate_all(
     trim: str,
     progress: Callable[[int], None] | None,
 ) -> SettingSchedules:
-    """Simulate every setting on all cores; `progress` is called with the number of finished simulations."""
+    """Simulate every setting on all cores; `progress` is called with the number of completed simulations."""
     as_recorded = workload.with_feedback(False)
     sessions, feedback = _with_sessions(workload, react)
     worlds = [sessions, as_recorded] if react else [as_recorded] if feedback else [as_recorded, sessions]
@@ -124,7 +124,7 @@ def simulate_all(
 
 
 def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
-    """Return the log with feedback, and the reason if that is impossible; raise WorkloadError if it is `needed`."""
+    """Return the log with feedback and an empty string, or the unchanged log and the reason; raises WorkloadError if it is `needed`."""
     if workload.feedback:
         return workload, ""
     try:
@@ -142,7 +142,10 @@ def settings_of(
     against: Sequence[Machine] = (),
     together: bool = False,
 ) -> list[NamedSetting]:
-    """Return the settings: today's, each change, each other machine, and, if asked for, all changes together. Raises PolicyError."""
+    """Return the settings to simulate: today, each change, each other machine and, on request, all changes together.
+
+    Raises PolicyError for invalid changes.
+    """
     today = Setting.of(machine, policy)
     texts = [change.label for change in changes]
     twice = next((text for text in texts if texts.count(text) > 1), None)
@@ -170,7 +173,7 @@ def settings_of(
 
 
 def _reject_one_value_twice(changes: Sequence[Change]) -> None:
-    """Raise PolicyError if there is only one change, or if two changes set the same value, so that they cannot hold together."""
+    """Raise PolicyError for a single change, or if two changes set the same value."""
     if len(changes) < 2:
         raise PolicyError("together=True needs at least two changes, as it simulates them at once; add a change", "no_change")
     targets = [change.target.lower() for change in changes if change.sign == "=" and change.target.lower() != "limit.new.by"]
@@ -181,7 +184,7 @@ def _reject_one_value_twice(changes: Sequence[Change]) -> None:
 
 
 def _differing_lines(machine: Machine, other: Machine) -> list[str]:
-    """Return the lines of the other machine's file that differ from today's, at most `MOST_LINES`."""
+    """Return the differing lines of the two machine files as in a unified diff, at most `MOST_LINES`."""
     before, after = (write_machine(one).splitlines() for one in (machine, other))
     differing = [line for line in unified_diff(before, after, n=0, lineterm="") if line[:1] in "+-" and line[1:].strip(" +-")]
     rest = len(differing) - MOST_LINES
@@ -189,7 +192,7 @@ def _differing_lines(machine: Machine, other: Machine) -> list[str]:
 
 
 def _explained(label: str, make: Callable[[], Any]) -> Any:
-    """Return the result of a function; its errors name the change."""
+    """Call a function; its errors are raised again with the name of the change."""
     try:
         return make()
     except WalltimeError as error:
@@ -200,7 +203,7 @@ def _explained(label: str, make: Callable[[], Any]) -> Any:
 
 
 def _other_users(react: bool, otherwise: tuple[Schedule, Schedule], reacting: tuple[Schedule, Schedule], ids: Array) -> OtherUsers:
-    """Return the mean waits under the other assumption on users, and the effect of a change on submissions if they react."""
+    """Return the mean waits under the other assumption on users, and how much earlier reacting users submit."""
     mine, theirs = pairs(*otherwise, np.isin(otherwise[0].workload.job_id, ids))
     before, after = (measures_of(*one)["mean_wait"] for one in ((otherwise[0], mine), (otherwise[1], theirs)))
     mine, theirs = pairs(*reacting, np.isin(reacting[0].workload.job_id, ids))
@@ -208,7 +211,7 @@ def _other_users(react: bool, otherwise: tuple[Schedule, Schedule], reacting: tu
 
 
 def _minus(today: Schedule, changed: Schedule, measured: Array) -> dict[str, float]:
-    """Return the differences of the measures over the measured jobs (bool) that are in both schedules."""
+    """Return the difference of each measure over the jobs that are measured (bool) and in both schedules."""
     both = pairs(today, changed, measured)
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
     return {name: after[name] - before[name] for name in MEASURES}

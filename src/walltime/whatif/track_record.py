@@ -1,4 +1,4 @@
-"""How often predicted changes of the mean wait were right on made-up sites whose true changes are known, by agreement with the log.
+"""Track record of predicted changes of the mean wait, from synthetic sites with known true changes.
 
 validation/change_bank.py makes the sites; docs/validation/coverage.md tests these numbers on other sites.
 """
@@ -17,11 +17,12 @@ LEAST_CHANGE = 0.02
 
 @dataclass(frozen=True)
 class SiteClass:
-    """Made-up sites that agree about equally well with their logs.
+    """Synthetic sites with similar agreement between the simulation and the log.
 
     `least`: their lowest rank correlation of simulated and recorded waits. `floor`, `slope`: the half width of the interval of the true
-    change (a logarithm), and how much it grows with the predicted one. `directions`: predicted changes up to a size (absolute logarithm),
-    whether the direction is reported (it was right significantly more often than by chance), and how many were right, of how many.
+    change is floor + slope * |predicted change|, all as logarithms of ratios. `directions`: for predicted changes up to each size
+    (absolute logarithm), whether the direction is reported because it was right significantly more often than by chance, and the numbers
+    of right directions and of cases.
     """
 
     least: float
@@ -31,9 +32,9 @@ class SiteClass:
 
     @property
     def right(self) -> str:
-        """Return how many predicted directions were right, in words."""
+        """Return how often the predicted directions were right, as a clause."""
         right, cases = (sum(counts[k] for _, known, *counts in self.directions if known) for k in range(2))
-        return f"{right} of {cases} predicted directions (shorter or longer waits) were right"
+        return f"the direction of the change (shorter or longer waits) was predicted correctly in {right} of {cases} cases"
 
 
 CLASSES = (
@@ -41,16 +42,16 @@ CLASSES = (
     SiteClass(0.5, 0.261, 0.15, ((0.05, False, 12, 21), (0.2, True, 47, 55), (math.inf, True, 142, 146))),
     SiteClass(-1.0, 0.506, 0.1, ((0.05, True, 23, 26), (0.2, True, 25, 29), (math.inf, True, 23, 24))),
 )
-"""The classes of sites, the best agreement first."""
+"""The classes of sites, in descending order of agreement."""
 SEEN = (0.02, 1.6)
 """The 5th and 95th percentiles of the ratio of simulated to recorded mean waits over these sites."""
 
 
 @dataclass(frozen=True)
 class TrackRecord(Averages):
-    """The expected relative change of the mean wait (0.1: 10 % longer), its 90 % interval, and right directions.
+    """The expected relative change of the mean wait (0.1: 10 % longer), its 90 % interval, and the record of such predictions.
 
-    `is_known`: whether directions of such changes were right often enough; `right` of `cases` were, on sites that agree as well.
+    `is_known`: whether the direction is reported; on sites with similar agreement, it was right in `right` of `cases` cases.
     """
 
     expected: float
@@ -62,12 +63,12 @@ class TrackRecord(Averages):
 
     @property
     def claims(self) -> bool:
-        """Return whether the waits are expected to change."""
+        """Return whether the expected change is large enough to have a direction."""
         return abs(self.expected) >= LEAST_CHANGE
 
     @property
     def interval(self) -> str:
-        """Return the interval in words, such as `11 to 27 % shorter`."""
+        """Return the interval as text, such as `11 to 27 % shorter`."""
         low, high = (round(100 * one) for one in (self.low, self.high))
         if low * high <= 0:
             return f"{percent_words(low)} to {percent_words(high)}"
@@ -76,7 +77,7 @@ class TrackRecord(Averages):
 
 
 def percent_words(percent: float) -> str:
-    """Return a change in percent in words.
+    """Return a change in percent as text.
 
     >>> percent_words(-12), percent_words(3), percent_words(0)
     ('12 % shorter', '3 % longer', '0 %')
@@ -86,7 +87,7 @@ def percent_words(percent: float) -> str:
 
 
 def class_of(agreement: Agreement) -> SiteClass | None:
-    """Return the made-up sites that agreed about as well with their logs; None if all sites agreed better, or there are too few jobs."""
+    """Return the class of synthetic sites with similar agreement; None if all sites agreed better, or there are too few jobs."""
     ratio = agreement.mean_simulated / agreement.mean_recorded if agreement.mean_recorded else math.nan
     if agreement.jobs < FEW_JOBS or not SEEN[0] <= ratio <= SEEN[1]:
         return None
@@ -94,10 +95,10 @@ def class_of(agreement: Agreement) -> SiteClass | None:
 
 
 def track_record(change: float, if_users_react: float | None, agreement: Agreement) -> TrackRecord | None:
-    """Return the expected change of the mean wait and its record on made-up sites; None if all of these agreed better with their logs.
+    """Return the expected change of the mean wait and its track record; None if all synthetic sites agreed better with their logs.
 
-    `change`: the simulated relative change; `if_users_react`: the same if users react, None if unknown. Waits of causes that the simulation
-    lacks do not change: where the simulated mean wait is below the recorded one, changes count relative to the recorded one.
+    `change`: the simulated relative change; `if_users_react`: the same if users react, None if unknown. Waits that the simulation does not
+    explain are assumed not to change: if the simulated mean wait is below the recorded one, the change is relative to the recorded one.
     """
     found = class_of(agreement)
     if found is None:

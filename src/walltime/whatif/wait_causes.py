@@ -1,4 +1,4 @@
-"""Evidence in a log: jobs that waited for other reasons than processors, and the recorded schedule on the pools of the machine file."""
+"""Find jobs that waited for something other than processors, and check the recorded schedule against the pools of the machine file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class PoolGroup:
-    """Pools that partitions share, directly or through others, and their recorded use together.
+    """Pools connected by shared partitions, directly or through other pools, and the recorded use of them all.
 
-    `times, busy`: int64, a step function of busy processors; `jobs`: int64, the places of its jobs with a recorded start.
+    `times`, `busy`: int64, a step function of busy processors; `jobs`: int64, the indices of the group's jobs with a recorded start.
     """
 
     pools: tuple[str, ...]
@@ -33,23 +33,23 @@ class PoolGroup:
 
     @property
     def most(self) -> int:
-        """Largest number of busy processors."""
+        """Return the largest number of busy processors."""
         return int(self.busy.max(initial=0))
 
     def overfull_share(self) -> float:
-        """Return the share of the time from the first start to the last end with more busy than existing processors; nan without jobs."""
+        """Return the share of time, from the first start to the last end, with more busy processors than exist; nan without jobs."""
         if len(self.times) < 2:
             return float("nan")
         length = np.diff(self.times)
         return float(length[self.busy[:-1] > self.procs].sum() / length.sum())
 
     def started_overfull(self, start: Array) -> Array:
-        """Return its jobs that started although too few processors were free; `start`: of all jobs, s."""
+        """Return the indices of jobs that started with too few free processors; `start`: start times of all jobs, s."""
         levels = np.concatenate(([0], self.busy))  # idle before the first time
         return self.jobs[levels[np.searchsorted(self.times, start[self.jobs], "right")] > self.procs]
 
     def least_free(self, begin: Array, end: Array) -> Array:
-        """Return the smallest number of free processors between these times, int64; all processors in empty times."""
+        """Return the smallest number of free processors in each interval from `begin` to `end`, s; int64."""
         first = np.searchsorted(self.times, begin, "right") - 1
         last = np.searchsorted(self.times, end, "left") - 1
         levels = np.concatenate(([0], self.busy))  # idle before the first time
@@ -57,10 +57,10 @@ class PoolGroup:
 
 
 def pool_groups(machine: Machine, partition: Array, procs: Array, start: Array, end: Array) -> list[PoolGroup]:
-    """Return groups of the machine's pools that no partition crosses, with the recorded schedule of each.
+    """Return the smallest groups of pools that no partition crosses, with the recorded use of each.
 
-    `partition`, `procs`: of each job; `start, end`: recorded, s, -1 if unknown; int64, shape (jobs,). Logs do not record which of several
-    pools a job used, so these are counted together.
+    `partition`: index of each job's partition; `start`, `end`: recorded times, s, -1 if unknown; all int64, shape (jobs,). Logs do not
+    record which of several pools a job used, so pools that a partition shares are counted together.
     """
     group = {pool.name: {pool.name} for pool in machine.pools}
     for one in machine.partitions:
@@ -78,7 +78,7 @@ def pool_groups(machine: Machine, partition: Array, procs: Array, start: Array, 
 
 
 def _highest(levels: Array, first: Array, last: Array) -> Array:
-    """Return the maximum of the levels from `first` to `last` inclusive, for each pair of places (sparse table)."""
+    """Return the maximum of the levels from index `first` to `last` inclusive, for each pair, with a sparse table."""
     table = [levels]
     while 2 ** len(table) <= len(levels):
         half = 2 ** (len(table) - 1)
@@ -92,7 +92,7 @@ def _highest(levels: Array, first: Array, last: Array) -> Array:
 
 
 AT_ONCE = 60
-"""Largest wait, s, that the period of a scheduler explains."""
+"""Largest wait, s, of a job that counts as started at once: the scheduler runs only periodically."""
 CAPACITY = "processors, or its turn"
 REASONS = {
     r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit": "a limit of the user, account or QOS",
@@ -103,22 +103,22 @@ REASONS = {
     r"Licenses|BurstBuffer": "licences or other resources that are not modelled",
     r"Resources|Priority|None": CAPACITY,
 }
-"""Slurm's reasons (manual of squeue), and the cause of the wait."""
+"""Patterns of Slurm's reasons for pending jobs (manual of squeue), and the cause of the wait."""
 OF_COLUMNS = {
     "depends_on": "name a job that they depend on",
     "reservation": "ran in a reservation",
     "held": "could not start at first (hold, dependency or begin time); this time is in neither wait",
 }
-"""Columns of the log with positive values for jobs that waited for another reason, and this reason."""
+"""Columns of the log that are positive for jobs that waited for another reason, and the reason."""
 RARE = 0.005
-"""Largest share of overcommitted time that inexact times in a log explain."""
+"""Largest share of overcommitted time that inexact times in the log may explain."""
 SHORT = "This is so rare that the log's times may simply be inexact."
 TOO_LITTLE = "The machine file has too few processors, or nodes were shared."
 
 
 @dataclass(frozen=True)
 class WaitCause(Averages):
-    """Jobs that waited for a cause; waits are sums, h."""
+    """A cause of waiting, its jobs, and their total recorded and simulated waits, h."""
 
     what: str
     jobs: int
@@ -130,7 +130,7 @@ class WaitCause(Averages):
 
 @dataclass(frozen=True)
 class Evidence:
-    """Jobs that waited for other reasons than capacity, hints about the machine file, and percentages of backfilled jobs."""
+    """Jobs that waited for something other than processors, hints about the machine file, and percentages of backfilled jobs."""
 
     rows: Sequence[WaitCause]
     hints: Sequence[str]
@@ -139,7 +139,7 @@ class Evidence:
 
 
 def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, groups: Sequence[PoolGroup], mask: Array) -> Evidence:
-    """Return the evidence in a log; `recorded`: waits, int64 s, -1 if unknown; `mask`: the measured jobs with known waits, bool."""
+    """Return the evidence; `recorded`: recorded waits, int64 s, -1 if unknown; `mask`: the measured jobs with known waits, bool."""
     workload = schedule.workload
     start = np.where(recorded >= 0, workload.submit + recorded, -1)
     count = max(int(mask.sum()), 1)
@@ -168,7 +168,7 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
 
 
 def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
-    """Return the causes for which jobs waited last, by the log's column `reason`, with masks of their jobs."""
+    """Return the causes in the log's column `reason`, which is the last reason for which a job waited, with masks of the jobs."""
     numbers, origin = schedule.workload.columns.get("reason"), schedule.workload.origin
     if numbers is None or "reason" not in origin.names:
         return []
@@ -180,7 +180,7 @@ def _by_reason(schedule: Schedule) -> list[tuple[str, Array]]:
 
 
 def _hints(schedule: Schedule, placement: Placement, start: Array, groups: Sequence[PoolGroup]) -> list[str]:
-    """Return hints from the recorded schedule about the machine file."""
+    """Return hints about errors in the machine file, from the recorded schedule."""
     hints = []
     for group in groups:
         if not len(group.jobs):

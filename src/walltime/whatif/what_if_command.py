@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TrialOptions:
-    """The changes, and the options of their simulation."""
+    """Options for the changes and their simulation."""
 
     change: list[str] | None = o.field(
         None,
@@ -125,7 +125,7 @@ def what_if(
 
 
 def _blocks(answer: WhatIf, verbose: bool) -> Iterator[Block | Facts | str]:
-    """Yield the answer, a row for each change, and notes; with `verbose`, also intervals, the affected users, and the costs."""
+    """Yield the answer, a table of the changes, and notes; with `verbose`, also intervals, affected users and costs."""
     from walltime.whatif import page
 
     yield answer.answer()

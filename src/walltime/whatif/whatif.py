@@ -1,4 +1,4 @@
-"""Effects of changes of a machine or its settings, which are alternatives: each compared with today's setting, and ranked."""
+"""Simulate alternative changes to a machine or its settings, compare each with today's setting, and rank them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from walltime.workload import Array, Workload, check_workload
 
 AS_RECORDED, REACT = "as-recorded", "react"
 SUBMISSIONS = (AS_RECORDED, REACT)
-"""How users submit: at the recorded times, or at the recorded distance from the end of an earlier job."""
+"""Assumptions on users: they submit at the recorded times, or at the recorded interval after the end of an earlier job."""
 REPLICATIONS = 5
 """Default number of shaken copies."""
 NO_WAITS = "The log records no waits, so the simulation cannot be compared with the machine."
@@ -53,9 +53,9 @@ NO_WAITS = "The log records no waits, so the simulation cannot be compared with 
 
 @dataclass(frozen=True, eq=False)
 class WhatIf:
-    """Today's schedule, and the effect of each change; with `together`, the last effect covers all changes at once.
+    """Today's schedule and the effect of each change; with `together`, the last effect is for all changes at once.
 
-    `measured`: the measured jobs, bool, the same for every setting. `calibration`: None if the log records no waits.
+    `measured`: the measured jobs of today's schedule, bool. `calibration`: None if the log records no waits.
     """
 
     machine: Machine
@@ -81,21 +81,21 @@ class WhatIf:
 
     @property
     def alone(self) -> Sequence[Effect]:
-        """Return the effects of single changes, without the effect of all together."""
+        """Return the effects of single changes, without the effect of all changes together."""
         return [effect for effect in self.effects if effect.label != ALL_CHANGES]
 
     @property
     def ranked(self) -> Sequence[Effect]:
-        """Return the effects of single changes by gain minus cost (`Effect.worth`), the best first, then the effect of all together."""
+        """Return the effects in descending order of gain minus cost (`Effect.worth`); the effect of all changes together is last."""
         return [*sorted(self.alone, key=lambda one: -one.worth), *(one for one in self.effects if one.label == ALL_CHANGES)]
 
     @property
     def best(self) -> Effect:
-        """Return the change with the largest gain minus cost."""
+        """Return the effect with the largest gain minus cost."""
         return self.ranked[0]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row for today and each effect: measures, differences with intervals, losses, doubts."""
+        """Return rows for today and each effect: measures, differences with intervals, losses, doubts."""
         today: dict[str, Any] = {"change": TODAY, "jobs": int(self.measured.sum()), **self.measures, "utilization": self.utilization}
         rows = [today | _costs(self.cost)]
         for effect in self.effects:
@@ -110,13 +110,13 @@ class WhatIf:
         return [plain(row) for row in rows]
 
     def table(self) -> Any:
-        """Return the rows as a polars table."""
+        """Return the rows as a polars DataFrame."""
         import polars as pl
 
         return pl.DataFrame(self.rows(), infer_schema_length=None)
 
     def groups(self) -> Any:
-        """Return the mean waits of groups of jobs under each change as a polars table."""
+        """Return the mean waits of groups of jobs under each change as a polars DataFrame."""
         import polars as pl
 
         rows = [{"change": effect.label, **row.as_dict()} for effect in self.effects for row in effect.groups]
@@ -124,7 +124,7 @@ class WhatIf:
 
     @property
     def caveats(self) -> list[str]:
-        """Caveats in addition to the general ones of simulations, as sentences."""
+        """Return the caveats, as sentences, in addition to the general caveats of simulations."""
         jobs = self.today.workload
         said = [*jobs.warnings, *placing_notes(jobs, self.machine), *filter(None, [hindsight_note(jobs)])]
         said += [NO_WAITS] if self.calibration is None else self.calibration.verdict[1:]
@@ -159,7 +159,7 @@ class WhatIf:
         return said
 
     def users(self, effects: bool = True) -> str:
-        """Describe the assumption on users and, if `effects`, the differences under the other one."""
+        """Describe the assumption on users and, with `effects`, the differences under the other assumption."""
         if self.feedback:
             return f"Users submit as recorded, regardless of their waits; {self.feedback}."
         reacting = (
@@ -176,13 +176,13 @@ class WhatIf:
         return f"{first}. {second}, the mean wait {f'changes by {told}' if told else 'does not change'}."
 
     def answer(self) -> str:
-        """Return a sentence on the result and its cost, and one on whether it can be trusted."""
+        """Return the result in sentences: the effect and cost of the best change, and whether it can be trusted."""
         warning = "".join(f"{one} " for one in self.today.workload.warnings)
         known = "Waits count from eligible times known only in hindsight. " if hindsight_note(self.today.workload) else ""
         return f"{warning}{known}{answer_of(self.ranked, self.calibration)}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything for JSON."""
+        """Return the result as a dictionary for JSON."""
         origin = self.today.workload.origin
         content = {
             "log": origin.name,
@@ -228,24 +228,24 @@ def what_if(
     carbon: Carbon | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> WhatIf:
-    """Simulate today's setting, and each change alone.
+    """Simulate today's setting and each change alone, and return the effects of the changes.
 
-    `machine`: None for one pool of the log's processors under EASY.
-    `changes`: as on the command line, such as `nodes+=10%`; they are alternatives, and ranked by gain minus cost.
-    `against`: other descriptions of the machine, which are alternatives as well; without a policy they have today's.
+    `machine`: by default (None) one pool of the log's processors under EASY.
+    `changes`: alternatives, such as `nodes+=10%`, which are ranked by gain minus cost.
+    `against`: other machines, which are alternatives as well; a machine without a policy has today's policy.
     `together`: also simulate all changes together, unless two of them set the same value.
-    `policy`: today's, by default that of the machine.
-    `calibration`: of this log, machine and policy; by default it is made, if the log records waits.
-    `replications`: number of copies of the log with each submission moved by up to 30 s, and of logs resampled from its weeks, in which
-        users react; the same copies for every setting. Below 2 the scatter of differences is unknown.
-    `submissions`: "as-recorded", or "react": a job submitted within 20 min of the end of an earlier job of its user follows that end. The
-        result under the other assumption is also given.
-    `trim`: which jobs are measured, by today's schedule.
-    `kwh_price`, `carbon`: the price of a kWh and the carbon intensity of electricity, for the cost and the grams of CO2 of each change.
-    `progress`: called with the number of finished simulations, of `runs(alternatives, replications)`.
+    `policy`: today's policy, by default the policy of the machine.
+    `calibration`: a calibration for this log, machine and policy; by default it is computed, if the log records waits.
+    `replications`: number of copies of the log with each submission shifted by up to 30 s, and of logs resampled from its weeks, in which
+        users react; all settings use the same copies. With fewer than 2, the scatter of differences is unknown.
+    `submissions`: "as-recorded", or "react": a job submitted within 20 min of the end of its user's earlier job moves with this end. The
+        result under the other assumption is also computed.
+    `trim`: which jobs are measured, as in `Schedule.summary` of today's schedule.
+    `kwh_price`, `carbon`: price of a kWh and carbon intensity of electricity, for the energy cost and CO2 emissions of each change.
+    `progress`: called with the number of completed simulations, out of `runs(alternatives, replications)`.
 
-    Raises PolicyError for an invalid change, WorkloadError for the calibration of another log, machine or policy, and for "react" with a
-    log that lacks the users or ends of jobs, and the errors of `simulate`.
+    Raises PolicyError for an invalid change, WorkloadError for a calibration of another log, machine or policy and for "react" with a
+    log that lacks the users or ends of jobs; also the errors of `simulate`.
     """
     check_workload(workload)
     listed = [change if isinstance(change, Change) else parse_change(change) for change in _listed(changes, against)]
@@ -288,7 +288,7 @@ def what_if(
             cost=cost(today, changed, pairs(today, changed, np.ones(len(today), bool)), kwh_price, carbon, weeks),
             doubts=doubts(by_measure["mean_wait"], calibration, other_users),
             other_users=other_users,
-            nodes_added=_nodes(named.setting.machine) / _nodes(machine) - 1,
+            nodes_added=sum(pool.nodes for pool in named.setting.machine.pools) / sum(pool.nodes for pool in machine.pools) - 1,
             record=_record(by_measure["mean_wait"], other_users, calibration),
         )
 
@@ -314,7 +314,7 @@ def what_if(
 
 
 def _record(one: Difference, other: OtherUsers | None, calibration: Calibration | None) -> TrackRecord | None:
-    """Return the expected change of the mean wait; None without a calibration, or if no job waits today."""
+    """Return the expected change of the mean wait with its track record; None without a calibration, or if no job waits today."""
     if calibration is None or not one.today:
         return None
     reacting = other.difference / other.today if other is not None and other.today else None
@@ -322,16 +322,12 @@ def _record(one: Difference, other: OtherUsers | None, calibration: Calibration 
 
 
 def runs(alternatives: int, replications: int) -> int:
-    """Return the number of simulations of a what-if; all changes together count as one alternative.
+    """Return the number of simulations in a what-if; all changes together count as one alternative.
 
     >>> runs(2, 5), runs(1, 0)
     (36, 4)
     """
     return (1 + alternatives) * (2 + 2 * replications)
-
-
-def _nodes(machine: Machine) -> int:
-    return sum(pool.nodes for pool in machine.pools)
 
 
 def _listed(changes: object, against: Sequence[Machine]) -> list[Any]:
@@ -343,7 +339,7 @@ def _listed(changes: object, against: Sequence[Machine]) -> list[Any]:
 
 
 def _utilization(schedule: Schedule) -> float:
-    """Return the utilization while jobs arrive."""
+    """Return the utilization from the first to the last submission."""
     jobs = schedule.workload
     return metrics.utilization(
         schedule.start, schedule.end, jobs.procs, jobs.machine_procs, int(schedule.submit.min()), schedule.last_submit
@@ -351,22 +347,6 @@ def _utilization(schedule: Schedule) -> float:
 
 
 def _costs(cost: Cost) -> dict[str, Any]:
-    names = {f"node_hours_{name}": name for name in ("capacity", "used", "idle")}
-    names |= {
-        name: name
-        for name in (
-            "nodes",
-            "cut_jobs",
-            "lost_jobs",
-            "short_jobs",
-            "work_lost_hours",
-            "work_lost",
-            "users_worse",
-            "energy",
-            "energy_cost",
-            "grams",
-            *("energy_low", "energy_high", "grams_low", "grams_high"),
-            "stranded_jobs",
-        )
-    }
-    return {column: getattr(cost, name) for column, name in names.items()}
+    names = "nodes cut_jobs lost_jobs short_jobs work_lost_hours work_lost users_worse energy energy_cost grams energy_low energy_high"
+    hours = {f"node_hours_{name}": getattr(cost, name) for name in ("capacity", "used", "idle")}
+    return hours | {name: getattr(cost, name) for name in (*names.split(), "grams_low", "grams_high", "stranded_jobs")}

@@ -24,7 +24,7 @@ SEED = 7
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Path:
-    """A made-up log with users and requests of their own."""
+    """A synthetic log with users and requests of their own."""
     path = tmp_path_factory.mktemp("logs") / "made.swf"
     base = MODELS["lublin99"].generate(JOBS, 64, 0.7, 1)
     with_users = wt.Workload.from_arrays(

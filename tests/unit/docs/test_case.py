@@ -1,4 +1,4 @@
-"""The commands of the worked case print what the page shows, where the made-up site is at hand."""
+"""The commands of the worked case print what the page shows, where the synthetic site is at hand."""
 
 import os
 import re

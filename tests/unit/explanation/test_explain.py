@@ -323,7 +323,7 @@ def test_command__lists_the_longest_waits(log, capsys):
     assert status == 0
     rows = [line.split() for line in out.splitlines()]
     assert ["2", "1", "min", "20", "s", "4", "10", "s", "0", "2", "in", "turn"] in rows
-    assert sum(row[-2:] == ["in", "turn"] for row in rows) + sum(row[-1:] == ["backfilled"] for row in rows) == 2
+    assert sum(row[-2:] == ["in", "turn"] for row in rows) + sum(row[-1:] == ["backfill"] for row in rows) == 2
     told = json.loads(call(capsys, "explain", log, "--longest", 1, "--json")[1])
     assert [one["job"] for one in told["longest_waits"]] == [2]
     assert call(capsys, "explain", log, "--longest", 1, "--head", 1)[1] == "Under EASY, no job waits.\n"

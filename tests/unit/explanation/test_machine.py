@@ -317,7 +317,7 @@ def test_longest__shows_the_recorded_wait_beside_and_the_second_resource(capsys,
     schedule = wt.simulate(jobs, "easy", machine=RECORDED)
     waits = wt.explanation.longest_waits(schedule, 2)
     table = waits_table(schedule, waits)
-    assert table.columns[1:5] == ["simulated wait", "recorded wait", "processors", "GPUs"]
+    assert table.columns[1:5] == ["simulated wait", "recorded wait", "procs", "GPUs"]
     assert [getattr(cell, "value", cell) for cell in table.rows[0][:5]] == [3, 80, 90, "2", "4"]
     assert waits_table(explanation_of_one_pool(), waits[:1]).columns[1] == "wait"
     log, cluster = tmp_path / "log.swf", tmp_path / "machine.toml"

@@ -1,4 +1,4 @@
-"""`walltime waste` on a made-up month whose numbers are computed here a second time, from the jobs and in polars."""
+"""`walltime waste` on a synthetic month whose numbers are computed here a second time, from the jobs and in polars."""
 
 import json
 import math

@@ -284,7 +284,7 @@ def tables(monkeypatch):
 
 @pytest.fixture
 def stored(tmp_path, monkeypatch) -> Path:
-    """What a run of all parts stores, without any log but a made-up one."""
+    """What a run of all parts stores, without any log but a synthetic one."""
     monkeypatch.setattr(run, "QUICK", TINY)
     for module in (identities, agreement):
         monkeypatch.setattr(module, "find_logs", lambda sizes: {"made up": identities.random_workload(7)})

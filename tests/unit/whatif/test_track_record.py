@@ -1,4 +1,4 @@
-"""What is expected of a predicted change, and how often such predictions were right on made-up sites."""
+"""What is expected of a predicted change, and how often such predictions were right on synthetic sites."""
 
 import json
 import math
