@@ -161,9 +161,8 @@ class Tools:
 
     def _check_machine(self, name: str) -> None:
         """Raise ToolError if a machine file names Python code, or a path outside the folder."""
-        path = self._file(name)
         try:
-            content = tomllib.loads(path.read_text())
+            content = tomllib.loads((path := self._file(name)).read_text())
         except (ValueError, OSError) as error:
             raise ToolError(f"{shown(name)} is not a machine file in TOML: {' '.join(str(error).split())[:200]}") from error
         for text in _texts(content):

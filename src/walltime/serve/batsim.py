@@ -287,9 +287,7 @@ def members(text: object, most: int) -> list[int]:
         first, _, last = part.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal() or max(len(first), len(last)) > 18 or int(last or first) >= most:
             raise PolicyError(f"{shown(part)} does not name processors from 0 to {most - 1}; write them as in 0-3 7", "wrong_processors")
-        numbers += range(int(first), int(last or first) + 1)
-        if len(numbers) > most:
-            break  # more than any job needs
+        numbers += range(int(first), int(last or first) + 1)[: most + 1 - len(numbers)]  # no more than is too many for any job
     return numbers
 
 

@@ -205,7 +205,8 @@ def test_scheduler_that_dies__is_reported_at_once_in_one_line(jobs, capsys, tmp_
 
 
 def test_answers_in_parts__are_read_as_one(jobs):
-    with Listener(lambda message, one=FirstCome(16): list(one(message).partition(b","))) as endpoint:
+    scheduler = FirstCome(16)
+    with Listener(lambda message: list(scheduler(message).partition(b","))) as endpoint:
         exchange, close = zmq_exchange(endpoint, 30)
         try:
             schedule = BatsimServer(jobs).run(exchange)
