@@ -148,25 +148,25 @@ class Tools:
             raise ToolError(f"there is no file {shown(name)} in the folder; name a file in it")
         return path
 
-    def _check(self, name: str, text: str) -> None:
-        """Raise ToolError for a text that names Python code, or a path outside the folder."""
-        if "\0" in text or len(text) > LONGEST:
+    def _check(self, name: str, text: str, *folders: Path, longest: int = LONGEST) -> None:
+        """Raise ToolError for a text that names Python code, or a path outside the folder, also if it is relative to `folders`."""
+        if "\0" in text or len(text) > longest:
             raise ToolError(f"{name}: not a text of at most {LONGEST:,} characters without NUL; shorten it")
         if python_files(text):
             raise ToolError(f"{name}: {shown(text)} names a Python file, which an assistant may not run; use the names of the tool list")
         for word in filter(None, (text, *_BETWEEN.split(text))):
-            if word.startswith("~") or not Path(os.path.realpath(self._folder / word)).is_relative_to(self._folder):
+            places = (Path(os.path.realpath(folder / word)) for folder in (self._folder, *folders))
+            if word.startswith("~") or not all(place.is_relative_to(self._folder) for place in places):
                 raise ToolError(f"{name}: {shown(word)} is outside the folder of the server; name a file in it")
 
     def _check_machine(self, name: str) -> None:
         """Raise ToolError if a machine file names Python code, or a path outside the folder."""
         try:
-            content = tomllib.loads(self._file(name).read_text())
+            content = tomllib.loads((path := self._file(name)).read_text())
         except (ValueError, OSError) as error:
             raise ToolError(f"{shown(name)} is not a machine file in TOML: {' '.join(str(error).split())[:200]}") from error
         for text in _texts(content):
-            if len(text) <= LONGEST:
-                self._check(name, text)
+            self._check(name, text, path.parent, longest=sys.maxsize)
 
 
 def _texts(content: object) -> Iterator[str]:

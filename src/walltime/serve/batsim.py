@@ -152,7 +152,7 @@ class BatsimServer:
             except (PolicyError, KeyError, TypeError, ValueError) as error:
                 text = str(error) if isinstance(error, PolicyError) else f"wrong data {shown(dict(data))}; see Batsim's protocol"
                 code = error.code if isinstance(error, PolicyError) else "wrong_message"
-                raise PolicyError(f"{where}, {kind}: {text}", code) from error
+                raise PolicyError(f"{where}, {kind[:40]}: {text}", code) from error
 
     def _decide(self, kind: str, data: Mapping[str, Any]) -> None:
         simulation = self.simulation
@@ -287,7 +287,7 @@ def members(text: object, most: int) -> list[int]:
         first, _, last = part.partition("-")
         if not first.isdecimal() or not (last or first).isdecimal() or max(len(first), len(last)) > 18 or int(last or first) >= most:
             raise PolicyError(f"{shown(part)} does not name processors from 0 to {most - 1}; write them as in 0-3 7", "wrong_processors")
-        numbers += range(int(first), int(last or first) + 1)
+        numbers += range(int(first), int(last or first) + 1)[: most + 1 - len(numbers)]  # no more than is too many for any job
     return numbers
 
 
@@ -329,8 +329,7 @@ def zmq_exchange(endpoint: str, seconds: float) -> tuple[Exchange, Callable[[], 
         socket.send(message)
         happened = dict(poller.poll(round(1000 * seconds)))
         if socket in happened or socket.poll(0):
-            answer: bytes = socket.recv()
-            return answer
+            return b"".join(socket.recv_multipart())
         if losses in happened:
             why = f"the scheduler at {endpoint} closed the connection, or answered with more than {MOST_BYTES >> 20} MiB"
             raise EngineError(f"{why}; read the scheduler's own messages", "connection_lost")

@@ -31,6 +31,10 @@ def folder(tmp_path_factory):
     (path.parent / "secret.swf").write_bytes((path / "log.swf.gz").read_bytes())
     (path / "link.swf").symlink_to(path.parent / "secret.swf")
     machine = (path / "machine.toml").read_text()
+    (path / "site").mkdir()
+    (path / "site" / "held.csv").symlink_to(path.parent / "secret.swf")
+    (path / "site" / "machine.toml").write_text('eligible = "held.csv"\n' + machine)
+    (path / "long.toml").write_text(f'eligible = "{"./" * 600}link.swf"\n' + machine)
     (path / "code.toml").write_text(machine.replace('policy = "easy"', 'policy = "easy:order=mine.py:f"'))
     return path
 
@@ -129,6 +133,8 @@ REFUSED = [
     ("simulate", {"log": "log.swf.gz", "policy": "best"}, "best"),
     ("simulate", {"log": "log.swf.gz", "machine": "code.toml"}, "Python file"),
     ("simulate", {"log": "log.swf.gz", "machine": "log.swf.gz"}, "TOML"),
+    ("simulate", {"log": "log.swf.gz", "machine": "site/machine.toml"}, "outside the folder"),
+    ("simulate", {"log": "log.swf.gz", "machine": "long.toml"}, "outside the folder"),
     ("simulate", {"log": "log.swf.gz", "out": "x.csv"}, "no input"),
     ("simulate", {"log": 3}, "log: "),
     ("simulate", {}, "log: "),

@@ -86,8 +86,9 @@ def answer(kind, **data):
         (answer("SET_RESOURCE_STATE", resources="0", state="1"), "unsupported_event"),
         (answer("CALL_ME_LATER", timestamp=0), "past_time"),
         (answer("SING"), "unsupported_event"),
+        (answer("S" * 1000), "unsupported_event"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_wrong_answers__are_errors_of_one_line(jobs, reply, code):
     with pytest.raises(wt.PolicyError) as error:
@@ -129,6 +130,7 @@ def test_a_scheduler_that_starts_nothing__ends_in_an_error(jobs):
 def test_spans__are_read_as_written():
     assert spans([0, 1, 2, 5, 7, 8], " ") == "0-2 5 7-8"
     assert members("0-2 5,7-8", 9) == [0, 1, 2, 5, 7, 8]
+    assert len(members("0-15 " * 1000, 16)) < 50, "no more than any job needs"
 
 
 def test_workload__is_read_as_written(jobs, tmp_path):
@@ -168,7 +170,8 @@ class Listener:
                 message = self.socket.recv()
                 answers += 1
                 if answers != dies:
-                    self.socket.send(scheduler(message))
+                    answer = scheduler(message)
+                    self.socket.send_multipart(answer if isinstance(answer, list) else [answer])
         self.socket.close(0)
 
     def __enter__(self):
@@ -199,6 +202,17 @@ def test_scheduler_that_dies__is_reported_at_once_in_one_line(jobs, capsys, tmp_
         status, output, errors = call(capsys, "serve", str(log), "--endpoint", endpoint, "--timeout", "3600")
     assert (status, output, len(errors.splitlines())) == (1, "", 1)
     assert "closed the connection" in errors
+
+
+def test_answers_in_parts__are_read_as_one(jobs):
+    scheduler = FirstCome(16)
+    with Listener(lambda message: list(scheduler(message).partition(b","))) as endpoint:
+        exchange, close = zmq_exchange(endpoint, 30)
+        try:
+            schedule = BatsimServer(jobs).run(exchange)
+        finally:
+            close()
+    assert np.array_equal(schedule.start, wt.simulate(jobs, "fcfs").start)
 
 
 def test_message_that_is_too_long__is_not_read(jobs):
