@@ -72,7 +72,7 @@ RATIO = 0.68
 """Height of a new figure over its width, without the legend."""
 LETTERS, ROW = 14, 0.18  # characters of a legend in an inch, and the height of one of its rows, inches
 FEWEST, MOST_ROWS = 32, 4
-"""Names of a legend with more rows are cut for two columns if so many letters remain of each."""
+"""Names in a legend of more rows are cut to fit two columns, unless fewer letters of each would remain."""
 
 
 def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
