@@ -1,4 +1,4 @@
-"""Checks of a schedule: audits against the promises of its policy, and differences from another schedule."""
+"""Checks of a schedule: audits against the guarantees of its policy, and differences from another schedule."""
 
 from typing import TYPE_CHECKING
 

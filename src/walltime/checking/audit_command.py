@@ -104,7 +104,7 @@ def audit(
 
 
 KILL_WAIT = 60
-"""The longest time, s, by which Slurm lets a job run over its limit before it is killed (KillWait, OverTimeLimit)."""
+"""Longest time, s, by which Slurm lets a job exceed its limit before the job is killed (KillWait, OverTimeLimit)."""
 
 
 def recorded_jobs(workload: Workload) -> tuple[Workload, list[str]]:
@@ -118,7 +118,7 @@ def recorded_jobs(workload: Workload) -> tuple[Workload, list[str]]:
 
 
 def allow_kill_wait(workload: Workload) -> tuple[Workload, list[str]]:
-    """Return placed jobs with limits up to `KILL_WAIT` longer where they ran so long, and a sentence on them."""
+    """Return placed jobs whose limits are raised, by up to `KILL_WAIT`, for those that ran over them, and a sentence on these jobs."""
     import numpy as np
 
     over = workload.runtime - workload.requested

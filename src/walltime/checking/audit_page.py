@@ -23,7 +23,10 @@ BROKEN = COLOURS[1]
 def audit_page(
     w: Workload, schedule: Mapping[str, Array], report: AuditReport, name: str, policy: str | None, command: Sequence[Any]
 ) -> Page:
-    """Return the page of `walltime audit`; `schedule`: its columns, `name`: its file, `policy`: the policy with the promises, if any."""
+    """Return the page of `walltime audit`.
+
+    `schedule`: the columns of the checked schedule; `name`: its file; `policy`: the policy whose guarantees are checked, if any.
+    """
     first = report.first
     sections = []
     if first is not None:

@@ -1,7 +1,7 @@
-"""The first difference between two schedules of one log, the state of the machine then, and the rules that explain each schedule.
+"""The first difference between two schedules of one log, the state of the machine at that time, and the rules behind each schedule.
 
-Up to the first difference both have the same machine and queue, and no scheduler sees the future. So each scheduler is tried on the jobs
-submitted until then: it explains a file if its schedule equals the file's up to and including this instant.
+Up to the first difference both schedules have the same machine and queue, and no scheduler sees the future. So each scheduler is tried on
+the jobs submitted until then. It explains a file if its schedule equals the file's up to and including that instant.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ from walltime.workload.scaling import with_submits
 
 Columns = Mapping[str, Array]
 LISTED = 12
-"""Maximum number of jobs of the queue to name."""
+"""Maximum number of waiting jobs to name."""
 
 
 @dataclass(frozen=True)
 class PartitionState:
-    """The jobs in a partition, and in those that share pools with it, just before the first difference.
+    """The jobs in a partition, and in the partitions that share pools with it, just before the first difference.
 
-    `partitions`: the names of all of these. `resources`: the names of the machine's resources; `needs`, `size`, `used`: what the job
-    requests, the size of the partition's pools, and what the `running` jobs use, which may partly lie in other pools.
+    * `partition`, `pools`: the partition of the first job that differs, and its pools
+    * `partitions`: the names of the partition and of those that share pools with it
+    * `running`: number of jobs that run in `partitions`
+    * `resources`: the names of the machine's resources; the next three have one amount for each
+    * `needs`: the request of the first job that differs; `size`: the capacity of `pools`
+    * `used`: the usage of the running jobs, some of which may be in other pools
     """
 
     partition: str
@@ -60,13 +64,18 @@ def _amounts(resources: Sequence[str], amounts: Sequence[int]) -> str:
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """The first instant at which two schedules differ, and the state just before.
+    """The first instant at which two schedules differ, and the state just before it; times in s, jobs by their numbers.
 
-    `job`, `submit`, `procs`, `requested`: the first job that differs (times in s). `starts`, `ends`: its start and end in both files.
-    `what`: `start`, or `end` if it starts at the same time in both. `free`: processors free before any start at `time`. `running`,
-    `waiting`: job numbers, the waiting ones by arrival. `started`: jobs that start at `time` in one file only; `both`: in both files.
-    `head`: the first job by arrival that starts in neither file; `shadow`: its latest start according to the requests of the running jobs;
-    `extra`: the extra processors then. These are -1 without such a job, or on a machine, where `state` describes the job's partition.
+    * `time`: the instant; `what`: `start`, or `end` if the first job that differs starts at the same time in both files
+    * `job`, `submit`, `procs`, `requested`: the first job that differs; `starts`, `ends`: its start and end in both files
+    * `free`: number of free processors before any start at `time`
+    * `running`, `waiting`: the jobs just before `time`, the waiting ones by arrival
+    * `started`: for each file, the jobs that start at `time` in this file only; `both`: the jobs that start then in both
+    * `head`: the first job by arrival that starts at `time` in neither file
+    * `shadow`: the latest start of `head` if running jobs end by their requests; `extra`: the extra processors at that time
+    * `state`: the state of the job's partition; None without a machine
+
+    `head`, `shadow` and `extra` are -1 without such a job, or on a machine.
     """
 
     time: int
@@ -92,9 +101,12 @@ class FirstDifference:
 class Difference:
     """The differences between two schedules, and the rule behind the first one.
 
-    `names`: of the files. `jobs`: in both. `only`: rows of each file that the other, or the log, lacks. `moved`, `ended`: jobs that start
-    at another time, or only end at another time. `first`: None without a difference. `rule`: its explanation in a sentence. `trials`: the
-    schedulers tried, the best first; `untried`: usual ones that only the slow engine simulates.
+    * `names`: the names of both files; `starts`, `ends`: the times of their jobs, int64 s, in the workload's order
+    * `jobs`: number of jobs in both files; `only`: for each file, the number of rows that the other file, or the log, lacks
+    * `moved`: number of jobs that start at different times; `ended`: number of other jobs that end at different times
+    * `first`: the first difference, None without one; `rule`: a sentence that explains it
+    * `trials`: the schedulers that were tried, the best first; `untried`: the default schedulers left out because only the slow reference
+      engine simulates them
     """
 
     workload: Workload
@@ -112,7 +124,7 @@ class Difference:
 
     @property
     def identical(self) -> bool:
-        """Return whether both have the same jobs, starts and ends."""
+        """Return whether both schedules have the same jobs, starts and ends."""
         return self.first is None and self.only == (0, 0)
 
     def texts(self) -> list[tuple[str, str]]:
@@ -223,7 +235,7 @@ def diff(
 
 
 class _Matched:
-    """The jobs in both files and the log, with `start` and `end` of both files in the workload's order, and their placement."""
+    """The jobs in both files and in the log, with their placement, and `start` and `end` in each file in the workload's order (int64 s)."""
 
     def __init__(self, a: Columns, b: Columns, workload: Workload, machine: Machine | None):
         rows = []
@@ -255,12 +267,12 @@ class _Matched:
         self.end: tuple[Array, Array] = (own[0]["end"], own[1]["end"])
 
     def counts(self) -> tuple[int, int]:
-        """Return the numbers of jobs that start, and that only end, at another time."""
+        """Return the number of jobs that start at different times, and of other jobs that end at different times."""
         moved = self.start[0] != self.start[1]
         return int(moved.sum()), int((~moved & (self.end[0] != self.end[1])).sum())
 
     def first_difference(self) -> FirstDifference | None:
-        """Return the first difference, None without one."""
+        """Return the first difference; None if there is none."""
         w, moved = self.workload, self.start[0] != self.start[1]
         ended = ~moved & (self.end[0] != self.end[1])
         never = np.iinfo(np.int64).max
@@ -271,7 +283,7 @@ class _Matched:
         now = int(when[job])
         if moved[when == now].any():
             job = int(np.flatnonzero((when == now) & moved)[0])
-        start, end = self.start[0], self.end[0]  # equal in both before now
+        start, end = self.start[0], self.end[0]  # up to now both files have the same starts and ends
         running = (start < now) & (end > now)
         free = w.machine_procs - int(w.procs[running].sum())
         waiting = (w.submit <= now) & (np.minimum(*self.start) >= now)
@@ -311,7 +323,7 @@ class _Matched:
 
 
 def _state_of(placement: Placement, w: Workload, job: int, running: Array) -> PartitionState:
-    """Return the use of these jobs (bool) in the partition of a job, and in partitions that share pools with it."""
+    """Return the state of the partition of a job; `running`: which jobs run just before the difference (bool)."""
     machine, own = placement.machine, placement.machine.partitions[placement.partition[job]]
     sharing = [k for k, one in enumerate(machine.partitions) if set(one.pools) & set(own.pools)]
     there = running & np.isin(placement.partition, sharing)
@@ -332,7 +344,7 @@ def _state_of(placement: Placement, w: Workload, job: int, running: Array) -> Pa
 
 
 def _explain_ends(matched: _Matched, first: FirstDifference, names: tuple[str, str]) -> str:
-    """Describe which rule for overruns gives each end."""
+    """Return words for the overrun rule that gives the end in each file."""
     w = matched.workload
     job = int(np.flatnonzero(w.job_id == first.job)[0])
     each = []

@@ -24,12 +24,15 @@ Array = np.ndarray
 ITSELF = COLOURS[4]
 MOST_STRIPS = 2000
 SHOWN_AFTER = (600, 172_800)
-"""Shortest and longest time shown after the difference, s."""
+"""Shortest and longest period that is shown after the difference, s."""
 KEY = {"same start in both": "#C9CDD3", "another start": BLUE, "the first job that differs": ITSELF}
 
 
 def difference_figure(difference: Difference, width: float = 9.2) -> Figure:
-    """Draw the use of processors in both schedules around their first difference, at places chosen for the drawing; `width`: inches."""
+    """Draw the usage of processors in both schedules around their first difference; `width`: inches.
+
+    The processors of a job are not part of a schedule, so the positions of jobs on the vertical axis are chosen for the drawing.
+    """
     first = difference.first
     with style():
         figure = Figure(figsize=(width, 5.4), layout="constrained")

@@ -1,4 +1,4 @@
-"""Find the scheduler that makes a schedule: usual ones are tried up to the first difference, and fitting ones on the whole log."""
+"""Find the scheduler that made a schedule: default ones are tried up to the first difference, and fitting ones on the whole log."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ USUAL = (
     "los",
     "slack",
 )
-"""Schedulers to try, the most usual first."""
+"""Schedulers to try by default, the most common first."""
 NEAREST = 2
-"""Number of schedulers, those that follow a file longest, that are tried in every dialect."""
+"""Number of schedulers per file that are tried in every dialect: those with most equal starts up to the difference."""
 MOST_WHOLE = 16
 """Maximum number of fitting schedulers per file to simulate on the whole log."""
 BY_REFERENCE = 50_000
-"""Jobs up to which a whole log is simulated by the reference engine alone, if no other scheduler explains it."""
+"""Maximum number of jobs of a log that only the reference engine can simulate under the fitting schedulers."""
 MOST_SLOW = 2000
-"""Jobs up to which the reference engine tries usual schedulers that are not compiled for a machine."""
+"""Maximum number of jobs for which the reference engine tries a default scheduler that is not compiled for the machine."""
 WITH_MEMORY = ("selective",)
-"""Policies that depend on more than the waiting and the running jobs."""
+"""Policies whose decisions depend on more than the waiting and the running jobs."""
 
 
 @dataclass(frozen=True)
 class SchedulerTrial:
-    """A scheduler in a dialect, and how it fits both files.
+    """A scheduler in a dialect, and how its simulation agrees with each of the two files.
 
-    `follows`: for each file, whether it gives the same schedule up to and including the first difference. `jobs`: for each file, the number
-    of jobs that start at the same time, among those started by then, or among all if `whole`.
+    * `follows`: for each file, whether all starts are equal up to and including the first difference
+    * `jobs`: for each file, the number of jobs with equal starts: those up to the difference or, if `whole`, of the whole log
     """
 
     scheduler: str
@@ -73,12 +73,12 @@ class SchedulerTrial:
 
     @property
     def label(self) -> str:
-        """Return the scheduler, with the dialect unless it is the papers'."""
+        """Return the scheduler, and its dialect if that is not `papers`."""
         return self.scheduler + ("" if self.dialect == "papers" else f" in the dialect {self.dialect}")
 
 
 class SchedulerTrials:
-    """Trials of schedulers up to the first difference, and of fitting ones on the whole log."""
+    """Simulations under many schedulers up to the first difference, and under fitting ones on the whole log."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class SchedulerTrials:
         return sorted(self.trials.values(), key=rank)
 
     def _nearest(self, texts: Sequence[str]) -> list[str]:
-        """Return the schedulers that follow one of the files longest."""
+        """Return, for each file, the schedulers with most starts equal to the file's."""
         tried = [text for text in texts if (text, "papers") in self.trials]
         best = [sorted(tried, key=lambda text, side=side: -self.trials[text, "papers"].jobs[side]) for side in (0, 1)]  # type: ignore[misc]
         return list(dict.fromkeys([*best[0][:NEAREST], *best[1][:NEAREST]]))
@@ -137,8 +137,8 @@ class SchedulerTrials:
     def _try(self, scheduler: Scheduler, dialect: Dialect, text: str) -> None:
         """Try one scheduler on the jobs that arrived until the first difference.
 
-        If only the slow engine runs it, try it first on the jobs since the queue was last empty: drop it if it differs from both files
-        there, or follows only a file that another scheduler explains.
+        A scheduler that only the slow reference engine runs is tried first on the jobs since the queue was last empty. It is dropped if it
+        differs from both files there, or follows only a file that another scheduler explains.
         """
         key = text, dialect.label
         try:
@@ -153,7 +153,7 @@ class SchedulerTrials:
                     self._slow.add(key)
                     return
             schedule = self._simulated(self._head, scheduler, dialect)
-        except (PolicyError, WorkloadError):  # it needs columns that the log lacks, such as users, or does not support the machine
+        except (PolicyError, WorkloadError):  # the scheduler needs a column that the log lacks, or does not support the machine
             if self._named and (self._machine is None or dialect == PAPERS):
                 raise
             return
@@ -164,37 +164,41 @@ class SchedulerTrials:
         self.trials[key] = self._compared(text, dialect, schedule.start, [start[self._chosen] for start in self._starts])
 
     def _compared(self, text: str, dialect: Dialect, start: Array, files: Sequence[Array]) -> SchedulerTrial:
-        """Compare simulated starts with the files' up to the first difference."""
+        """Return the trial for simulated starts, compared with the starts in both files up to the first difference."""
         until = self._time + 1
         same = [np.minimum(start, until) == np.minimum(file, until) for file in files]
         jobs = [int((equal & (file < until)).sum()) for equal, file in zip(same, files, strict=True)]
         return SchedulerTrial(text, dialect.label, (bool(same[0].all()), bool(same[1].all())), (jobs[0], jobs[1]))
 
     def _is_slow(self, scheduler: Scheduler, dialect: Dialect) -> bool:
-        """Return whether only the reference engine runs it, without memory, on far more jobs than since the queue was last empty."""
+        """Return whether a scheduler is worth a first trial on the jobs since the queue was last empty.
+
+        It is if only the reference engine runs it, if its decisions depend on nothing before that time, and if these are at most half of
+        the jobs.
+        """
         if 2 * len(self._recent) > len(self._head) or scheduler.prediction is not None or scheduler.policy.name in WITH_MEMORY:
             return False
         return run_of(self._recent, scheduler, dialect=dialect, **self._how).engine().name == "reference"
 
     def _takes_too_long(self, scheduler: Scheduler, dialect: Dialect) -> bool:
-        """Return whether an unnamed scheduler is not compiled for the machine, and the jobs are too many for the reference engine."""
+        """Return whether a scheduler that was not asked for needs the reference engine on the machine, with more jobs than MOST_SLOW."""
         if self._machine is None or self._named or len(self._head) <= MOST_SLOW:
             return False
         return choose(run_of(self._head, scheduler, dialect=dialect, **self._how).problem)[0] == "reference"
 
     def _simulated(self, workload: Workload, scheduler: Scheduler, dialect: Dialect | str) -> Schedule:
-        """Return a schedule of all of these jobs; raises WorkloadError if some cannot run under the scheduler."""
+        """Return the schedule of all of these jobs; raises WorkloadError if some cannot run under the scheduler."""
         schedule = simulate(workload, scheduler, dialect=dialect, progress=self._check, **self._how)
         if len(schedule.workload) != len(workload):
             raise WorkloadError(f"under {scheduler.label}, some jobs cannot run on the machine", "jobs_dropped")
         return schedule
 
     def _explained(self, side: int) -> bool:
-        """Return whether a scheduler gives the whole file."""
+        """Return whether a scheduler has given the whole file of this side."""
         return any(trial.whole and trial.jobs[side] == len(self._w) for trial in self.trials.values())
 
     def _try_whole_log(self, side: int, schedulers: Mapping[str, Scheduler]) -> None:
-        """Simulate the whole log under the schedulers that explain a file so far, the simplest first, until one gives all of it."""
+        """Simulate the whole log under the schedulers that follow a file, the simplest first, until one gives the whole file."""
         if self._explained(side):
             return
         texts = list(schedulers)
@@ -214,12 +218,12 @@ class SchedulerTrials:
 
 
 def _since_empty_queue(head: Workload, start: Array, end: Array, time: int) -> tuple[Workload, Array]:
-    """Return the jobs since the last time before `time` with an empty queue, with the jobs that ran then, and their indices in `head`.
+    """Return the jobs since the queue was last empty before `time`, with those that ran at that moment, and their indices in `head`.
 
-    `start, end`: int64 s. Jobs that ran are submitted at their starts. So a scheduler that depends only on waiting and running jobs has
-    the same state then as after all earlier jobs.
+    `start, end`: int64 s. The jobs that ran are submitted at their starts. So a scheduler that depends only on waiting and running jobs
+    reaches the same state as after all earlier jobs.
     """
-    last = np.maximum.accumulate(np.r_[np.int64(-1), start])[:-1]  # the latest start of the jobs that arrived before
+    last = np.maximum.accumulate(np.r_[np.int64(-1), start])[:-1]  # the latest start among earlier arrivals
     clear = np.flatnonzero((head.submit > last) & (head.submit < time))
     begin = int(head.submit[clear[-1]]) if len(clear) else 0
     chosen = (head.submit >= begin) | (end > begin)
@@ -230,7 +234,7 @@ def _since_empty_queue(head: Workload, start: Array, end: Array, time: int) -> t
 
 
 def rule_of(trials: Sequence[SchedulerTrial], names: tuple[str, str], jobs: int) -> str:
-    """Return a sentence that explains the difference; `jobs`: in both files."""
+    """Return a sentence that explains the difference; `jobs`: number of jobs in both files."""
     best: list[list[SchedulerTrial]] = []
     for side in (0, 1):
         own = [trial for trial in trials if trial.follows[side]]
@@ -246,12 +250,12 @@ def rule_of(trials: Sequence[SchedulerTrial], names: tuple[str, str], jobs: int)
 
 
 def _distance(a: SchedulerTrial, b: SchedulerTrial) -> tuple[int, int]:
-    """Return the number of interpretations that two trials need, and of the rules in which they differ."""
+    """Return a measure of how far two trials are apart: the interpretations that they need, then the rules in which they differ."""
     return _interpretations(a) + _interpretations(b), len(_changed(a, b)) + len(_options(a.scheduler) ^ _options(b.scheduler))
 
 
 def _interpretations(trial: SchedulerTrial) -> int:
-    """Return how many interpretations of its dialect differ from the papers'."""
+    """Return the number of interpretations in which the trial's dialect differs from `papers`."""
     return len(Dialect.of(trial.dialect).changed)
 
 

@@ -1,11 +1,11 @@
 """Compiled functions on disk: Numba's documented cache, in a folder whose name identifies everything that its content depends on.
 
-Numba stores machine code next to the source file of a function, and reads it while that file stays the same. Here a stand-in in the cache
-folder (folder.py), which never changes, takes the place of that file. So all installations of the same code share the folder, an edited
-comment compiles nothing, and an edited function is compiled, as the folder's name changes.
+Numba stores machine code next to a function's source file, and reads it as long as that file is unchanged. Instead, each function here gets
+a placeholder file in the cache folder (folder.py) that never changes. So all installations of the same code share the folder. An edited
+comment compiles nothing; an edited function changes the folder's name, and is compiled.
 
-Damaged machine code would crash the process, and a damaged pickle may do anything. So the checksums of a function's files are written when
-it has been compiled, and compared before Numba reads them.
+Damaged machine code would crash the process, and a damaged pickle may run any code. So the checksums of a function's files are written
+after its compilation, and compared before Numba reads the files.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _setting = threading.RLock()
 
 
 def compile_stored(function: Callable[..., Any], compile_with: Callable[[Callable[..., Any], bool], T]) -> tuple[T, Callable[[], None]]:
-    """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there.
+    """Return `compile_with(function, True)`, which reads machine code from the cache folder or writes it there, and a function.
 
-    The function that is passed on is a copy that seems to be defined in the folder. Where the folder cannot be used, one warning is given,
-    and the result is `compile_with(function, False)`, which stores nothing. Call the second result when Numba has stored more of the
-    function.
+    `compile_with` gets a copy of the function that seems to be defined in the folder. If the folder cannot be used, the first result is
+    `compile_with(function, False)`, which stores nothing, and one warning is given. Call the second result when Numba has stored more
+    machine code of the function.
     """
-    if not Path(function.__code__.co_filename).is_file():  # typed into an interpreter, so changes would go unnoticed
+    if not Path(function.__code__.co_filename).is_file():  # the function was typed into an interpreter, so changes would go unnoticed
         return compile_with(function, False), lambda: None
     try:
         files = _Files(function)
@@ -64,7 +64,7 @@ def _name(function: Callable[..., Any]) -> str:
 
 
 def _version(function: Callable[..., Any]) -> str:
-    """Return a hash of a function's package; the hash of the engine's kernel is in the folder's name."""
+    """Return a hash of a function's package, for its file name; empty for the engine's kernel, whose hash is in the folder's name."""
     file = Path(function.__code__.co_filename)
     if PACKAGE / "engine" in file.parents:
         return ""
@@ -80,7 +80,7 @@ def _hash_of(folder: Path) -> str:
 
 
 class _Files:
-    """The files of one function in the cache folder, and the copy of the function that Numba stores there."""
+    """The files of one function in the cache folder, and the copy of the function for which Numba stores them."""
 
     def __init__(self, function: Callable[..., Any]):
         stem = f"{_stem(function)}{_version(function)}"
@@ -93,25 +93,25 @@ class _Files:
         if _content(source) != text.encode():
             _remove(source)
             write_whole(source, text)
-        code = function.__code__.replace(co_filename=str(source), co_firstlineno=1)  # Numba's files have the line in their names
+        code = function.__code__.replace(co_filename=str(source), co_firstlineno=1)  # the names of Numba's files contain the line number
         self.function = types.FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
         self.function.__qualname__, self.function.__module__ = function.__qualname__, function.__module__
 
     def discard_damaged(self) -> None:
-        """Remove all files unless each is as it was recorded; raise OSError if that is not possible."""
+        """Remove all files of the function unless their checksums are as recorded; raises OSError if a file cannot be removed."""
         if _content(self._sums) != self._checksums():
             for file in (self._sums, *self._stored()):
                 _remove(file)
 
     def record(self) -> None:
-        """Record the checksums of the files; without them they are compiled again."""
+        """Record the checksums of the files; without this record they are compiled again."""
         sums = self._checksums()
         if _content(self._sums) != sums:
             with contextlib.suppress(OSError):
                 write_whole(self._sums, sums.decode())
 
     def _stored(self) -> list[Path]:
-        """Return the index and the machine code, except files that another process is writing."""
+        """Return the index and machine-code files that are complete, not those that another process is still writing."""
         return sorted(self._folder.glob(f"*/{self._name}-*.nb[ic]"))
 
     def _checksums(self) -> bytes:

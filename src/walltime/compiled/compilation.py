@@ -1,4 +1,7 @@
-"""Messages for a user who waits: that parts of the engine are compiled, or why none is used. Independent of the compiler."""
+"""Messages for a waiting user: that parts of the engine are being compiled, or why the compiled engine is not used.
+
+This module is independent of the compiler.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 QUICK = 3.0
-"""Seconds; shorter compilations are not reported."""
+"""Compilations that take fewer seconds than this are not reported."""
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """The progress of the compilation of an entry."""
+    """The progress in compiling one entry, a function that Python calls, with the functions that it calls."""
 
     entry: str
     """name of the entry, as in `walltime.engine.interface.load.ENTRIES`"""
     what: str
     """a short description of its purpose"""
     functions: int
-    """number of functions in it; fewer are compiled if another entry shares them"""
+    """number of functions in it; fewer are compiled if another entry has compiled some of them"""
     seconds: float
-    """approximate time on an ordinary machine"""
+    """approximate duration on an ordinary machine, s"""
     done: int = 0
     """functions compiled so far"""
     finished: bool = False
@@ -56,9 +59,9 @@ _noticing = threading.Lock()
 
 
 def listen(listener: Listener | None) -> Listener | None:
-    """Call this function when a compilation begins, after each function, and at the end; return the previous listener.
+    """Call this function when a compilation starts, after each function, and at the end; return the previous listener.
 
-    None for no listener. It is called in the thread that compiles.
+    None removes the listener. It is called in the thread that compiles.
     """
     global _listener
     before, _listener = _listener, listener
@@ -67,7 +70,7 @@ def listen(listener: Listener | None) -> Listener | None:
 
 
 def notify(state: Compilation) -> None:
-    """Notify the listener."""
+    """Call the listener, if there is one."""
     if _listener is not None:
         _listener(state)
 

@@ -26,15 +26,15 @@ from llvmlite import binding
 from walltime import syntax
 
 PACKAGE = Path(syntax.__file__).parent
-"""The folder of this package's modules."""
+"""The folder of the package walltime."""
 
 _config: Any = numba.config
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
-"""Seconds after which a folder that has not been used is removed."""
+"""Time after which an unused folder is removed, s."""
 _NAME, _REMOVED, _STAMP, _SOURCES = "kernels-", ".removed-", "used", "sources"
 SOURCES_KNOWN = 32
-"""Versions of the sources whose hashes are stored."""
+"""Number of versions of the sources whose hashes are stored."""
 
 
 @functools.cache
@@ -49,7 +49,7 @@ def source_hash() -> str:
 
 
 def code_hash(files: list[Path], folder: Path) -> str:
-    """Return a hash of the syntax of the sources, stored by their content, as parsing takes longer than reading."""
+    """Return a hash of the sources' syntax; results are stored by the files' content, since parsing takes longer than reading."""
     written = hashlib.sha256(sys.version.encode() + Path(syntax.__file__).read_bytes())
     for file in files:
         content = file.read_bytes()
@@ -69,12 +69,15 @@ def code_hash(files: list[Path], folder: Path) -> str:
 
 
 def _mark(written: str, does: str) -> str:
-    """Return a checksum of a line of the stored hashes."""
+    """Return a checksum of one line in the file of stored hashes."""
     return hashlib.sha256(f"{written} {does}".encode()).hexdigest()[:16]
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Write a file so that another process finds either the old text or the new one, always with the same date, which Numba compares."""
+    """Write a file so that other processes find either the old text or the new one.
+
+    The file always gets the same modification time, since Numba compares it.
+    """
     new = file.with_name(f"{_REMOVED}{secrets.token_hex(8)}")
     try:
         new.write_text(text)
@@ -104,14 +107,17 @@ def cache_folder() -> Path:
     """Return the folder of the kernels compiled from exactly this code, now marked as used, and remove folders no longer used."""
     folder, temporary = cache_root() / folder_name(), Path(tempfile.gettempdir()) / f"walltime-{os.getuid()}"
     if not _is_usable(folder) and not _is_usable(folder := temporary / folder.name, private=True):
-        folder = Path(tempfile.mkdtemp(prefix="walltime-"))  # for this process alone
+        folder = Path(tempfile.mkdtemp(prefix="walltime-"))  # used by this process alone
     with contextlib.suppress(OSError):
         _note_use(folder)
     return folder
 
 
 def _is_usable(folder: Path, private: bool = False) -> bool:
-    """Return whether a folder can be written, after creating it; a `private` one that others may have made is not used, as code runs."""
+    """Return whether a folder can be written, after creating it.
+
+    Compiled code runs, so a `private` folder that another user may have made is refused.
+    """
     try:
         if folder.is_file():
             folder.unlink()
@@ -127,7 +133,7 @@ def _is_usable(folder: Path, private: bool = False) -> bool:
 
 
 def _note_use(folder: Path) -> None:
-    """Touch the folder's stamp, at most once a day, and then look for unused folders."""
+    """Update the time of the folder's stamp, at most once a day, and then look for unused folders."""
     stamp = folder / _STAMP
     if stamp.exists() and time.time() - stamp.stat().st_mtime < DAY:
         return
@@ -140,7 +146,7 @@ def remove_unused(current: Path) -> None:
     for folder in kernel_folders(current.parent):
         if folder != current and time.time() - last_use(folder) > KEPT_UNUSED:
             remove(folder)
-    for rest in current.parent.glob(f"{_REMOVED}*"):  # of a process that was killed meanwhile
+    for rest in current.parent.glob(f"{_REMOVED}*"):  # left by a process that was killed while it removed a folder
         shutil.rmtree(rest, ignore_errors=True)
         with contextlib.suppress(OSError):
             rest.unlink()
@@ -149,8 +155,8 @@ def remove_unused(current: Path) -> None:
 def remove(folder: Path) -> bool:
     """Remove a folder of kernels; return whether it was removed.
 
-    It is renamed first, so that another process finds all of it or nothing. A process that is using it only loses
-    later results: it creates the folder again.
+    The folder is renamed first, so that other processes find all of it or nothing. A process that is using it loses only the results that
+    it stores later: it creates the folder again.
     """
     gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
     try:
@@ -169,7 +175,7 @@ def kernel_folders(root: Path) -> list[Path]:
 
 
 def last_use(folder: Path) -> float:
-    """Return when a folder of kernels was used last, in seconds since 1970, to about a day."""
+    """Return when a folder of kernels was last used, in seconds since 1970, accurate to about a day."""
     for path in (folder / _STAMP, folder):
         with contextlib.suppress(OSError):
             return path.stat().st_mtime

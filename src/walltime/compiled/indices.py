@@ -12,10 +12,10 @@ from numba.core.typed_passes import NopythonRewrites
 
 @register_pass(mutates_CFG=False, analysis_only=False)
 class _PlacesFromZero(FunctionPass):
-    """A pass after which indices of arrays count from zero; a negative one is an error, and does not count from the end.
+    """A compiler pass that treats array indices as unsigned: a negative index is an error, and does not count from the end.
 
-    Otherwise each access tests whether its index is negative, which takes a tenth or more of the time of a simulation. With
-    NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. This concerns kernels alone, not functions of users.
+    Without this pass each access tests whether its index is negative, which takes at least a tenth of a simulation's time. With
+    NUMBA_BOUNDSCHECK=1 a negative index raises IndexError. The pass applies only to kernels, not to users' functions.
     """
 
     _name = "walltime_places_from_zero"
@@ -24,28 +24,28 @@ class _PlacesFromZero(FunctionPass):
         FunctionPass.__init__(self)
 
     def run_pass(self, state: Any) -> bool:
-        """Make every access to an array take its index as an unsigned number."""
+        """Change all accesses to arrays so that they take their indices as unsigned numbers; return True, as the pass changes the code."""
         for access, signature in list(state.calltypes.items()):
             if isinstance(access, ir.SetItem) or (isinstance(access, ir.Expr) and access.op == "getitem"):
                 array, index, *value = signature.args
                 if isinstance(array, types.Array):
-                    del state.calltypes[access]  # it takes no second value for a key
+                    del state.calltypes[access]  # the dictionary does not accept a new value for a known key
                     state.calltypes[access] = signature.replace(args=(array, _unsigned(index), *value))
         return True
 
 
 def _unsigned(index: Any) -> Any:
-    """Return the type of an index, or of a tuple of them, without the sign; the type of a slice is unchanged."""
+    """Return the unsigned type for the type of an index, or of a tuple of indices; types of slices are unchanged."""
     if isinstance(index, types.BaseTuple):
         return types.Tuple([_unsigned(one) for one in index.types])  # type: ignore[attr-defined]
     return types.uintp if isinstance(index, types.Integer) else index
 
 
 class KernelCompiler(CompilerBase):
-    """The compiler of kernels; Numba documents how to make one in "Notes on Custom Pipelines"."""
+    """The compiler of kernels, made as Numba's documentation describes in "Notes on Custom Pipelines"."""
 
     def define_pipelines(self) -> list[Any]:
-        """Return the passes that make machine code of a function."""
+        """Return the pipeline of passes that turn a function into machine code."""
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         manager.add_pass_after(_PlacesFromZero, NopythonRewrites)
         manager.finalize()

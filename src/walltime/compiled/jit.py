@@ -12,11 +12,11 @@ import numba
 from walltime.compiled.cache import compile_stored
 
 F = TypeVar("F", bound=Callable[..., Any])
-_numba: Any = numba  # what is used below is not all declared in Numba's types
+_numba: Any = numba  # Numba's type declarations lack some of the names used below
 
 
 class StoredFunction:
-    """A compiled function for callers in Python. It is compiled when first called, or read from the cache folder."""
+    """A function for callers in Python that is compiled at its first call, or read from the cache folder."""
 
     def __init__(self, function: Callable[..., Any]):
         functools.update_wrapper(self, function)
@@ -36,7 +36,7 @@ class StoredFunction:
         return self.dispatcher
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function; arguments of other types than those of the first call are compiled as well."""
+        """Call the function; if the types of the arguments are new, it is compiled for them first."""
         if self.dispatcher is None:
             self.compile(tuple(_numba.typeof(argument) for argument in arguments))
         known = len(self.dispatcher.signatures)
@@ -53,25 +53,28 @@ def entry(function: F) -> F:
 
 
 def kernel(function: F) -> F:
-    """Return a compiled function for other compiled ones; it is inlined, since passing all the arrays takes time."""
+    """Return a compiled function for other compiled ones; LLVM inlines it, since passing all the arrays takes time."""
     compiled: F = _numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
     return compiled
 
 
 def called_kernel(function: F) -> F:
-    """Return a compiled function for other compiled ones that is not inlined: for large functions, to keep compilation short."""
+    """Return a compiled function for other compiled ones that need not be inlined: for large functions, to keep compilation short."""
     compiled: F = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
     return compiled
 
 
 def inlined_kernel(function: F) -> F:
-    """Return a compiled function whose text becomes part of its callers, as functions without reference counts return no new array."""
+    """Return a compiled function that Numba inlines into its callers, because it returns a new array.
+
+    Functions are compiled without reference counts, so they could not return a new array otherwise.
+    """
     compiled: F = _numba.njit(inline="always", no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
     return compiled
 
 
 def callback(signature: Any, function: Callable[..., Any]) -> int:
-    """Compile a function for other compiled functions to call, and return its address (callbacks.py)."""
+    """Compile a function that other compiled functions call by its address, and return the address (callbacks.py)."""
     compiled, _ = compile_stored(function, lambda own, cache: _numba.cfunc(signature, cache=cache, **_options())(own))
     _kept.append(compiled)
     address: int = compiled.address
@@ -79,17 +82,17 @@ def callback(signature: Any, function: Callable[..., Any]) -> int:
 
 
 _kept: list[Any] = []
-"""Functions whose addresses are in use must stay alive."""
+"""The functions whose addresses are in use; this list keeps them alive."""
 
 
 @functools.cache
 def _options() -> dict[str, Any]:
-    """Return the options of all functions.
+    """Return the options with which all functions are compiled.
 
-    They run without the interpreter and its lock. With `error_model="numpy"` a division by zero gives infinity or NaN, as an order may
-    expect. Two more options only save time, so functions are compiled without them if a version of Numba lacks them. One is `_nrt`, which
-    Numba does not document: functions allocate nothing, so they need no reference counts, and counting the references to the arrays makes
-    every call ten times as slow. `indices.py` explains the other one.
+    Functions run without the interpreter and its lock. With `error_model="numpy"` a division by zero gives infinity or NaN, as the formula
+    of an order may expect. Two more options only save time, so they are left out if a version of Numba lacks them. The first is `_nrt`,
+    which Numba does not document: functions allocate nothing, so they need no reference counts, and counting references to the arrays makes
+    every call ten times as slow. The second is explained in `indices.py`.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     for add in (_without_counts, _from_zero):

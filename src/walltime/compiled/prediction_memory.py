@@ -1,7 +1,7 @@
 """The loop's data about predictions, and the memory of any compiled predictor.
 
-The engine calls a predictor's functions by their addresses with a `PredictorMemory`, whose content only the predictor defines.
-`PredictionRules` defines what is predicted and where predictions are used; `walltime.simulation.job_predictions` makes it.
+The engine calls a predictor's functions by their addresses with a `PredictorMemory`, whose content only the predictor interprets.
+`PredictionRules` defines how predictions are made and used; `walltime.simulation.job_predictions` creates it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from walltime.compiled.records import record_dtype
 
 Array = np.ndarray
 FOR_EVER = np.iinfo(np.int64).max
-"""An unlimited window."""
+"""The length of an unlimited window of history, s."""
 
 # The basis of a prediction: nothing (it is the user's request), jobs of the same kind, or all jobs.
 NOTHING, OWN, GENERAL = 0, 1, 2
@@ -25,23 +25,38 @@ NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED, HALF_OF_RE
 
 
 KNOWN = record_dtype("requested limit procs started_at ended_at ran place basis")
-"""A predictor's record of a job. Set at submission: `requested` and `limit` (s; upper bound of the prediction), and `procs`. Later:
-`ran` (s; -1 before its end) and `ended_at` (s), set by the engine; `started_at` (s; -1 before), set by the predictor if needed.
-`basis`: the basis of the prediction. `place` is for the predictor."""
+"""The fields of a predictor's record of a job.
+
+* `requested`, `limit`: set at submission; the user's request, and the upper bound of the prediction (s)
+* `procs`: set at submission; number of processors
+* `ran`, `ended_at`: set by the engine at the end; the runtime (s; -1 before), and the time (s)
+* `started_at`: set by the predictor at the start, if it needs it; the time (s; -1 before)
+* `basis`: the basis of the prediction, one of the constants above
+* `place`: for the predictor's own use"""
 
 HISTORY = record_dtype("first room ended admitted expired total squares")
-"""The jobs of a key that have ended, in the order of their ends, are `fifo[first : first + ended]`; there is `room` for all of its
-jobs. The first `admitted` of them have been counted, and the first `expired` dropped again. `total`, `squares`: sums of runtimes (s),
-and of their squares."""
+"""The fields of the record of a key, that is, of jobs of the same kind.
+
+* `first`, `room`: `fifo[first : first + room]` has space for all jobs of the key
+* `ended`: number of jobs that have ended; `fifo[first : first + ended]` lists them in order of their ends
+* `admitted`: number of these, from the first on, that have been added to the sums
+* `expired`: number of these, from the first on, that have been subtracted again
+* `total`, `squares`: sum of the runtimes (s), and of their squares"""
 
 
 class PredictorMemory(NamedTuple):
-    """The memory of a compiled predictor; an array that it does not need has length 0. The engine reads and writes only `jobs`.
+    """The memory of a compiled predictor; an array that it does not need has length 0.
 
-    `options` (int64), `factors` (float64): its parameters. `jobs`: records of KNOWN. `key` (int64, one row per job): the rows of `keys`
-    to which the job belongs, -1 for none. `keys`: records of HISTORY; the last one is for all jobs. `counts` (int64): a row per key.
-    `fifo` (int64), `marks` (int64), `values` (float64): as long as all histories together. `features` (float64): a row per job.
-    `model` (float64): rows of coefficients and sums.
+    The engine reads and writes only `jobs`.
+
+    * `options` (int64), `factors` (float64): the predictor's parameters
+    * `jobs`: one record of KNOWN per job
+    * `key` (int64, one row per job): the rows of `keys` to which the job belongs, -1 for none
+    * `keys`: one record of HISTORY per key; the last one is for all jobs
+    * `counts` (int64): one row per key
+    * `fifo` (int64), `marks` (int64), `values` (float64): one entry for each job of each key
+    * `features` (float64): one row per job
+    * `model` (float64): rows of coefficients and sums
     """
 
     options: Array = np.zeros(0, np.int64)
@@ -60,8 +75,10 @@ class PredictorMemory(NamedTuple):
 class CompiledPredictor(NamedTuple):
     """A predictor compiled for the loop: its functions of (learning, job, now), and its initial memory.
 
-    `predict` returns seconds, -1 for none; `observe` records an end, `started` (None if not needed) a start, and both return 0.
-    The arrays of `learning` are not written to.
+    * `predict`: returns the prediction in seconds, -1 for none
+    * `observe`: records the end of a job and returns 0
+    * `started`: records the start of a job and returns 0; None if not needed
+    * `learning`: the initial memory, which is copied before use
     """
 
     predict: Callable[..., float]
@@ -71,11 +88,14 @@ class CompiledPredictor(NamedTuple):
 
 
 class PredictionRules(NamedTuple):
-    """Predictions and their uses; arrays have one entry per job, in order of arrival.
+    """Predictions and the rules for using them; arrays have one entry per job, in order of arrival.
 
-    `believe`: for the queue order, for a waiting job's own length, for the expected end of running jobs. `again`: whether
-    waiting jobs are predicted again in every pass. `predicted` (int64 s) and `basis` (uint8): predictions made in advance;
-    `compiled` is None then.
+    * `believe`: whether predictions replace estimates in the queue order, in a waiting job's own length, and in the expected ends of
+      running jobs
+    * `correction`: how to correct the prediction of a job that outlives it; `increments`: the steps of such corrections, s
+    * `again`: whether waiting jobs are predicted again in every pass
+    * `compiled`: the predictor that the loop calls; None if the predictions were made in advance
+    * `predicted` (int64 s), `basis` (uint8): predictions made in advance
     """
 
     believe: tuple[bool, bool, bool] = (False, False, False)
@@ -90,8 +110,9 @@ class PredictionRules(NamedTuple):
 class PredictionState(NamedTuple):
     """The data about predictions in a loop.
 
-    For each job the prediction (s) and the number of its corrections while the job ran; the increments (s) of corrections; all int64;
-    and the predictor's memory.
+    * for each job, its prediction (s) and the number of corrections while it ran, int64
+    * the increments of corrections, int64 s
+    * the predictor's memory
     """
 
     predicted: Array
@@ -101,7 +122,7 @@ class PredictionState(NamedTuple):
 
 
 def new_predicting(jobs: int, prediction: PredictionRules) -> PredictionState:
-    """Return memory for this many jobs, with nothing learned."""
+    """Return the data for this many jobs, with nothing learned."""
     learning = PredictorMemory() if prediction.compiled is None else prediction.compiled.learning
     predicted = prediction.predicted if prediction.compiled is None else learning.jobs.limit
     return PredictionState(
@@ -113,4 +134,4 @@ def new_predicting(jobs: int, prediction: PredictionRules) -> PredictionState:
 
 
 NOTHING_PREDICTED = new_predicting(0, PredictionRules())
-"""The data of a loop without predictions, which nothing is written to."""
+"""The data of a loop without predictions; the loop never writes to it."""

@@ -6,9 +6,9 @@ import numpy as np
 
 
 def record_dtype(fields: str, floats: str = "") -> np.dtype[np.void]:
-    """Return the type of a record with these fields, separated by spaces: int64, and float64 for those that `floats` repeats.
+    """Return the type of a record with these fields, separated by spaces: float64 for those named in `floats`, int64 for all others.
 
-    A field with the name of an attribute of NumPy's records, such as `size`, is read right in compiled code and wrong without the compiler;
+    No field may have the name of an attribute of NumPy's records, such as `size`: without the compiler, Python would read the attribute.
     tests/unit/engine/test_fields.py checks all types.
     """
     reals = floats.split()

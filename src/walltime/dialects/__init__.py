@@ -1,4 +1,4 @@
-"""Comparison, on one log, of interpretations of details that papers leave unspecified."""
+"""A comparison, on one log, of the interpretations of details that papers leave unspecified."""
 
 from typing import TYPE_CHECKING
 

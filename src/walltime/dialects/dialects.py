@@ -1,4 +1,4 @@
-"""The changes that each interpretation, and each dialect, makes on a log."""
+"""How much each interpretation, and each dialect, changes the results on a log."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 SCHEDULERS = ("easy", "easy:backfill-order=sjf", "easy++")
 COPIES, SECONDS = 20, 30
-"""Number of shaken copies of the log, and the largest shift of their submissions, s, as in tsafrir06."""
+"""Number of shaken copies of the log, and the largest shift of a submission, s; both as in tsafrir06."""
 WINDOW = 32
-"""The value tried for the interpretation `window`, as in sc17."""
+"""Value tried for the interpretation `window`, as in sc17."""
 
 
 @dataclass(frozen=True)
 class DialectRow:
-    """One scheduler in one dialect.
+    """The results of one scheduler in one dialect; times in seconds.
 
-    `alone`: whether the dialect is `papers` with one interpretation changed. `differs`: the share of jobs with other start times than under
-    `papers`. `low`, `high`: for `papers` only, the range of the mean bounded slowdown of one further shaken copy of the log; nan for
-    others. Times in seconds.
+    * `alone`: whether the dialect is `papers` with a single interpretation changed
+    * `differs`: share of the jobs that start at another time than under `papers`
+    * `low`, `high`: the range in which the mean bounded slowdown of one further shaken copy of the log would lie; nan except for `papers`
     """
 
     dialect: str
@@ -50,13 +50,13 @@ class DialectRow:
 
     @property
     def has_band(self) -> bool:
-        """Return whether the log was shaken for this row."""
+        """Return whether the row has the range `low` to `high`."""
         return self.low == self.low
 
 
 @dataclass(frozen=True)
 class DialectTable:
-    """The rows by dialect and scheduler, `papers` first, without schedulers for which an interpretation makes no difference."""
+    """The rows, ordered by dialect and scheduler with `papers` first; pairs in which the dialect makes no difference are left out."""
 
     workload: Workload
     rows: Sequence[DialectRow]
@@ -83,7 +83,7 @@ class DialectTable:
 
 
 def interpretations_alone() -> list[Dialect]:
-    """Return `papers` with one interpretation changed, for each value of each interpretation, without named dialects."""
+    """Return `papers` with one interpretation changed, for each other value of each interpretation, unless that is a named dialect."""
     options = INTERPRETATIONS.items()
     changes: list[dict[str, Any]] = [{name: value} for name, one in options for value in one.key.known or (WINDOW,) if value != one.default]
     alone = [replace(PAPERS, **change) for change in changes]
@@ -91,11 +91,11 @@ def interpretations_alone() -> list[Dialect]:
 
 
 def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
-    """Return whether a dialect differs from `papers` for this scheduler, and supports it."""
+    """Return whether this scheduler supports a dialect and behaves differently in it than under `papers`."""
     changed, policy = set(dialect.changed), scheduler.policy
     try:
         applied = dialect.apply(policy)
-    except PolicyError:  # options that it lacks
+    except PolicyError:  # the policy lacks an option of the dialect
         return False
     if scheduler.prediction is not None and applied.without.get("predictor", "") != policy.without.get("predictor", ""):
         return False
@@ -162,7 +162,7 @@ def dialect_runs(schedulers: Sequence[str] = SCHEDULERS, dialects: Sequence[Dial
 
 
 def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) -> list[tuple[Dialect, bool, str]]:
-    """Return each simulation: its dialect, whether that is a single interpretation, and the scheduler's text."""
+    """Return the simulations to run: for each, the dialect, whether it changes one interpretation only, and the scheduler's text."""
     parsed = {text: Scheduler.of(text) for text in schedulers}
     if dialects is None:
         named = [dialect for dialect in DIALECTS.values() if dialect != PAPERS]
@@ -174,7 +174,7 @@ def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) 
 
 
 def _band(workload: Workload, text: str, copies: int, overrun: str, trim: str, progress: Callable[[int], None] | None) -> tuple[float, ...]:
-    """Return the range in which the mean bounded slowdown of one further shaken copy would lie; empty without copies."""
+    """Return the range in which the mean bounded slowdown of one further shaken copy would lie; empty without shaken copies."""
     if not copies or not len(workload):
         return ()
 

@@ -22,7 +22,7 @@ def satisfies(features: Collection[str], constraint: str) -> bool:
 
 
 def _evaluate(tokens: Iterator[str], features: Collection[str], counted: bool) -> bool:
-    """Return the value of the tokens up to the closing parenthesis, or to their end."""
+    """Return the value of the tokens up to the matching closing parenthesis, or up to the end."""
     value, is_or = True, False
     for token in tokens:
         if token in ")]":

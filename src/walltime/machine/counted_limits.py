@@ -1,4 +1,4 @@
-"""Limits on licences of the machine, and on Slurm's nodes, memory, GPUs and types of GPUs."""
+"""Limits on the machine's licences, and on Slurm's nodes, memory, GPUs and GPU types."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from walltime.wording import counted, sanitize
 from walltime.workload import Array, Workload
 
 FINEST = 1000
-"""The most parts of a limit; amounts are rounded up to whole parts."""
+"""Maximum number of parts into which a limit is divided; a job's amount is rounded up to whole parts."""
 
 
 class CountedLimit(NamedTuple):
-    """A maximum that running jobs may have together: its description, the jobs' indices and amounts (int64), and the maximum."""
+    """A maximum that all running jobs share: its description, the jobs' indices and their amounts (int64 each), and the maximum."""
 
     words: str
     jobs: Array
@@ -57,9 +57,9 @@ def with_counted_limits(workload: Workload, placement: Placement) -> tuple[Workl
 
 
 def resource_amounts(workload: Workload, placement: Placement, name: str, nodes: Array) -> Array:
-    """Return each job's amount of a resource by Slurm's name: cpu, node, mem (MB), gres/gpu, gres/gpu:TYPE or license/NAME; int64.
+    """Return each job's amount of a resource, int64, by Slurm's name: cpu, node, mem (MB), gres/gpu, gres/gpu:TYPE or license/NAME.
 
-    `nodes`: of each job. A type of GPUs counts for the jobs that requested it.
+    `nodes`: the number of nodes of each job. A GPU type counts only for the jobs that requested it.
     """
     zero, second = np.zeros(len(workload), np.int64), placement.machine.second
     kind, _, gpu_type = name.partition(":")
@@ -76,7 +76,7 @@ def resource_amounts(workload: Workload, placement: Placement, name: str, nodes:
 
 
 def licences_of(workload: Workload, name: str) -> Array:
-    """Return how many licences of a name each job requests, int64."""
+    """Return the number of licences of one name that each job requests, int64."""
     numbers = workload.columns.get("licences", np.zeros(len(workload), np.int64))
     needed = np.zeros(len(workload), np.int64)
     for number in np.unique(numbers[numbers > 0]).tolist():
@@ -113,7 +113,7 @@ def _resources(workload: Workload, placement: Placement) -> Iterator[CountedLimi
 
 
 def _words(name: str, most: int) -> str:
-    """Describe an amount of a resource by Slurm's name."""
+    """Return the words for an amount of a resource with this Slurm name."""
     kind, _, gpu_type = name.partition(":")
     what, _, of = kind.partition("/")
     if what == "license":

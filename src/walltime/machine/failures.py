@@ -1,4 +1,4 @@
-"""Failures of nodes at random: a machine's tables of failures as outages."""
+"""Random node failures: turn a machine's tables of failures into outages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from walltime.workload.draws import uniforms
 
 STREAM_FAILURES = 1_000_000
 MOST_FAILURES = 100_000
-"""More failures make the simulation slow."""
+"""Maximum number of failures; with more, the simulation would be slow."""
 
 
 def with_outages(workload: Workload, machine: Machine) -> Machine:
     """Return the machine with outages instead of tables of failures, from the beginning of the log until `REPEATED_FOR` after its end.
 
-    The failures of a node depend only on the seed, its number, its pool's place and the number of earlier tables of this pool, so that they
+    A node's failures depend only on the seed, the node's number, its pool's position and the number of earlier tables of this pool, so they
     stay the same when nodes are added. Raises WorkloadError for more than `MOST_FAILURES`.
     """
     until = int(workload.submit.max(initial=0)) + REPEATED_FOR
@@ -42,7 +42,7 @@ def with_outages(workload: Workload, machine: Machine) -> Machine:
 
 
 def _outages(failure: Failure, pool: Pool, nodes: Array, stream: int, until: int) -> list[Outage]:
-    """Return the outages of nodes until a time, s, in order of their begins."""
+    """Return the outages of nodes up to a time, s, in order of their starts."""
     time, left, count = np.zeros(len(nodes)), nodes, 0
     found: list[tuple[int, int, int]] = []
     while len(left):

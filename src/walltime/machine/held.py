@@ -24,14 +24,14 @@ from walltime.workload.scaling import held_until
 
 TITLES = ("job_id", "held")
 HINDSIGHT = "held_by_hindsight"
-"""The column with the seconds that have been added to a job's submission."""
+"""The column with the seconds by which a job's submission was moved to its eligible time."""
 
 
 def apply_eligible_times(workload: Workload, machine: Machine) -> Workload:
-    """Return the jobs submitted at their eligible times in the machine's file; jobs that are not in it are unchanged.
+    """Return the jobs, submitted at the eligible times in the machine's file; jobs that are not in it are unchanged.
 
-    The column HINDSIGHT keeps the added seconds, so that they are added once. Raises LogError for an unreadable table, WorkloadError for
-    jobs that are submitted when others end.
+    The column HINDSIGHT keeps the added seconds, so a second call does not add them again. Raises LogError for an unreadable table,
+    WorkloadError for jobs that are submitted when others end.
     """
     if machine.eligible is None:
         return workload
@@ -93,7 +93,7 @@ def with_hindsight(workload: Workload, machine: Machine | None, requested: bool,
 
 
 def hindsight_note(workload: Workload) -> str:
-    """Return a sentence on jobs that wait only from their eligible times; empty if there are none."""
+    """Return a sentence on the jobs that wait only from their eligible times; empty if there are none."""
     held = workload.columns.get(HINDSIGHT, np.zeros(0, np.int64))
     if not held.any():
         return ""
@@ -113,7 +113,7 @@ def write_held(path: str | os.PathLike[str], held: Mapping[int, int]) -> Path:
 
 @functools.lru_cache(maxsize=4)
 def _table(path: Path, stamp: int) -> Mapping[int, int]:
-    """Return how long each job was held, s, by job number; `stamp`: when the file was changed, a key of the cache."""
+    """Return how long each job was held, s, by job number; `stamp`: the file's modification time, used only as a key of the cache."""
     where = printable(path)
     held: dict[int, int] = {}
     try:
@@ -122,7 +122,7 @@ def _table(path: Path, stamp: int) -> Mapping[int, int]:
             rows = csv.reader(file)
             titles = tuple(title.strip() for title in next(rows, []))
             if titles != TITLES:
-                # the message must not quote the file, which may be any other one
+                # the message must not quote the file, which may be a private one of another kind
                 raise LogError(f"{where}: line 1 must be {','.join(TITLES)}, the columns of such a table", "wrong_columns")
             for row in rows:
                 if len(row) != len(TITLES) or not all(_is_number(cell) for cell in row):

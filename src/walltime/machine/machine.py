@@ -133,12 +133,12 @@ class Machine:
 
     @property
     def procs(self) -> int:
-        """Return the number of processors."""
+        """Return the total number of processors."""
         return sum(pool.nodes * pool.procs for pool in self.pools)
 
     @property
     def second_total(self) -> int:
-        """Return the number of units of the second resource."""
+        """Return the total number of units of the second resource."""
         return sum(pool.nodes * pool.second for pool in self.pools)
 
     @property
@@ -149,7 +149,7 @@ class Machine:
         return not self.windows and any(pool.memory or pool.features or pool.gpu_type for pool in self.pools)
 
     def place_of(self, pool: str) -> int:
-        """Return the number of a pool."""
+        """Return the index of a pool, by its name."""
         return self._places[pool]
 
     @property
@@ -159,7 +159,7 @@ class Machine:
 
     @property
     def loses_jobs(self) -> bool:
-        """Return whether jobs may end early with their nodes."""
+        """Return whether a failing or missing node may end jobs early."""
         return any(one.jobs != "continue" for one in self.outages) or any(one.jobs != "continue" for one in self.failures)
 
     def _check_preemption(self) -> None:

@@ -1,4 +1,4 @@
-"""The share of the work that requests features which a simulation on a machine does not model."""
+"""The share of the work that requests features which the simulation of a machine does not model."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ REQUESTS = {
     "heterogeneous jobs": "het_job",
     "whole nodes of several sizes": "exclusive",
 }
-"""The columns in which jobs request a feature, by values above 0."""
+"""The columns in which jobs request a feature; values above 0 are requests."""
 SHOWN = {"site factor": "site_factor"}
-"""Features that are modelled if the log has their column."""
+"""Features that are modelled if the log has the column."""
 BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
-"""Features that are missing only if the machine's notes name them; so are node features on machines of Slurm."""
+"""Features that are missing only if a note of the machine names them. On machines with Slurm, node features are such a feature too."""
 RUN_MINUTES = "limits on minutes of running jobs"
 OTHER_LIMITS = "limits on other resources"
 BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences", RUN_MINUTES, OTHER_LIMITS)
-"""Features that only the scheduling of single nodes has, where pools have them."""
+"""Features that are modelled on single nodes but not on pools."""
 LOST_JOBS = "jobs that end with their nodes"
 LONGEST = 500
-"""The most characters that list features with unknown shares."""
+"""Maximum length, in characters, of the list of features with unknown shares."""
 LIMITED = {"mem": "mem_mb", "gpu:": "requested_gpu_type", "license/": "licences"}
-"""Parts of Slurm's names of resources, and the columns that show them."""
+"""Parts of Slurm's resource names, and the columns that show the jobs' amounts of these resources."""
 COUNTED = ("user", "group", "queue")
-"""Columns by which limits count jobs, and which a log may lack."""
+"""Columns whose values a limit counts separately, and which a log may lack."""
 
 
 def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[str, float | None]:
-    """Return the unmodelled features, with the share of the work that requests them, 0 to 1; None if the log does not show it.
+    """Return the features that are not modelled, with the share of the work that requests them, 0 to 1; None if the log does not show it.
 
     `partition`: the number of each job's partition.
     """
@@ -71,7 +71,7 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
 
 
 def slurm_limits(machine: Machine) -> dict[str, float | None]:
-    """Return the kinds of limits of a machine that only Slurm's scheduling has, with unknown shares."""
+    """Return the kinds of a machine's limits that only Slurm's scheduling applies, with unknown shares."""
     minutes = any(one.run_minutes is not None for one in machine.limits)
     resources = any(one.resources for one in machine.limits)
     return dict.fromkeys([*([RUN_MINUTES] if minutes else []), *([OTHER_LIMITS] if resources else [])])
@@ -80,9 +80,10 @@ def slurm_limits(machine: Machine) -> dict[str, float | None]:
 def with_settings(
     found: Mapping[str, float | None], machine: Machine, settings: Sequence[str], preempts: bool = False
 ) -> dict[str, float | None]:
-    """Return the features that a policy for single nodes does not model: settings are added, unless notes have them, and BY_NODES left out.
+    """Return the features that a policy for single nodes does not model.
 
-    `preempts`: whether it ends jobs early, by preemption and with their nodes.
+    These include `settings`, Slurm's settings that are not modelled, unless a note of the machine names them, but not BY_NODES. `preempts`:
+    whether the policy ends jobs early, by preemption and with their nodes.
     """
     known, noted = {note.text for note in machine.notes}, {note.feature for note in machine.notes}
     lacks = {"reservations": not machine.reservations, "licences": not machine.licences}
@@ -96,7 +97,7 @@ def with_settings(
 
 
 def omission_sentences(workloads: Iterable[Workload]) -> list[str]:
-    """Return one line on the features that a machine does not model for these jobs, the largest share of the work first; or nothing."""
+    """Return one line on the features that are not modelled for these jobs, the largest share of the work first; nothing without them."""
     found = {name: share for workload in workloads for name, share in workload.origin.omissions.items()}
     known = sorted((-share, feature) for feature, share in found.items() if share is not None)
     shares = ", ".join(f"{sanitize(feature)} ({human_percent(-100 * share)} of the work)" for share, feature in known)

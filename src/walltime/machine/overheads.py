@@ -21,7 +21,7 @@ Time = TypeVar("Time", int, Array)
 
 
 def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
-    """Return the jobs and their needs in the scheduler's view: on ticks, with overheads included in runtimes and requests."""
+    """Return the jobs and their needs as the scheduler sees them: events are on ticks, and runtimes and requests include the overheads."""
     own = placement.machine.overhead
     if own == NO_OVERHEAD:
         return workload, placement
@@ -62,16 +62,16 @@ def start_times(decision: Array, placement: Placement) -> Array:
 
 
 def release_times(overhead: Overhead, end: Time) -> Time:
-    """Return when the scheduler sees that a job's processors are free, s, for its end."""
+    """Return when the scheduler sees the processors of ended jobs as free, s; `end`: when the jobs ended, s."""
     return next_tick(end + overhead.end, overhead.tick)
 
 
 def _decision_of_running(overhead: Overhead, since: Array) -> Array:
-    """Return when jobs that run at the beginning were decided to start; not before the log begins, unless they started before."""
+    """Return when the start of initially running jobs was decided: at 0 at the earliest, unless they started before 0."""
     return np.maximum(since - overhead.start, np.minimum(since, 0))
 
 
 def _outage(overhead: Overhead, begin: int, end: int, known: int) -> tuple[int, int, int]:
-    """Return the times of an outage on ticks: jobs must have left at the tick before it begins."""
+    """Return an outage with its times moved to ticks: jobs must have left at the last tick before it starts."""
     begin = begin // overhead.tick * overhead.tick
     return begin, end if end == NEVER else next_tick(end, overhead.tick), min(next_tick(known, overhead.tick), begin)

@@ -46,16 +46,16 @@ PLACING_RULES = {
     "over_limit": ("change", "The job exceeds a limit on running jobs by itself, but ran: that limit does not apply to it."),
     "over_partition_limit": ("change", "The job requested more time than its partition allows: its request is cut."),
 }
-"""The rules of placing: effect and meaning, as in `walltime.logs.RULES`."""
+"""The rules of placing, each with its effect and meaning, as in `walltime.logs.RULES`."""
 TOO_MUCH = {"gpus": "too_many_gpus", "mem_mb": "too_much_memory"}
-"""The rules for jobs that need more of a second resource than there is, by its name; of others: too_much_second."""
+"""The rules for jobs that need more of the second resource than there is, by its name; other names have the rule too_much_second."""
 PLACING_REASONS = {name: meaning for name, (_, meaning) in PLACING_RULES.items()}
 COMPLETED = 1
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The needs of a workload's jobs on a machine, other than processors.
+    """The needs of a workload's jobs on a machine, besides processors.
 
     Fields with one entry per job, in order of arrival:
 
@@ -66,12 +66,12 @@ class Placement:
 
     Fields of the machine:
 
-    * `limits`: of each, the maximum number of jobs, of processors, and of units of the second resource
-    * `counted`: descriptions of the last of these limits, towards which a job counts several times
-    * `run_seconds`: of each limit, the maximum of processor-seconds that its running jobs have left; empty without such limits
-    * `outages`: of each, its pool, processors, second resource, begin, end, and the time from which it is known (s)
+    * `limits`: for each limit, the maximum number of jobs, of processors, and of units of the second resource
+    * `counted`: descriptions of those limits, at the end of `limits`, towards which a job counts several times
+    * `run_seconds`: for each limit, the maximum of the remaining processor-seconds of its running jobs; empty if no limit has one
+    * `outages`: for each outage, its pool, processors, second resource, start, end, and the time from which it is known (s)
     * `windows`: hours in which jobs do not start
-    * `reservations`: of each period of each table, the table's number, begin, end, and the time from which it is known (s)
+    * `reservations`: for each period of each table, the table's number, start, end, and the time from which it is known (s)
     """
 
     machine: Machine
@@ -90,7 +90,7 @@ class Placement:
     run_seconds: Sequence[int] = ()
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
-        """Return whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""
+        """Return whether the windows forbid the start of the job with this index at each of these times (int64 s), bool; `request`: s."""
         shut = np.zeros(len(moments), bool)
         for k in self.windows_of[job]:
             shut |= self.windows[k].until(int(moments.max(initial=0))).shut(moments, request)
@@ -157,7 +157,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since = np.where(running_since != MISSING, running_since, NEVER)
     planned = machine.overhead.occupied(np.maximum(placed.believed, placed.runtime) if extends else placed.believed)
-    planned[since < NEVER] = 0  # it has started
+    planned[since < NEVER] = 0  # a running job has started, so no window applies to it
     windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
     if outside:
         placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "outside_windows": outside}))
@@ -180,13 +180,13 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
 
 def over_limits(workload: Workload, placement: Placement) -> Array:
-    """Return which placed jobs exceed a limit of the machine by themselves, bool: a site would never start them under it."""
+    """Return which placed jobs alone exceed a limit of the machine, bool; a site would never start them under this limit."""
     limits_of, limits, run_seconds = _limits(workload, placement.machine, placement.partition)
     return np.asarray(possible(workload, limits_of, limits, workload.procs, placement.second, run_seconds)[1])
 
 
 def no_job_fits(workload: Workload, machine: Machine, drops: Mapping[str, int]) -> WorkloadError:
-    """Return the error for a workload whose jobs are all dropped, this many by each rule."""
+    """Return the error for a workload whose jobs are all dropped; `drops`: the number of jobs by each rule."""
     why = " ".join(f"{rule} ({count:,}): {PLACING_REASONS[rule]}" for rule, count in drops.items() if count)
     none = f"none of the {counted(len(workload), 'job')} of {workload.origin.name} can run on {machine.name}"
     return WorkloadError(f"{none}; compare their partitions and sizes. {why}", "no_job_fits")
@@ -202,9 +202,9 @@ def with_omissions(workload: Workload, machine: Machine | None) -> Workload:
 
 
 def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
-    """Return the number of each job's partition, and whether the machine has this partition.
+    """Return the number of each job's partition, and whether the machine has the partition that the log names.
 
-    A job without one in the log goes to the first that accepts its size, request and submission, else to the last.
+    A job without a partition in the log goes to the first one that accepts its size, request and submission, else to the last one.
     """
     numbers = workload.columns.get("partition", np.full(len(workload), MISSING, np.int64))
     names = getattr(workload.origin, "names", {}).get("partition", ())
@@ -225,13 +225,13 @@ def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
 
 
 def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> Array:
-    """Return which jobs are submitted while a rule holds; bool."""
+    """Return which jobs are submitted during the validity of a rule; bool."""
     since, until = (None if time is None else seconds_of(workload, time, what) for time in (rule.since, rule.until))
     return (workload.submit >= (-NEVER if since is None else since)) & (workload.submit < (NEVER if until is None else until))
 
 
 RESOURCES = {"mem_mb": "memory", "gpus": "GPUs"}
-"""The words for columns of resources."""
+"""The words for resources, by the names of their columns."""
 
 
 def amount_of(number: int, resource: str) -> str:
@@ -247,7 +247,7 @@ def amount_of(number: int, resource: str) -> str:
 
 
 def placing_notes(workload: Workload, machine: Machine) -> list[str]:
-    """Return sentences on placed jobs that a rule of the machine does not concern: resources and windows, with their number and share."""
+    """Return sentences on the rules of a machine that do not apply to some jobs: resources and windows, with the jobs' number and share."""
     notes = {
         "not_limited": f"No pool has {RESOURCES.get(machine.second, machine.second)}, which {{}} of the jobs need; no limit applies.",
         "outside_windows": "The machine's windows would never let {} of the jobs start: the windows for which the request is too long do "
@@ -259,10 +259,10 @@ def placing_notes(workload: Workload, machine: Machine) -> list[str]:
 
 
 def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
-    """Return the machine, and the units of the second resource that jobs need there, int64.
+    """Return the machine, and the units of the second resource that each job needs on it, int64.
 
-    A resource that no pool has is not described, so it is not limited: jobs need none of it, or, where a limit counts it, each node has
-    enough for all jobs.
+    A resource that no pool has is not described, so it is unlimited. Jobs then need none of it; if a limit counts it, each node gets enough
+    of it for all jobs.
     """
     if machine.second_total or not second.any():
         return machine, second
@@ -273,18 +273,18 @@ def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
 
 
 _LASTING = frozenset({"first_partition", "not_limited", "over_limit"})
-"""Changes that show nothing in the jobs, so that jobs which are placed a second time have them again."""
+"""Changes that leave no trace in the jobs, so a second placing makes them again."""
 
 
 def added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
-    """Add the numbers of jobs in these masks to the counts, once where jobs that are placed again would count again."""
+    """Return the counts with the jobs of these masks added, except changes that were counted when the jobs were placed before."""
     more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
     together = {name: max if name in _LASTING else operator.add for name in more}
     return dict(counts) | {name: together[name](counts.get(name, 0), count) for name, count in more.items() if count}
 
 
 def _impossible(workload: Workload, kept: Array) -> Array:
-    """Return a mask of the jobs that depend on the success of a job that did not succeed or will not run."""
+    """Return a mask of the jobs that depend on the success of a job that failed or will not run."""
     wanted = workload.columns.get("depends_on_success")
     impossible = np.zeros(len(workload), bool)
     if wanted is None:
@@ -298,7 +298,7 @@ def _impossible(workload: Workload, kept: Array) -> Array:
 
 
 def _after(workload: Workload, waits: Array) -> Ragged:
-    """Return the jobs that must have ended before each job that `waits` (bool); jobs that are not in the log have ended."""
+    """Return the jobs that must end before each job of the mask `waits` (bool); jobs that are not in the log count as ended."""
     if not any(name in workload.columns for name in ("depends_on", "depends_on_success", "singleton")):
         return Ragged.empty(len(workload))
     after: list[list[int]] = [[] for _ in range(len(workload))]
@@ -323,9 +323,10 @@ def _after(workload: Workload, waits: Array) -> Ragged:
 
 
 def limit_groups(workload: Workload, machine: Machine, partition: Array, limit: Limit) -> tuple[Array, Array]:
-    """Return the indices of the jobs of a limit, and the number of each one's group, from 0 on: of one value of the columns `by`; int64.
+    """Return the indices of the jobs under a limit, and the number of each job's group, from 0 on; both int64.
 
-    `partition`: the number of each job's partition. A limit by columns that the log does not have applies to no jobs.
+    A group has the same values in the columns `by`. `partition`: the number of each job's partition. No job is under a limit by columns
+    that the log lacks.
     """
     columns = {**workload.columns, "partition": partition, "procs": workload.procs, "requested": workload.requested}
     if any(name not in columns for name in (*limit.by, *limit.among)):
@@ -343,7 +344,7 @@ def limit_groups(workload: Workload, machine: Machine, partition: Array, limit: 
 
 
 def _limits(workload: Workload, machine: Machine, partition: Array) -> tuple[Ragged, list[tuple[int, int, int]], list[int]]:
-    """Return the limits of each job, and their values: one for each group of jobs that is counted separately; and `run_seconds`."""
+    """Return the limits of each job, the values of all limits (one limit per group that is counted separately), and `run_seconds`."""
     limits: list[tuple[int, int, int]] = []
     run_seconds: list[int] = []
     jobs, own_limits = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -376,9 +377,9 @@ def possible(
     second: Array,
     run_seconds: Sequence[int] = (),
 ) -> tuple[Ragged, Array]:
-    """Return the limits of each job without those that it exceeds by itself, and whether it exceeds one; bool.
+    """Return the limits of each job without those that it alone exceeds, and whether it exceeds one; bool.
 
-    The waiting jobs of a snapshot keep all limits, because these jobs have not yet run in spite of them.
+    The waiting jobs of a snapshot keep all limits: unlike jobs of a log, they have not yet run in spite of them.
     """
     job, alone = limits_of.places, np.zeros(len(procs), bool)
     waiting = workload.columns.get("running_since", np.zeros(len(procs))) == MISSING
@@ -393,7 +394,7 @@ def possible(
 
 
 def _got_whole_nodes(workload: Workload, machine: Machine, partition: Array) -> Array:
-    """Return which jobs got all processors of their nodes and more than they requested, though no `exclusive` is recorded; bool."""
+    """Return which jobs got all processors of their nodes, and more than they requested, without a recorded `exclusive`; bool."""
     if not {"allocated_procs", "requested_procs", "nodes"} <= set(workload.columns):
         return np.zeros(len(workload), bool)
     got, requested, nodes = (workload.columns[name] for name in ("allocated_procs", "requested_procs", "nodes"))

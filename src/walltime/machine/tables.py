@@ -13,9 +13,9 @@ from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
 
 COUNTED_RESOURCE = re.compile("cpu|mem|node|gres/gpu(:.+)?|license/.+")
-"""Slurm's names of resources that a limit may have."""
+"""Pattern of Slurm's resource names that a limit may have."""
 NUMBERS = 2**53
-"""The bound of numbers of resources."""
+"""Upper bound of amounts of resources."""
 LIMIT_COLUMNS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
 """The columns by which a limit may be counted."""
 Name = Annotated[str, Field(least=1)]
@@ -47,12 +47,12 @@ Span = Annotated[int, Field(least=1, accepts=int | str, read=length_of, label="1
 PREEMPT_MODES = ("off", "cancel", "requeue")
 PreemptMode = Annotated[str, Field(known=PREEMPT_MODES)]
 LOSSES = ("continue", "requeue", "cancel")
-"""The fates of the jobs on nodes that an outage takes."""
+"""The ways to treat jobs on nodes that an outage takes."""
 Loss = Annotated[str, Field(known=LOSSES)]
 
 
 def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the names of days, given as a tuple, a name or a span; raises WorkloadError."""
+    """Return the names of the days in a tuple, a name or a span; raises WorkloadError."""
     names = days.split("-", 1) if isinstance(days, str) else days
     for name in names:
         if name not in DAYS:
@@ -64,7 +64,7 @@ def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def settings_of(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return Slurm's settings as texts; yes and no for TOML's true and false."""
+    """Return Slurm's settings as texts; TOML's true and false become yes and no."""
     return {name: {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value) for name, value in given.items()}
 
 
@@ -182,11 +182,7 @@ NodeNumbers = Annotated[int | str | None, Field(label='a number of nodes, or the
 
 
 def numbers_of(nodes: int | str | None, pool: Pool) -> list[int]:
-    """Return the nodes of a pool, by number from 0 on, that are given as their number (the last ones), or by numbers from 1 on.
-
-    >>> numbers_of("1-2,5", Pool("cpu", 6, 8)), numbers_of(2, Pool("cpu", 6, 8)), numbers_of(None, Pool("cpu", 2, 8))
-    ([0, 1, 4], [5, 4], [1, 0])
-    """
+    """Return the nodes of a pool, numbered from 0: the last ones for a number of nodes, else those in a text of numbers from 1 on."""
     if not isinstance(nodes, str):
         count = pool.nodes if nodes is None else nodes
         found = list(range(pool.nodes - 1, pool.nodes - 1 - count, -1))
@@ -240,7 +236,7 @@ class Failure:
 
 
 PERIODS = {"HOURLY": 3600, "DAILY": DAY, "WEEKLY": 7 * DAY}
-"""The flags of repeated reservations, and their periods, s."""
+"""The flags of repeated reservations, and the periods of repetition, s."""
 REPEATED_FOR = 4 * PERIODS["WEEKLY"]
 """Seconds after the last submission for which reservations are repeated and nodes fail."""
 
@@ -373,12 +369,12 @@ class Window:
 
     @property
     def crossing(self) -> bool:
-        """Return whether jobs may not be planned to run into the window either."""
+        """Return whether the window also forbids planning jobs to run into it."""
         return self.drain or self.end is None
 
     @property
     def second(self) -> int:
-        """Return the begin of the window, s after midnight."""
+        """Return the start of the window, s after midnight."""
         return _second(self.begin)
 
     @property
@@ -399,7 +395,7 @@ class Overhead:
     """the time between two cycles of the scheduler (s), which sees events only then"""
 
     def occupied(self, length: Any) -> Any:
-        """Return how long a job of this length that starts on a tick occupies its processors, s."""
+        """Return how long a job of this runtime (s) that starts on a tick occupies its processors, s."""
         return next_tick(self.start + length + self.end, self.tick)
 
 
@@ -407,7 +403,7 @@ NO_OVERHEAD = Overhead()
 
 
 def next_tick(time: Any, tick: int) -> Any:
-    """Return the first multiple of `tick` from a time on, s."""
+    """Return the first multiple of `tick` at or after a time, s."""
     return -(-time // tick) * tick
 
 
@@ -416,6 +412,6 @@ def _second(time: str) -> int:
 
 
 def check_fields(value: Any, where: str) -> None:
-    """Raise WorkloadError for a field of a table with a value that is not allowed."""
+    """Raise WorkloadError if a field of a table has a value that is not allowed."""
     if fault := wrong_field(value):
         raise WorkloadError(f"{where}: {fault}")

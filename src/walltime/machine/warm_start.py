@@ -1,4 +1,4 @@
-"""Cut a period out of a log that begins with the recorded running and waiting jobs, not with an empty machine."""
+"""Cut out a period of a log that begins with the recorded running and waiting jobs instead of an empty machine."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from walltime.workload.scaling import with_submits
 RUNNING = "running_since"
 NO_ROOM = "no_room_at_begin"
 CARRIED = "carried_over"
-"""The column of jobs that were submitted before the period, which are simulated and not measured."""
+"""The column that marks jobs submitted before the period, which are simulated but not measured."""
 
 
 def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workload:
-    """Return the jobs submitted from `begin` until `end` (s from the start of the log), with the recorded running and waiting jobs.
+    """Return the jobs submitted from `begin` until `end` (s from the log's start), with those recorded as running or waiting at `begin`.
 
-    Jobs that ran at `begin` run from the beginning (column `running_since`), jobs that waited are submitted at `begin`; both have
-    `carried_over` 1. They are left out if the log records no waits; if more is recorded to run than the machine has, the last to start are
-    left out. Raises PolicyError for a period without jobs.
+    Running jobs run from the beginning (column `running_since`), waiting ones are submitted at `begin`; both have `carried_over` 1. A log
+    without waits gives neither. If the recorded running jobs do not fit on the machine together, the last ones to start are left out.
+    Raises PolicyError for a period without jobs.
     """
     submit = workload.submit
     inside, span = (submit >= begin) & (submit < end), workload.origin.span(begin, end)
@@ -57,7 +57,7 @@ def carried_over(workload: Workload) -> Array:
 
 
 def _fits(workload: Workload, machine: Machine, running: Array, start: Array) -> Array:
-    """Return a mask of the running jobs that have room, taken in order of their starts, each in its partition's pools in order."""
+    """Return a mask of the running jobs that fit together, in order of start; each takes the pools of its partition in order."""
     fits = np.zeros(len(workload), bool)
     if not running.any():
         return fits

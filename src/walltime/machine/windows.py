@@ -1,4 +1,4 @@
-"""Convert a site's windows to times of a log in which jobs of a kind do not start, or are not planned to run."""
+"""Convert a site's windows to the times of a log at which jobs of a kind do not start, or into which they are not planned to run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from walltime.workload import Array, Workload
 NEVER = int(np.iinfo(np.int64).max)
 WEEK = 7 * DAY
 CYCLE = 146_097
-"""Days of 400 years, after which the calendar and the rules of all zones repeat, weekdays included."""
+"""The days in 400 years, after which the calendar repeats, including weekdays and the rules of all time zones."""
 EPOCH = date(1970, 1, 1)
 ROOM = 60 * DAY
-"""Shut hours are found for at least this long at once."""
+"""Shut hours are computed for at least this many seconds at a time."""
 
 
 class SiteClock(NamedTuple):
-    """The time zone of a site's clock, the Unix time at which its log starts, and the first submission, s from then on."""
+    """A site's time zone, the Unix time at which the log starts (s), and the first submission (s from the start of the log)."""
 
     zone: tzinfo
     start: int
@@ -34,7 +34,7 @@ class SiteClock(NamedTuple):
 
 
 class Hours(NamedTuple):
-    """Periods in which no job starts, in order: each `begin` and the corresponding `end`, int64, s from the start of the log.
+    """Periods in which no job starts, in order: the arrays `begin` and `end`, int64, s from the start of the log.
 
     If `crossing`, no job is planned to run across a `begin` either.
     """
@@ -44,7 +44,7 @@ class Hours(NamedTuple):
     crossing: bool
 
     def shut(self, moments: Array, length: int) -> Array:
-        """Return whether a job with a request of `length` s may not start at each of these times (int64 s); bool."""
+        """Return whether a job that requests `length` s may not start at each of these times (int64 s); bool."""
         following = np.searchsorted(self.begin, moments, side="right")
         inside = (following > 0) & (moments < np.append(self.end, 0)[following - 1])
         if self.crossing and len(self.begin):
@@ -54,24 +54,25 @@ class Hours(NamedTuple):
 
 
 class ShutHours:
-    """The shut hours of a window, from the first submission of a log on and without an end: they are computed as far as they are needed.
+    """The shut hours of a window, from the first submission on and without an upper bound: they are computed as far as needed.
 
-    `span`: begin and end of the window's validity, s from the start of the log; `tick`: the scheduler's cycle, s, with which the hours
-    begin and end. `settled`: the time, s, from which on every week is like the previous one, or the window no longer holds.
+    * `span`: the validity of the window, from and until, s from the start of the log
+    * `tick`: the scheduler's cycle, s; the hours start and end on ticks
+    * `settled`: the time, s, after which all weeks are alike, or the window is no longer valid
     """
 
     def __init__(self, window: Window, site: SiteClock, span: tuple[int, int], tick: int = 1):
         self.window, self.site, self.span, self.tick = window, site, span, tick
         self.crossing = window.crossing
         self.settled = max(site.first, *(bound if abs(bound) < NEVER else site.first for bound in span))
-        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # one attribute, as threads share it
+        self._found = Hours(np.zeros(0, np.int64), np.zeros(0, np.int64), self.crossing), -NEVER  # replaced as a whole, as threads share it
 
     def __deepcopy__(self, _memo: Any) -> ShutHours:
         """Return itself: all copies of a simulation share the hours."""
         return self
 
     def until(self, moment: int) -> Hours:
-        """Return all periods that begin by a time, s, and the next one, if there is one; possibly also later ones."""
+        """Return all periods that start by a time, s, and the next one, if there is one; later ones may be included."""
         found, known = self._found
         if moment > known:
             known, more = max(moment, max(known, self.site.first) + ROOM), []
@@ -131,13 +132,13 @@ def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Ar
 
 
 def span_of(workload: Workload, window: Window) -> tuple[int, int]:
-    """Return the period in which a window holds, s; raises WorkloadError for a date if the log has no start time."""
+    """Return the validity of a window, from and until, s; raises WorkloadError for a date if the log has no start time."""
     since = -NEVER if window.since is None else seconds_of(workload, window.since, "a window")
     return since, NEVER if window.until is None else max(since, seconds_of(workload, window.until, "a window"))
 
 
 def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
-    """Return the longest time, s, for which a job may be planned that starts on a tick under these windows, in an ordinary week.
+    """Return the longest time, s, for which a job that starts on a tick may be planned under these windows in an ordinary week.
 
     0 if no job can start; NEVER if there is no limit.
 
@@ -158,8 +159,12 @@ def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
 
 
 def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int) -> Array:
-    """Return the jobs to which each window (row) applies so that all can start (see `hours_of`); `holds`: the jobs of its kind."""
-    doubt = np.flatnonzero(planned > longest_between(windows, tick))  # fewer windows leave no less
+    """Return which jobs each window (row) applies to, so that all jobs can start (see `hours_of`); bool, like `holds`.
+
+    `holds`: which jobs are of each window's kind; bool, shape (windows, jobs). `planned`: for how long each job's processors are planned,
+    s.
+    """
+    doubt = np.flatnonzero(planned > longest_between(windows, tick))  # without these windows, at least as many times are left
     kept, planned = holds[:, doubt], planned[doubt]
     if not len(doubt):
         return holds
@@ -177,7 +182,7 @@ def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int
 
 
 def _kind(workload: Workload, machine: Machine, window: Window, partition: Array) -> Array:
-    """Return the jobs of a window's kind; bool."""
+    """Return which jobs are of the window's kind; bool."""
     chosen = np.ones(len(workload), bool)
     if window.partition is not None:
         chosen &= partition == [one.name for one in machine.partitions].index(window.partition)
@@ -193,14 +198,14 @@ def _kind(workload: Workload, machine: Machine, window: Window, partition: Array
 
 
 def _periods(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
-    """Return the periods of a window that end after a time, day by day, s; those of neighbouring days may touch.
+    """Return the periods of a window that end after a time, one per day, s; those of neighbouring days may touch.
 
-    If a time occurs twice, because the clock goes back, the first one is a begin and the last one an end. If a time does not occur, because
-    the clock goes forward, that moment is the begin or the end.
+    When the clock goes back, a time of day occurs twice: a period then starts at the first and ends at the last. When the clock goes
+    forward, it skips times of day: such a period starts or ends at the change.
     """
     window, (zone, start, _), (since, until), tick = hours.window, hours.site, hours.span, hours.tick
     wanted = {DAYS.index(name) for name in window.days}
-    day = (max(since, after) + start) // DAY - tick // DAY - 3  # the hours of a day may last for two more, and are on ticks later
+    day = (max(since, after) + start) // DAY - tick // DAY - 3  # the hours of a day may last two days longer, and move to later ticks
     begin = -NEVER
     while wanted and begin < until:
         if (day + 3) % 7 in wanted:  # the first of January 1970 was a Thursday
@@ -214,7 +219,7 @@ def _periods(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
 
 
 def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
-    """Return when a clock first (`late`: last) shows a time of day, Unix time, s; `day`: since 1970, `second`: after midnight."""
+    """Return when the clock first (`late`: last) shows a time of day, Unix time, s; `day`: since 1970, `second`: after midnight."""
     day += second // DAY
     turns = max(day // CYCLE, 0)
     wall = datetime.combine(EPOCH + timedelta(days=day - turns * CYCLE), time(), zone) + timedelta(seconds=second % DAY)
@@ -229,7 +234,7 @@ def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
 
 
 def _joined(periods: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Join periods that touch."""
+    """Return the periods with touching ones joined."""
     last: tuple[int, int] | None = None
     for begin, end in periods:
         if last is not None and begin <= last[1] and end > begin:
@@ -243,7 +248,7 @@ def _joined(periods: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
 
 
 def seconds_of(workload: Workload, time: int | datetime, what: str) -> int:
-    """Return a time in s from the start of the log; raises WorkloadError for a date if the log has no start time."""
+    """Return a time as s from the start of the log; raises WorkloadError for a date if the log has no start time."""
     if not isinstance(time, datetime):
         return int(time)
     start = workload.origin.unix_start_time

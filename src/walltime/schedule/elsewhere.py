@@ -22,7 +22,7 @@ ENGINE = "elsewhere"
 
 @dataclass(frozen=True)
 class OtherProgram(Policy):
-    """The scheduler of another program, whose schedule is given; it cannot be simulated. `program`: its name."""
+    """The policy of a schedule that another program made; it cannot be simulated. `program`: its name."""
 
     program: Annotated[str, Field(inside=True)] = "another program"
 

@@ -19,7 +19,7 @@ from walltime.workload import INTERRUPTED, LIMIT, SCHEDULE_COLUMNS, Array, Origi
 FORMATS = (".csv", ".parquet", ".swf", ".swf.gz")
 NEEDED = ("job_id", "start", "end")
 KINDS = ("immediate", "reserved", "backfilled")
-"""The kinds of start, by the numbers of the column `kind`."""
+"""The kinds of start, in the order of their numbers in the column `kind`."""
 FURTHER = (LIMIT.name, INTERRUPTED.name)
 NAMES = (*(column.name for column in SCHEDULE_COLUMNS), *FURTHER)
 
@@ -60,7 +60,7 @@ def _local_times(origin: Origin, seconds: Array) -> pl.Series:
 
 
 def output_format(path: Path) -> str:
-    """Return the format of a file by its extension; raise OutputError for an unknown one."""
+    """Return the format of a file by its extension; raises OutputError for an unknown one."""
     for ending in FORMATS:
         if path.name.lower().endswith(ending):
             return ending
@@ -115,7 +115,7 @@ def read_schedule(path: str | Path, mapping: str | Path | None = None, jobs: Wor
 
 
 def _mapped(path: Path, mapping: str | Path, jobs: Workload | None) -> dict[str, Array]:
-    """Read the jobs of a table that started, in its order."""
+    """Return the columns of the jobs that started, from a table with other columns, in the table's order."""
     from walltime.logs import read_log
 
     log = read_log(path, mapping=mapping)
@@ -139,7 +139,7 @@ def _mapped(path: Path, mapping: str | Path, jobs: Workload | None) -> dict[str,
 
 
 def _from_columns(path: Path, jobs: Workload | None = None) -> dict[str, Array]:
-    """Read a schedule with the columns `job_id, start, end`, or SWF."""
+    """Return the columns of a schedule in a table with `job_id, start, end`, or in SWF."""
     name = path.name.lower()
     if name.endswith((".swf", ".swf.gz")):
         return _from_swf(path)
@@ -169,13 +169,13 @@ def _from_columns(path: Path, jobs: Workload | None = None) -> dict[str, Array]:
 
 
 BATSIM = {"starting_time": "start", "finish_time": "end", "submission_time": "submit", "requested_number_of_resources": "procs"}
-"""Columns of the file `_jobs.csv` of Batsim, whose times are fractions and whose jobs are named as in w0!12."""
+"""Columns of the file `_jobs.csv` of Batsim, in which times are fractions of seconds and jobs have names such as w0!12."""
 
 
 def columns_of_table(where: str, table: pl.DataFrame, jobs: Workload | None = None) -> dict[str, Array]:
-    """Return the columns of a schedule's table as `read_schedule`; raises LogError, which begins with `where`.
+    """Return the columns of a schedule's table, like `read_schedule`; raises LogError, whose message begins with `where`.
 
-    A table of Batsim is recognised. Texts in `job_id` need `jobs`, the workload; what precedes `!` in them is the name of a workload.
+    A table of Batsim is recognised. Texts in `job_id` need `jobs`, the workload; the part of a text before `!` is the name of a workload.
     """
     table = table.rename({column: column.strip() for column in table.columns})
     if set(BATSIM) - {"procs"} <= set(table.columns):
@@ -197,7 +197,7 @@ def columns_of_table(where: str, table: pl.DataFrame, jobs: Workload | None = No
 
 
 def _number_of(where: str, row: int, text: str | None, jobs: Workload) -> int:
-    """Return the number of a job from a text such as 12, w0!12 or 12_3, a task of an array."""
+    """Return the number of a job from a text such as 12, w0!12 or, for a task of an array, 12_3."""
     try:
         return jobs.job_number((text or "").rpartition("!")[2].strip())
     except WalltimeError as error:

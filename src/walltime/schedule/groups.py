@@ -25,15 +25,15 @@ MEASURES = ("jobs", "share_of_use", "mean_wait", "median_wait", "p90_wait", "max
 """The columns of a breakdown."""
 
 LONG = 3600
-"""Jobs that run longer than this, s, are long."""
+"""Jobs with longer runtimes than this, s, are long."""
 WIDE = 8
 """Jobs with more processors than this are wide."""
 HEAVY, MEDIUM = 0.5, 0.9
-"""The heaviest users, up to these shares of all processor time, are heavy and medium; the others are light."""
+"""The heaviest users are heavy up to the first share of all processor time, and medium up to the second; the others are light."""
 LENGTHS = (600, 3600, 4 * 3600, 12 * 3600, 86_400)
-"""Default edges of requested times, s."""
+"""Default upper edges of groups by requested time, s."""
 USERS = 10
-"""Default number of single users."""
+"""Default number of users with a group of their own."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 HOURS = tuple(f"{hour:02d}" for hour in range(24))
 HOURS_OF_WEEK = tuple(f"{day} {hour}" for day in DAYS for hour in HOURS)
@@ -58,7 +58,7 @@ TITLES: Mapping[str, str] = {
     "length": "requested time",
     **{column: column.replace("_", " ") for column in GROUPING_COLUMNS},
 }
-"""Titles of tables of groups on pages, after "by"."""
+"""Titles of tables of groups on pages, which follow the word "by"."""
 CLASSES = ("short narrow", "short wide", "long narrow", "long wide")
 USE = ("heavy", "medium", "light")
 _NUMBER = re.compile(r"\d+")
@@ -75,7 +75,7 @@ class Groups:
     of: Array
 
     def __mul__(self, other: Groups) -> Groups:
-        """Combine two groupings, the first one outermost, without empty groups."""
+        """Return the combinations of two groupings, the first one outermost, without empty groups."""
         pairs, of = np.unique(self.of * len(other.names) + other.of, return_inverse=True)
         return Groups([f"{self.names[p // len(other.names)]}, {other.names[p % len(other.names)]}" for p in pairs.tolist()], of)
 
@@ -88,11 +88,13 @@ class Groups:
 
 
 def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Edges = None, runtime: Array | None = None) -> Groups:
-    """Put the jobs into groups; jobs that the log does not describe are in the group "unknown".
+    """Put the jobs into groups; jobs without the needed data in the log form the group "unknown".
 
-    `submit, end, runtime`: int64 seconds, shape (jobs,); `runtime`: as simulated, by default the log's. `edges`: for `size` and `length`
-    the largest processors or requested seconds of each group but the last, for `size-length` both, for `users` their number. Raises
-    PolicyError for an unknown grouping or wrong edges.
+    * `submit`, `end`, `runtime`: int64 s, shape (jobs,); `runtime` is the simulated one, by default the log's
+    * `edges`: for `size` and `length`, the largest processors or requested seconds of each group but the last; for `size-length`, both; for
+      `users`, the number of single users
+
+    Raises PolicyError for an unknown grouping or wrong edges.
     """
     runtime = workload.runtime if runtime is None else runtime
     if by not in GROUPINGS:
@@ -127,7 +129,7 @@ def group_jobs(workload: Workload, by: str, submit: Array, end: Array, edges: Ed
 
 
 def check_known(workload: Workload, by: str, groups: Groups) -> None:
-    """Raise WorkloadError if the log describes the group of no job."""
+    """Raise WorkloadError if all jobs are in the group "unknown"."""
     if list(groups.names) != [UNKNOWN]:
         return
     name, remedy = workload.origin.name, "group them by another property"
@@ -154,7 +156,10 @@ def _times(text: str) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Grouping(Specification):
-    """A way to put jobs into groups, with optional edges. Raises PolicyError for `size-length` with one kind of edges only."""
+    """A way to put jobs into groups, with optional edges.
+
+    Raises PolicyError for `size-length` with only one kind of edges.
+    """
 
     positional: ClassVar[tuple[str, ...]] = ("sizes", "lengths", "most")
     by: str
@@ -173,7 +178,7 @@ class Grouping(Specification):
 
     @property
     def edges(self) -> Edges:
-        """Return the edges for `group_jobs`."""
+        """Return the edges in the form that `group_jobs` takes."""
         if self.by == "size-length":
             return None if self.sizes is None or self.lengths is None else [self.sizes, self.lengths]
         return self.most if self.by == "users" else self.sizes if self.by == "size" else self.lengths
@@ -248,7 +253,7 @@ def _user_classes(workload: Workload, use: Array) -> Groups:
 def largest_groups(
     workload: Workload, column: str, weight: Array | None = None, most: int | None = None, word: str | None = None
 ) -> Groups:
-    """Group jobs by the `most` values of a column with the largest weight, the largest first; then all others, then unknown ones.
+    """Group jobs by the values of a column: the `most` values with the largest weight, the largest first, then others, then unknown ones.
 
     `weight`: float64, shape (jobs,); without it, all values have groups, in ascending order. `word`: the name for a value, by default the
     column's.
@@ -285,7 +290,7 @@ def _lengths(requested: Array, edges: Any) -> Groups:
 
 
 def round_time(seconds: int) -> str:
-    """Return a time in its largest whole unit.
+    """Return a time as a number of its largest whole unit.
 
     >>> round_time(5400), round_time(7200), round_time(59)
     ('90 min', '2 h', '59 s')
@@ -336,10 +341,10 @@ def breakdown(groups: Groups, wait: Array, runtime: Array, procs: Array, measure
 
 
 def recorded_groups(workload: Workload, by: str, runtime: Array) -> Groups:
-    """Return groups with months by submission, so that they are equal for recorded and simulated waits; `runtime`: simulated, int64 s."""
+    """Return the groups, with months by submission, so that recorded and simulated waits share them; `runtime`: simulated, int64 s."""
     try:
         return group_jobs(workload, by, workload.submit, workload.submit, runtime=runtime)
-    except WorkloadError:  # its times are outside the calendar
+    except WorkloadError:  # its times are outside the range of the calendar
         return _unknown(len(workload))
 
 
@@ -374,13 +379,13 @@ def group_rank(by: str, name: str) -> tuple[Any, ...]:
 
 
 def _size(name: str) -> float:
-    """Return the fewest processors of a group, one more than the edge for the last one."""
+    """Return the smallest number of processors by which a group's name sorts: for the last group, its edge plus one."""
     number = _NUMBER.search(name)
     return math.inf if number is None else int(number[0]) + (1 if name.startswith("over") else 0)
 
 
 def _length(name: str) -> float:
-    """Return the shortest time of a group, s."""
+    """Return the time by which a group's name sorts, its shortest one, s."""
     if name.startswith("up to"):
         return 0
     number = _TIME.search(name)

@@ -1,4 +1,4 @@
-"""The result of a simulation: start, end and kind of start of every job; and its longest waits."""
+"""The result of a simulation (start, end and kind of start of every job), and its longest waits."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 class PredictionRecord:
     """The predictions of a simulation; arrays have one entry per job.
 
-    `predicted`: int64 s, at submission, or at the last prediction before the start if the predictor predicts waiting jobs again; before
-    corrections. `basis`: uint8, a `walltime.predictors.Basis`. `corrections`: int64, number of corrections while the job ran.
+    * `predicted`: int64 s, before corrections: the prediction at submission, or the last one before the start if the predictor predicts
+      waiting jobs again
+    * `basis`: uint8, a `walltime.predictors.Basis`
+    * `corrections`: int64, number of corrections while the job ran
     """
 
     prediction: Prediction
@@ -66,16 +68,16 @@ class Schedule:
     * `submitted`: the submit times if they depend on the schedule (feedback), else None
     * `dialect`: the interpretations of the papers; `dynamics`: the effects of backfilling, None unless requested
     * `predictions`: None without a predictor; `seconds`: the duration of each stage of the run; `engine`: `kernel` or `reference`
-    * `simulated_on`: the simulated kind of machine, `number` (of processors), `pools` or `nodes`; pools that act as a single one for these
-      jobs are simulated as `number`
+    * `simulated_on`: the simulated kind of machine: `number` (a number of processors), `pools` or `nodes`; pools that act as a single one
+      for these jobs are simulated as `number`
     * `placement`: the jobs' needs on a machine with several pools; `given`: the processors and units of the second resource that each job
       has in each pool, int64, shape (jobs, pools, 2)
     * `slots`: the jobs' shares of nodes under Slurm's scheduling, four int64 arrays: the job's index, the node, processors, and units of
       the second resource; under the dialect `batsched`, each processor is a node
     * `limit`: the jobs' limits, None if they equal the requests
     * `seed`: the seed of the run, for orders that read random numbers
-    * `lost`: the runs that ended early, by preemption or with a node; None where none may. A requeued job has the times of its last run,
-      and its wait ends at the start of that run.
+    * `lost`: the runs that ended early because of a preemption or a failed node; None if there cannot be any. A requeued job has the times
+      of its last run, and its wait ends at the start of that run.
     """
 
     workload: Workload
@@ -127,7 +129,7 @@ class Schedule:
 
     @property
     def label(self) -> str:
-        """Return the specification of the whole scheduler: the policy, its orders, and its use of predicted runtimes."""
+        """Return the specification of the whole scheduler: the policy with its orders, and the prediction."""
         return with_prediction(self.policy.label, None if self.predictions is None else self.predictions.prediction)
 
     @property
@@ -238,7 +240,8 @@ class Schedule:
     def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
         """Return the jobs and users that gain or lose if this schedule is replaced by another one of the same jobs.
 
-        Over the jobs that `summary` measures in both; `most`: winners and losers to name. Raises WorkloadError if the jobs differ.
+        Counts the jobs that `summary` measures in both schedules. `most`: number of winners and of losers to name. Raises WorkloadError if
+        the jobs differ.
         """
         check_same_jobs(self.workload, other.workload)
         mask, w = self.measured(trim) & other.measured(trim), self.workload
@@ -277,8 +280,8 @@ class Schedule:
     def columns(self) -> dict[str, Array]:
         """Return the columns of `walltime.workload.SCHEDULE_COLUMNS`, one entry per job in the workload's order.
 
-        If Slurm has shortened limits, a further column `limit` has them. If runs ended early, the column `interrupted` is 1 for jobs
-        whose last run did.
+        If Slurm has shortened limits, there is also a column `limit`. If runs ended early, the column `interrupted` is 1 for jobs whose
+        last run ended early.
         """
         w = self.workload
         columns = {"job_id": w.job_id, "submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs}
@@ -292,7 +295,7 @@ class Schedule:
         return columns | {"interrupted": interrupted}
 
     def rows(self) -> dict[str, Array]:
-        """Return the rows of a schedule file: `columns`, with a row for each run of a requeued job, the last run last.
+        """Return the rows of a schedule file: `columns`, with one row for each run of a requeued job, in order of the runs.
 
         In the rows of runs that ended early, `interrupted` is 1.
         """
@@ -307,7 +310,7 @@ class Schedule:
         return {name: np.concatenate([runs[name], values])[order] for name, values in columns.items()}
 
     def interruptions(self) -> dict[str, dict[str, float]]:
-        """Return by cause, `preemption` and `failure`, the jobs and runs that ended early, and their lost processor-seconds."""
+        """Return, by cause (`preemption`, `failure`), the number of jobs and runs that ended early, and the lost processor-seconds."""
         assert self.placement is not None
         causes = {"preemption": self.placement.machine.preempts, "failure": self.placement.machine.loses_jobs}
         found: dict[str, dict[str, float]] = {}
@@ -335,7 +338,7 @@ class Schedule:
         return said
 
     def audit(self) -> AuditReport:
-        """Check this schedule against its workload and the promises of its policy (see `walltime.audit`)."""
+        """Check this schedule against its workload and the guarantees of its policy (see `walltime.audit`)."""
         from walltime.auditor import audit
 
         columns = self.rows()
@@ -377,7 +380,7 @@ class Schedule:
 
 
 def labels(schedules: Sequence[Schedule]) -> list[str]:
-    """Return a name for each schedule; if a policy occurs more than once, its schedules are numbered.
+    """Return a name for each schedule; if several have the same policy, their names are numbered.
 
     >>> labels([])
     []

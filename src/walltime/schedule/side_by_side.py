@@ -17,13 +17,13 @@ from walltime.wording import shown
 
 @dataclass(frozen=True)
 class Comparison:
-    """Summaries of several schedules; the first is the baseline."""
+    """Summaries of several schedules; the first schedule is the baseline."""
 
     schedules: Sequence[Schedule]
     summaries: Sequence[metrics.Summary]
 
     def difference(self, name: str) -> list[float]:
-        """Return relative differences of a summary field to the first schedule's, in percent (mualem01, Table 1).
+        """Return relative differences of a summary field from the first schedule's, in percent (mualem01, Table 1).
 
         Raises PolicyError for an unknown field.
         """
@@ -35,7 +35,7 @@ class Comparison:
         return self.schedules[a].gains(self.schedules[b], trim, most)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per schedule: the policy, then the fields of its summary."""
+        """Return one row per schedule: its policy, and the fields of its summary."""
         return [{"policy": schedule.label, **summary.as_dict()} for schedule, summary in zip(self.schedules, self.summaries, strict=True)]
 
     def table(self) -> pl.DataFrame:

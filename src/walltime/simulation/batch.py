@@ -1,4 +1,4 @@
-"""Thousands of simulations of one workload, with many estimates, seeds and policies; only averages are kept."""
+"""Simulations of one workload by the thousand, with many estimates, seeds and policies; only their averages are kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _EASY = Easy()
 SHOWN = 20
-"""Cases that a notebook shows."""
+"""Number of cases in a notebook's table."""
 _PREDICTIONS = tuple(field.name for field in fields(metrics.PredictionSummary) if field.name != "jobs")
 _Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.PredictionSummary | None]
 
@@ -40,8 +40,9 @@ _Found = tuple[metrics.Summary, metrics.DynamicsSummary | None, metrics.Predicti
 class Case:
     """A simulation of a batch: its policy, estimates and predictions.
 
-    `estimates`: a model, drawn with `seed`; or the scheduler's estimates (int64 s, one entry per job), with the
-    users' kill limits; or None for the workload's own. `policy, prediction, seed`: as in `simulate`.
+    * `estimates`: one of three. A model draws them with `seed`. An array has the scheduler's estimates (int64 s, one entry per job), and
+      jobs keep the users' kill limits. None keeps the workload's own.
+    * `policy`, `prediction`, `seed`: as in `simulate`
     """
 
     policy: Policy = _EASY
@@ -70,7 +71,7 @@ class Case:
         return Scheduler(self.policy, self.prediction).label
 
     def run(self, workload: Workload, check: Callable[[int], None] | None = None, **rules: Any) -> Schedule:
-        """Return the schedule of the workload; `rules`: as in `simulate`."""
+        """Simulate the workload and return its schedule; `rules`: further arguments of `simulate`."""
         model = self.estimates
         if isinstance(model, np.ndarray):
             workload = workload.with_believed(model)
@@ -81,9 +82,10 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """One summary for each case, in the order of the cases; also `dynamics`, if requested.
+    """The results of a batch, with one entry per case, in the order of the cases.
 
-    `predictions`: quality of the predictions, None for a case without a predictor.
+    * `summaries`: averages over the jobs; `dynamics`: averages of the effects of backfilling, if requested
+    * `predictions`: quality of the predictions, None for a case without a predictor
     """
 
     cases: Sequence[Case]
@@ -102,7 +104,7 @@ class Batch:
         return Table(["policy", "seed", *(name.replace("_", " ") for name in names)], rows, title)._repr_html_()
 
     def values(self, name: str) -> Array:
-        """Return this field of the summaries, dynamics, or predictions (nan without one), float64, one per case.
+        """Return a field of the summaries, dynamics, or predictions: float64, one entry per case, nan where a case lacks it.
 
         Raises PolicyError, listing the fields, for an unknown one.
         """

@@ -1,4 +1,4 @@
-"""Simulations whose decisions come from outside: the caller starts, rejects and kills jobs, and the rules of the machine are checked."""
+"""Simulations whose decisions come from outside: the caller starts, rejects and kills jobs, and the machine's rules are checked."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from walltime.workload import Workload, check_workload
 
 @dataclass(frozen=True)
 class Decided(Policy):
-    """Decisions of a program outside the simulation."""
+    """The policy of schedules whose decisions come from a program outside the simulation."""
 
     display_name = "Decisions from outside"
 
 
 class Happened(NamedTuple):
-    """The events of an instant: the jobs that have ended, and those that were submitted, as indices of the workload."""
+    """The events of an instant: the jobs that ended and the jobs that were submitted, both as indices in the workload."""
 
     ended: tuple[int, ...]
     submitted: tuple[int, ...]
@@ -37,7 +37,7 @@ class Happened(NamedTuple):
 
 @dataclass(frozen=True)
 class _Job:
-    """A job for `JobViews`."""
+    """A job as `JobViews` needs it."""
 
     index: int
     submit: int
@@ -50,9 +50,9 @@ class _Job:
 class DecidedSimulation:
     """A simulation on a number of processors in which the caller decides; `wt.Simulation(workload)` without a policy makes one.
 
-    `now`: the time, s. `free`: the free processors. `waiting`, `running`: views of the jobs as `walltime.PlainPolicy` gets them, without
-    the future, in order of arrival and of start. `done`: whether every job has started and ended, or was rejected. Jobs are given as views
-    or by number (`job_id`). Raises PolicyError for a prediction, a machine file or a dialect, WorkloadError for feedback.
+    `now`: the time, s. `free`: the number of free processors. `waiting`, `running`: views of the jobs as `walltime.PlainPolicy` gets them,
+    without the future, in order of arrival and of start. `done`: whether every job has started and ended, or was rejected. Jobs are given
+    as views or by number (`job_id`). Raises PolicyError for a prediction, a machine file or a dialect, WorkloadError for feedback.
 
     >>> import walltime as wt
     >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -238,18 +238,18 @@ class DecidedSimulation:
             self.advance(time)
 
     def state(self) -> State:
-        """Return the scheduler's view, as every simulation does; reservations are -1."""
+        """Return the same view as the `state` of other simulations; reserved starts are -1."""
         runs = sorted(self._runs, key=lambda k: self._start[k] + self._known[k].believed)
         columns = (list(self._queue), [self._known[k].believed for k in self._queue], [-1] * len(self._queue))
         ends = [self._with_start(k).expected_end for k in runs]
         return State(self._now, self.free, *(np.array(column, np.int64) for column in (*columns, runs, ends)))
 
     def copy(self) -> DecidedSimulation:
-        """Return an independent simulation that continues from here."""
+        """Return an independent simulation that continues from the same state."""
         return copy.deepcopy(self, {id(self._jobs): self._jobs, id(self._known): self._known})
 
     def finish(self) -> Schedule:
-        """Return the schedule of the jobs that ran, once all have ended; raises EngineError before."""
+        """Return the schedule of the jobs that ran; raises EngineError before all have ended."""
         if not self.done:
             left = len(self._known) - self._arrived + len(self._queue) + len(self._runs)
             raise EngineError(f"{counted(left, 'job')} have not ended; go on with advance()", "not_done")

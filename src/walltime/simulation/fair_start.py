@@ -1,4 +1,4 @@
-"""Fairness: delays of jobs by later arrivals, and the relation of users' waits to their use."""
+"""Fairness: how much later arrivals delay jobs, and how users' waits relate to their usage."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from walltime.workload.draws import uniforms
 Array = np.ndarray
 
 SAMPLE = 200
-"""Usual number of jobs whose fair starts are computed."""
+"""Default number of jobs whose fair starts are computed."""
 STREAM_SAMPLE = 201
 
 
 @dataclass(frozen=True)
 class Fairness(Averages):
-    """Fair starts of a sample of jobs, and users' waits by their use; undefined values are nan."""
+    """Fair starts of a sample of jobs, and the relation of users' waits to their usage; undefined values are nan."""
 
     jobs: int
-    """jobs of the schedule"""
+    """number of jobs in the schedule"""
     sample: int
-    """jobs whose fair starts were computed"""
+    """number of jobs whose fair starts were computed"""
     late_percent: float
     """percentage of the sample that starts later than its fair start"""
     early_percent: float
@@ -45,7 +45,7 @@ class Fairness(Averages):
     max_miss: float
     """longest delay, s"""
     users: int
-    """users with a number in the log"""
+    """number of users whom the log names"""
     use_correlation: float
     """rank correlation of the users' shares of processor time with their mean waits"""
 
@@ -84,7 +84,7 @@ def fairness(
 
 
 def sample_jobs(schedule: Schedule, sample: int, seed: int) -> Array:
-    """Return the places of the sampled jobs, int64, in order of arrival; raises PolicyError for an invalid sample or seed."""
+    """Return the indices of the sampled jobs, int64, in order of arrival; raises PolicyError for an invalid sample or seed."""
     if isinstance(sample, bool) or not isinstance(sample, int) or sample < 1:
         raise PolicyError(f"the sample must have at least 1 job, not {sample!r}", "number_out_of_range")
     if fault := seed_fault(seed):
@@ -94,7 +94,7 @@ def sample_jobs(schedule: Schedule, sample: int, seed: int) -> Array:
 
 
 def fair_starts(schedule: Schedule, jobs: Array, *, workers: int | None = None, progress: Callable[[int], None] | None = None) -> Array:
-    """Return the start of each of these jobs (int64 places in order of arrival) if no job had arrived after it, int64 s."""
+    """Return the fair starts of these jobs (int64 indices in order of arrival), int64 s: the starts if no job had arrived after them."""
     w = schedule.workload
     if w.feedback:
         raise WorkloadError("with feedback, arrivals depend on the schedule, so jobs have no fair start; leave out feedback", "feedback")

@@ -1,4 +1,4 @@
-"""Predicted runtimes in the form of each engine, and predictions for a log without a simulation."""
+"""Predicted runtimes in the form that each engine needs, and predictions for a log without a simulation."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Ends = tuple[Array, Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class JobPredictions:
-    """Predicted runtimes of a workload's jobs, in the form of each engine.
+    """The predicted runtimes of a workload's jobs, in the form that each engine needs.
 
-    `requested, runtime, believed`: int64 s, one entry per job. A prediction is at most the user's request and the scheduler's estimate.
-    Raises WorkloadError for feedback with the log's history.
+    `requested, runtime, believed`: the requests, runtimes and scheduler's estimates, int64 s, one entry per job. No prediction exceeds the
+    user's request or the scheduler's estimate. Raises WorkloadError for the log's history with feedback.
     """
 
     prediction: Prediction
@@ -46,7 +46,7 @@ class JobPredictions:
 
     @property
     def needs_reference(self) -> str:
-        """Return why only the reference engine can run it; empty if the kernel can."""
+        """Return the reason why only the reference engine can run the predictor; empty if the compiled engine can."""
         return "" if self.prediction.runs_compiled else f"the predictor {self.prediction.predictor.label} is plain Python and runs"
 
     @property
@@ -55,7 +55,7 @@ class JobPredictions:
         return bool(self.needs_reference) and not self.prediction.predictor.again
 
     def called(self) -> CalledPredictions:
-        """Return the predictions for a compiled loop that calls the predictor."""
+        """Return the predictions in the form for a compiled loop that calls the Python predictor."""
         return CalledPredictions(self.prediction, self.workload, self.requested, self.runtime, self.believed)
 
     @property
@@ -64,13 +64,13 @@ class JobPredictions:
         return self.prediction.believe.running and self.prediction.correction.kind == "none"
 
     def plain(self) -> PlainPredictions:
-        """Return the predictions for the reference engine, with an untrained predictor."""
+        """Return the predictions in the form for the reference engine, with an untrained predictor."""
         prediction = self.prediction
         history = history_for(prediction, self.workload, self.requested, self._limit, self.runtime)
         return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
 
     def compiled(self) -> PredictionRules:
-        """Return the predictions for the compiled engine; with the log's history they are computed here, once.
+        """Return the predictions in the form for the compiled engine; with the log's history they are computed here, once.
 
         Raises PolicyError for a predictor in plain Python that learns from the simulation, as it needs the reference engine.
         """
@@ -91,7 +91,7 @@ class JobPredictions:
 
     @property
     def _uses(self) -> PredictionRules:
-        """Return the uses of predictions and their correction, without predictions."""
+        """Return the rules for using and correcting predictions, without the predictions themselves."""
         belief, correction = self.prediction.believe, self.prediction.correction
         again = self.prediction.predictor.again
         return PredictionRules((belief.order, belief.own, belief.running), _correction(correction), correction.increments, again)
@@ -103,13 +103,13 @@ class JobPredictions:
 
 @dataclass(frozen=True, eq=False)
 class CalledPredictions(JobPredictions):
-    """Predictions of a plain Python predictor that the compiled loop calls; each engine has its own, untrained."""
+    """Predictions of a plain Python predictor that the compiled loop calls; each engine has an untrained predictor of its own."""
 
     needs_reference = ""
     _calls: list[Calls] = field(default_factory=list)
 
     def compiled(self) -> PredictionRules:
-        """Return the predictions for the compiled engine, with an untrained predictor."""
+        """Return the predictions in the form for the compiled engine, with an untrained predictor."""
         from walltime.predictors.called import Calls, called
 
         jobs = Jobs(self.workload, self.requested, self._limit, self.runtime)
@@ -118,7 +118,7 @@ class CalledPredictions(JobPredictions):
         return self._uses._replace(compiled=called(self._calls[-1], jobs))
 
     def check(self) -> None:
-        """Raise the predictor's error, if any."""
+        """Raise the error of the predictor's last call, if there was one."""
         for calls in self._calls:
             calls.check()
 
@@ -143,7 +143,7 @@ def compiled(predictor: Predictor, jobs: Jobs) -> CompiledPredictor:
 def predict_in_log(predictor: Predictor, jobs: Jobs, ends: Ends, plain: bool = False, arrivals_first: bool = False) -> tuple[Array, Array]:
     """Return the prediction for each job at its submission (int64 s), and its basis (uint8).
 
-    `plain`: in plain Python. `arrivals_first`: arrivals come before simultaneous terminations.
+    `plain`: whether to compute them in plain Python. `arrivals_first`: whether arrivals are handled before simultaneous ends of jobs.
     """
     return (_predict if predictor.is_compiled and not plain else _predict_plainly)(predictor, jobs, ends, arrivals_first)
 

@@ -1,4 +1,4 @@
-"""Workloads on machines of single nodes: the jobs that fit, and the fields of a problem."""
+"""Workloads on machines with single nodes: the jobs that fit, and the fields of an engine's problem."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from walltime.policy import Policy
 from walltime.workload import Array, Workload
 
 SECOND, MEMORY = ("total", "each", "per_task"), ("memory", "task_memory")
-"""Requests of NodeDemands for the second resource, and for memory."""
+"""Fields of NodeDemands with the requests for the second resource, and with those for memory."""
 UNLIMITED = 2**40
-"""More processors than any job asks for."""
+"""A number of processors that is larger than any request."""
 
 
 def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, Workload, dict[str, Any]]:
-    """Return the jobs that fit on the nodes, their placement, the jobs as the scheduler sees them, and the fields of a problem.
+    """Return the jobs that fit on the nodes, their placement, the jobs as the scheduler sees them, and the fields of an engine's problem.
 
     Raises PolicyError if the policy does not support the machine.
     """
@@ -38,12 +38,13 @@ def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tup
 def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
     """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`.
 
-    `origin.omissions` has Slurm's settings that are not modelled, and no requests that only pools do not model.
+    Their `origin.omissions` lists the settings of Slurm that are not modelled. Requests that only the simulation of pools ignores are not
+    in it.
     """
     settings = policy.settings(machine.slurm)
     lost = slurm_limits(machine) if settings is None else {}
     linear = policy.plans_nodes and (settings is None or settings["select_type"] == "linear")
-    if settings is None:  # only Slurm's scheduling has these
+    if settings is None:  # other schedulers have none of these
         plain = [one for one in machine.limits if (one.jobs, one.procs, one.second) != (None, None, None)]
         limits = tuple(replace(one, run_minutes=None, resources={}) for one in plain)
         machine = replace(machine, reservations=(), licences={}, limits=limits)
@@ -65,8 +66,8 @@ def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Wo
 def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -> tuple[Workload, Placement, NodeDemands]:
     """Return the jobs that fit on the nodes of their partitions, their placement and demands; other jobs are dropped and counted.
 
-    Reads the columns that `demands_on` reads. With `linear`, as in SelectType=select/linear, all partitions of the placement's machine
-    allocate whole nodes.
+    Reads the columns that `demands_on` reads. With `linear`, all partitions of the placement's machine allocate whole nodes, as under
+    SelectType=select/linear.
     """
     if linear:
         machine = replace(machine, partitions=tuple(replace(one, exclusive=True) for one in machine.partitions))
@@ -84,7 +85,8 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
     if unknown := int(unknown_features(placed, placement).sum()):
         placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "unknown_features": unknown}))
     smallest = np.array([nodes.procs[own].min() for own in nodes.members])[demands.members]
-    procs = np.where(demands.whole > 0, np.maximum(demands.asked, demands.nodes * smallest), placed.procs)  # it gets at least these
+    # A job on whole nodes gets at least all processors of that many of the smallest nodes.
+    procs = np.where(demands.whole > 0, np.maximum(demands.asked, demands.nodes * smallest), placed.procs)
     if (procs != placed.procs).any():
         origin = placed.origin
         changed = {**origin.changed, "whole_nodes": origin.changed.get("whole_nodes", 0) + int((procs != placed.procs).sum())}
@@ -96,9 +98,9 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
 
 
 def _misfits(nodes: Nodes, demands: NodeDemands, chosen: Array, second: str) -> dict[str, Array]:
-    """Return which of the chosen jobs, which fit on no nodes, are dropped by which rule; bool.
+    """Return which of the `chosen` jobs, none of which fits on the nodes, are dropped by which rule; bool.
 
-    The rule names the first of processors, second resource and memory that is too much by itself on the nodes that the job may use.
+    The rule names the first of three amounts (processors, second resource, memory) that alone exceeds the nodes that the job may use.
     """
     nothing: Any = np.zeros_like(demands.asked)
     no_second, no_memory = (dict.fromkeys(names, nothing) for names in (SECOND, MEMORY))

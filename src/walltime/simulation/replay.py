@@ -22,8 +22,9 @@ from walltime.workload import Array, Workload
 class Replay:
     """The predictions for a log's jobs at their submissions; arrays have one entry per job.
 
-    `predicted`: int64 s. `basis`: uint8, a `walltime.predictors.Basis`. `ends`: the source of the ends of earlier jobs: `log`,
-    or a schedule's policy. `unknown_ends`: number of jobs with unknown ends, which predictors do not learn from.
+    * `predicted`: int64 s; `basis`: uint8, a `walltime.predictors.Basis`
+    * `ends`: where the ends of earlier jobs come from: `log`, or the label of a schedule
+    * `unknown_ends`: number of jobs with unknown ends, from which predictors do not learn
     """
 
     workload: Workload
@@ -34,7 +35,7 @@ class Replay:
     unknown_ends: int
 
     def summary(self, judged: Array | None = None) -> metrics.PredictionSummary:
-        """Return the accuracy over all jobs, or over the `judged` ones (bool, one per job); runtimes end at the requests."""
+        """Return the accuracy over all jobs, or over the `judged` ones (bool, one per job); longer runtimes count up to the requests."""
         w = self.workload
         columns = np.minimum(w.runtime, w.requested), w.requested, self.predicted, self.basis
         return metrics.summarize_predictions(*(columns if judged is None else (column[judged] for column in columns)))
@@ -115,7 +116,7 @@ def predict(
 
 
 def _ends(workload: Workload, ends: str | Schedule, dialect: Dialect) -> tuple[Ends, str]:
-    """Return start and end of each job, and their source."""
+    """Return the start and end of each job, and the name of their source."""
     if isinstance(ends, Schedule):
         if not np.array_equal(ends.workload.job_id, workload.job_id):
             raise WorkloadError("the schedule given as ends has other jobs; give a schedule of this workload", "other_jobs")

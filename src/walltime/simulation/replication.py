@@ -24,13 +24,13 @@ from walltime.workload import Array, Workload
 
 @dataclass(frozen=True)
 class Replications:
-    """One summary for each seed, in the order of the seeds."""
+    """The results of replications, with one summary per seed, in the order of the seeds."""
 
     scheduler: Scheduler
     seeds: Sequence[int]
     summaries: Sequence[metrics.Summary]
     kept: Sequence[Any] = ()
-    """results of `keep` for each schedule"""
+    """results of the function `keep`, one per seed"""
 
     @property
     def policy(self) -> Policy:
@@ -42,7 +42,7 @@ class Replications:
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def band(self, name: str) -> metrics.Interval:
-        """Return the mean and the range of a further run, whose probability is in `what`."""
+        """Return the mean, and the range in which a further run would lie; the field `what` names the range's probability."""
         return metrics.range_of_runs(self.values(name))
 
     def interval(self, name: str, confidence: float = 0.90) -> metrics.Interval:
@@ -50,7 +50,7 @@ class Replications:
         return metrics.mean_interval(self.values(name), confidence)
 
     def spread(self, name: str) -> float:
-        """Return the standard deviation over the mean."""
+        """Return the standard deviation divided by the mean."""
         return metrics.relative_spread(self.values(name))
 
     def difference(self, name: str, baseline: Replications, confidence: float = 0.90) -> metrics.Interval:

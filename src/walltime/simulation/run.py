@@ -120,7 +120,7 @@ def counted_simulations() -> Iterator[list[int]]:
 
 
 def _raising(simulation: Engine, progress: Callable[[int], None] | None) -> Callable[[int], None]:
-    """Return a progress function that also raises errors of a plain Python predictor called by the compiled loop."""
+    """Return a progress function that also raises errors of a plain Python predictor which the compiled loop calls."""
     prediction = simulation.problem.prediction
 
     def report(done: int) -> None:
@@ -133,14 +133,15 @@ def _raising(simulation: Engine, progress: Callable[[int], None] | None) -> Call
 
 
 Times = tuple[Array, Array, Array]
-"""Requests, runtimes and the scheduler's estimates, int64 s."""
+"""Requests, runtimes and the scheduler's estimates; int64 s, one entry per job each."""
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
     """A workload under a scheduler, with the problem for an engine.
 
-    `workload`: the jobs as they run; on a machine, those that can run there, with their `placement`.
+    * `workload`: the jobs as they run; on a machine, those that can run there
+    * `placement`: the needs of these jobs on the machine; None without a machine
     """
 
     workload: Workload
@@ -151,9 +152,9 @@ class Run:
     problem: Problem
 
     def engine(self, wanted: str = "auto", straight: bool = False) -> Engine:
-        """Return the engine that `choose` chooses, before the first event.
+        """Return the engine that `choose` selects, before the first event.
 
-        `straight`: it runs to the end without copies, so the compiled loop may call a predictor in plain Python.
+        `straight`: whether it will run to the end without being copied. Then the compiled loop may call a predictor in plain Python.
         """
         problem, prediction = self.problem, self.problem.prediction
         if straight and wanted != "reference" and isinstance(prediction, JobPredictions) and prediction.can_be_called:
@@ -161,7 +162,7 @@ class Run:
         return new_engine(problem, wanted)
 
     def schedule(self, outcome: Outcome, **seconds: float) -> Schedule:
-        """Return the schedule of an engine's outcome; `seconds`: the time of parts outside the engine."""
+        """Return the schedule for an engine's outcome; `seconds`: durations of the stages outside the engine."""
         workload, placement, prediction = self.workload, self.placement, self.scheduler.prediction
         record, limit = None, None
         if prediction is not None:
@@ -172,7 +173,7 @@ class Run:
         waits = workload.feedback or (placement is not None and len(placement.after.items) > 0)
         start, runtime, reserved, submitted = outcome.start, outcome.runtime, outcome.reserved_start, outcome.submit
         if placement is not None and outcome.lost is not None and waits:
-            submitted = _submitted(workload, placement, start + runtime)  # the engine's are those of the last runs
+            submitted = _submitted(workload, placement, start + runtime)  # the engine returns the submissions of the last runs
         if placement is not None and (own := placement.machine.overhead) != NO_OVERHEAD:
             start, runtime = start_times(start, placement), effective_times(workload, self.overrun)[0]
             reserved = np.where(reserved < 0, reserved, reserved + own.start)
@@ -202,7 +203,7 @@ class Run:
         )
 
     def _given(self) -> Array | None:
-        """Return the jobs' share of each pool if all ran in a single one; None without pools."""
+        """Return the processors and second resource of each job in each pool, for jobs that all use one pool; None without pools."""
         machine, demands = self.problem.machine, self.problem.demands
         if not isinstance(machine, Pools) or not isinstance(demands, Demands):
             return None
@@ -213,11 +214,11 @@ class Run:
 
 
 MIN_SLOW_JOBS = 1000
-"""The slow engine takes about a second for this many jobs; users get no notice for fewer."""
+"""The reference engine takes about a second for this many jobs; users get no notice for fewer."""
 
 
 def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
-    """Return the engine that `choose` chooses, before the first event, with a notice for the user if it is the slow one."""
+    """Return the engine that `choose` selects, before the first event; print a notice if it is the slow reference engine."""
     name, problem = choose(problem, wanted)
     if name == "reference" and wanted == "auto" and len(problem) > MIN_SLOW_JOBS:
         why = support(problem.policy, kind_of(problem), features_of(problem)).why
@@ -272,12 +273,12 @@ def run_of(
     times = (jobs.requested, *effective_times(jobs, overrun))
     problem = replace(number_problem(jobs, scheduler, dialect, times), logged=dynamics, kill=overrun == "kill", **more)
     if placement is not None and problem.after is not None:
-        problem = replace(problem, after=np.where(placement.since < NEVER, -1, problem.after))  # already submitted
+        problem = replace(problem, after=np.where(placement.since < NEVER, -1, problem.after))  # running jobs have been submitted
     return Run(workload, scheduler, dialect, overrun, placement, problem)
 
 
 def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
-    """Return when each job's wait began, int64 s: its submission, or the time after the ends of preceding jobs."""
+    """Return when each job's wait began, int64 s: at its submission, or later, when the jobs that it depends on had ended."""
     submit = workload.submit.copy()
     if workload.feedback:
         after, think = workload.dependencies()
@@ -289,7 +290,7 @@ def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
 
 
 def check_support(scheduler: Scheduler, dialect: Dialect, machine: Machine | None, dynamics: bool) -> None:
-    """Raise PolicyError if the policy does not support a feature on such a machine, for any jobs."""
+    """Raise PolicyError if the policy does not support a requested feature on such a machine, for any jobs."""
     kind = "number" if machine is None else "nodes" if runs_on_nodes(scheduler.policy, machine) else "pools"
     used = {
         "predictor": scheduler.prediction is not None,
@@ -303,7 +304,7 @@ def check_support(scheduler: Scheduler, dialect: Dialect, machine: Machine | Non
 
 
 def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, times: Times) -> Problem:
-    """Return the problem on the workload's single pool; the dialect must have been applied to the policy."""
+    """Return the problem for a single pool of processors; the dialect must have been applied to the policy before."""
     requested, runtime, believed = times
     after, think = workload.dependencies() if workload.feedback else (None, None)
     return Problem(

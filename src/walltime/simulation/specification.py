@@ -48,7 +48,7 @@ class Scheduler:
 
     @property
     def draws(self) -> bool:
-        """Return whether its policy, orders or predictor take random numbers, so that results depend on the seed."""
+        """Return whether the policy, an order or the predictor draws random numbers, so that results depend on the seed."""
         return self.policy.draws or RANDOM in self.policy.reads or any(map(takes_generator, self.own.values()))
 
     @property
@@ -64,7 +64,7 @@ class Scheduler:
 
     @classmethod
     def of(cls, given: object, prediction: object = None) -> Scheduler:
-        """Return a scheduler from itself, its specification, its policy, or a class or object with `choose`.
+        """Return the scheduler for a scheduler, a specification, a policy, or a class or object with `choose`.
 
         `prediction`: used unless the scheduler has its own.
         """
@@ -72,7 +72,7 @@ class Scheduler:
         if isinstance(given, str):
             given = parse_scheduler(given)
         own = isinstance(given, PlainPolicy) and {"__init__", "__dataclass_params__"} & vars(type(given)).keys() == {"__init__"}
-        if isinstance(given, Policy) and not own:  # a constructor of its own: two objects differ by its arguments
+        if isinstance(given, Policy) and not own:  # objects of a class with its own constructor differ by its arguments
             return cls(given, chosen)
         if not isinstance(given, Scheduler) and (make := maker_of(given, "choose")) is not None:
             return cls(OwnPolicy(make=make), chosen)
@@ -112,7 +112,7 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
 
 
 def no_backfill_order(texts: Sequence[str]) -> PolicyError | None:
-    """Return the error if none of these schedulers has a backfill order of its own; None if one has."""
+    """Return the error to raise if none of these schedulers has a backfill order of its own; None if one has."""
     if any("backfill-order" in POLICIES.variant(ALIASES.get(text.strip().lower(), text))[0].keys for text in texts):
         return None
     subject = f"none of {', '.join(texts)} has a" if len(texts) > 1 else f"{texts[0]} has no"
@@ -121,7 +121,7 @@ def no_backfill_order(texts: Sequence[str]) -> PolicyError | None:
 
 @dataclass(frozen=True)
 class Variation:
-    """Variations of a log, common to all replications, and a shake by each seed."""
+    """Changes to a log: those shared by all replications, and random shifts of the submissions (`shake`, s) that depend on the seed."""
 
     load: float | None = None
     scale_by: str = "interarrival"
@@ -133,7 +133,7 @@ class Variation:
     feedback: bool = False
 
     def apply(self, workload: Workload, seed: int) -> Workload:
-        """Apply everything except shaking: first filters, then the part of the log, then the load."""
+        """Return the log with all changes except the shake: first the filters, then the part of the log, then the load."""
         if self.scale_by != "interarrival" and self.load is None:
             raise PolicyError("scale_by needs a load to scale to; add load, or leave scale_by out")
         if self.remove:
@@ -151,7 +151,7 @@ class Variation:
         return workload
 
     def replica(self, workload: Workload, model: EstimateModel, seed: int) -> Workload:
-        """Return the workload of one seed, shaken and with drawn estimates."""
+        """Return the workload of one seed: shaken, and with drawn estimates."""
         return self.shaken(workload, seed).with_estimates(model, seed)
 
     def shaken(self, workload: Workload, seed: int) -> Workload:

@@ -1,4 +1,4 @@
-"""Spread of averages over shaken copies of the log."""
+"""The spread of averages over shaken copies of the log."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from walltime.workload.scaling import shake
 SHAKE = 30
 """Largest shift of a submission, s, as in tsafrir06."""
 COPIES, MIN_COPIES = 5, 3
-"""Usual and smallest number of shaken copies of the log."""
+"""Default and smallest number of shaken copies of the log."""
 MAX_JOBS = 2_500_000
 """Largest number of simulated jobs, over all copies and policies."""
 MAX_SECONDS = 5.0
-"""Longest expected time of the simulations, by the time of the given runs."""
+"""Longest time of the simulations, s, as estimated from the duration of the given runs."""
 MEASURES = ("mean_wait", "mean_bounded_slowdown")
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Averages of schedules, and of the same policies on shared shaken copies of the log."""
+    """Averages of schedules, and of the same policies on shaken copies of the log, which all policies share."""
 
     seconds: int
-    """largest shift of a submission"""
+    """largest shift of a submission, s"""
     own: Sequence[metrics.Summary]
     """summary of each schedule"""
     shaken: Sequence[Sequence[metrics.Summary]]
@@ -52,7 +52,7 @@ class Spread:
         return np.array([getattr(one, name) for one in (self.own[k], *self.shaken[k])])
 
     def scatter(self, name: str, k: int) -> float:
-        """Return the half width of the prediction interval (Student's t) of this measure for schedule k in a further copy."""
+        """Return the half width of the prediction interval (Student's t) for this measure in one further copy, for schedule number `k`."""
         return metrics.prediction_interval(self._values(name, k), self.level).half_width
 
     def difference(self, name: str, a: int, b: int) -> tuple[float, float]:
@@ -64,7 +64,7 @@ class Spread:
         return interval.mean, interval.half_width
 
     def clear(self, name: str, a: int, b: int) -> bool:
-        """Return whether the difference exceeds its scatter; otherwise a further copy may show none, or the opposite."""
+        """Return whether the difference exceeds its scatter; if not, one further copy may show no difference, or the opposite one."""
         mean, scatter = self.difference(name, a, b)
         return abs(mean) > scatter
 

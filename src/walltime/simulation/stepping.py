@@ -1,4 +1,4 @@
-"""Step-by-step simulations, which can be inspected, copied, and given further jobs."""
+"""Step-by-step simulations, which can be inspected and copied, and which take further jobs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from walltime.simulation.run import Engine
 
 LONG_AGO = -(2**62)
-"""Before all events: initially running jobs may end before 0."""
+"""A time before all events, s; jobs that run at the start may end before 0."""
 JOB_FIELDS = ("submit", "runtime", "procs", "requested", "believed")
 
 
@@ -54,8 +54,8 @@ class Simulation:
     """
 
     def __new__(cls, *given: Any, **rules: Any) -> Any:
-        """Return a simulation of a policy or, without one, a `DecidedSimulation`."""
-        if len(given) > 1 or not (given or rules) or rules.get("policy") is not None:  # no arguments: a copy
+        """Return a simulation of a policy; without one, a `DecidedSimulation`."""
+        if len(given) > 1 or not (given or rules) or rules.get("policy") is not None:  # copying and unpickling pass no arguments
             return object.__new__(cls)
         from walltime.simulation.decisions import DecidedSimulation
 
@@ -81,7 +81,7 @@ class Simulation:
         self._overrun, self._wanted = overrun, engine
         self._passed = LONG_AGO  # all events up to this time, s, have been handled
         self._instant, self._steps = LONG_AGO, 0  # time of the last step, and number of steps at that time since `run_until`
-        self._submitted = False  # whether the engine is missing, or jobs were submitted since it was made
+        self._submitted = False  # whether a new engine is needed: after unpickling or a submission
         self.done = len(workload) == 0
         self._engine: Engine = self._new_engine()
         self.engine = self._engine.name
@@ -162,7 +162,7 @@ class Simulation:
         return int(number)
 
     def _run_with(self, one: Workload) -> Run:
-        """Return the run with one more job on the machine; raises WorkloadError or PolicyError if it cannot run there."""
+        """Return the run with one more job on the machine; raises WorkloadError or PolicyError if the job cannot run there."""
         before, run = self._current_run(), self._run_of(_concat(self._workload, (*self._new, one)))
         for rule, count in run.workload.origin.dropped.items():
             if count > before.workload.origin.dropped.get(rule, 0) and rule in PLACING_RULES:
@@ -175,7 +175,7 @@ class Simulation:
 
     @property
     def workload(self) -> Workload:
-        """Return the jobs, including submitted ones; on a machine, those that can run there, as they run there."""
+        """Return the jobs, including those submitted later; on a machine, the jobs that can run there, as they run there."""
         return self._current_run().workload
 
     def copy(self) -> Simulation:
@@ -218,7 +218,7 @@ class Simulation:
             self.done = self._engine.run_until(time)
 
     def _catch_up(self) -> None:
-        """Replace the engine after a submission or a copy by pickle, and advance the new one to the same point."""
+        """Replace the engine after a submission or unpickling, and advance the new engine to the time and step of the old one."""
         if not self._submitted:
             return
         self._engine, self._submitted, steps = self._new_engine(), False, self._steps
@@ -231,7 +231,7 @@ class Simulation:
 
 
 def _concat(jobs: Workload, others: tuple[Workload, ...]) -> Workload:
-    """Return a workload with further jobs."""
+    """Return the workload with the further jobs appended."""
     if not others:
         return jobs
     parts = (jobs, *others)

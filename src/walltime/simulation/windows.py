@@ -1,4 +1,4 @@
-"""Windows of a log: only jobs submitted in a span are measured, surrounding jobs are simulated too."""
+"""Windows of a log: only jobs submitted in a period are measured, but the jobs around it are simulated too."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from walltime.workload.scaling import shake
 
 DAY = 86_400
 MIN_JOBS = 20
-"""Windows with fewer measured jobs are left out, since their means are too uncertain."""
+"""Minimum number of measured jobs; windows with fewer are left out, since their means are too uncertain."""
 COSTS = tuple(field.name for field in fields(Summary) if field.name.endswith(("_wait", "_response", "_slowdown", "_slowdown_p1")))
 """Fields of a summary that are averages or quantiles over single jobs, to be minimised."""
 
 
 @dataclass(frozen=True, eq=False)
 class LogWindow:
-    """Jobs submitted from `begin` to before `end` (s), with simulated jobs before and after them.
+    """The jobs submitted from `begin` until before `end` (s), with the jobs to simulate before and after them.
 
-    `measured`: the numbers of the measured jobs (int64).
+    * `jobs`: all of these jobs; `measured`: the job numbers of the measured ones (int64)
     """
 
     begin: int
@@ -39,7 +39,7 @@ class LogWindow:
 
     @property
     def checksum(self) -> str:
-        """Return the SHA-256 checksum of everything that affects a simulation of this window."""
+        """Return a SHA-256 checksum of everything that affects a simulation of this window."""
         jobs = self.jobs
         total = hashlib.sha256(f"{self.begin} {self.end} {jobs.machine_procs}".encode())
         for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, self.measured):
@@ -58,7 +58,7 @@ class LogWindow:
         return schedule.summary(jobs=np.isin(schedule.workload.job_id, self.measured))
 
     def run(self, scheduler: Scheduler, progress: Callable[[int], None] | None = None, **rules: Any) -> Summary:
-        """Simulate the jobs and return the averages; `rules`: as in `simulate`."""
+        """Simulate the jobs and return the averages over the measured ones; `rules`: further arguments of `simulate`."""
         return self.summary(simulate(self.jobs, scheduler, progress=progress, **rules))
 
 
@@ -116,5 +116,5 @@ def in_percent(interval: Interval) -> Interval:
 
 
 def change_interval(differences: Array) -> Interval:
-    """Return the mean of differences of `log_cost` (float64, one per window) as a change in percent, with its interval over blocks."""
+    """Return the mean difference of `log_cost` (float64, one entry per window) as a change in percent, with its block-based interval."""
     return in_percent(series_interval(differences))
