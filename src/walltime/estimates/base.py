@@ -19,8 +19,8 @@ class EstimateModel(Specification):
     """A model of the runtime estimates that a scheduler plans with."""
 
     limit: Literal["model", "user"] = field(default="model", kw_only=True)
-    """kill limit: with `model`, the estimates, which replace the users' requests; with `user`, the users' requests, while the scheduler
-    plans with the estimates"""
+    """kill limit: with `model`, the estimates, which replace the users' requests; with `user`, the users' requests, so that the scheduler
+    only plans with the estimates"""
 
     @property
     def random(self) -> bool:
@@ -30,17 +30,18 @@ class EstimateModel(Specification):
     def draw(self, workload: Workload, seed: int = 0) -> Array:
         """Return estimates, int64 seconds, at least 1, one per job.
 
-        A job's estimate depends only on the seed, its id and its own times; in Tsafrir05, on the whole set of jobs.
+        The estimate of a job depends only on the seed, the job id and the job's own times; in Tsafrir05, it depends on the whole set of
+        jobs.
         """
         raise NotImplementedError
 
     def runtime(self, workload: Workload) -> Array:
-        """Return the runtimes on which estimates are based, int64 s: cut at the users' limits if these are kept."""
+        """Return the runtimes on which estimates are based, int64 s; they end at the users' limits if these are kept."""
         return np.minimum(workload.runtime, workload.requested) if self.limit == "user" else workload.runtime
 
 
 def cut_short(workload: Workload, model: EstimateModel, seed: int = 0) -> int:
-    """Return the number of jobs that run longer than a model's estimates and are killed; 0 if the users' kill limits are kept.
+    """Return the number of jobs that exceed a model's estimates and are killed; 0 if the users' kill limits are kept.
 
     In Mualem01, about one job in ten is killed, and any model with a largest estimate kills the jobs beyond it.
 
@@ -53,7 +54,7 @@ def cut_short(workload: Workload, model: EstimateModel, seed: int = 0) -> int:
 
 
 def whole_seconds(estimates: Array, runtime: Array) -> Array:
-    """Round estimates to the nearest second, halves up, at least the runtime and 1, at most `MAX_TIME`, the bound of all times.
+    """Round estimates to the nearest second, half up; they are at least the runtime and 1, and at most `MAX_TIME`.
 
     >>> whole_seconds(np.array([2.5, 0.0]), np.array([2, 0])).tolist()
     [3, 1]
@@ -68,7 +69,7 @@ class UserEstimates(EstimateModel):
 
     limit: Annotated[Literal["model", "user"], Field(inside=True)] = field(default="user", kw_only=True, init=False)
     truncated: Annotated[int | None, Field(least=1)] = None
-    """requests and runtimes are cut at this many seconds, E_max, which is then the kill limit; the real estimates in tsafrir06, Fig. 13"""
+    """largest request E_max, s, at which longer requests and runtimes end (the truncated real estimates of tsafrir06, Fig. 13)"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -93,9 +94,9 @@ class ExactEstimates(EstimateModel):
 
 @dataclass(frozen=True)
 class FactorEstimates(EstimateModel):
-    """The users' requests times a factor, for the scheduler only: the request remains the kill limit.
+    """The users' requests times a factor, with which the scheduler plans; the request remains the kill limit.
 
-    Doubled perfect estimates are another model, `FModel(2, deterministic=True)`.
+    For doubled perfect estimates, use `FModel(2, deterministic=True)`.
 
     Source: mualem01, section 4.5, and tsafrir06, Fig. 2, with a factor of 2.
     """
@@ -114,7 +115,7 @@ OVERRUN = ("kill", "extend", "continue")
 
 
 def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
-    """Return the effective runtime and the scheduler's estimate of each job, int64 seconds, under an overrun rule.
+    """Return the effective runtime and the scheduler's initial estimate of each job, int64 seconds, under an overrun rule.
 
     With `kill`, as in mualem01 and tsafrir06, section I, jobs end at their request; the papers leave the other rules open.
     """
@@ -122,7 +123,7 @@ def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
 
 
 def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
-    """Return the effective estimates of given columns; raises PolicyError for an unknown rule."""
+    """Return the same as `effective_times` from single columns; raises PolicyError for an unknown rule."""
     match overrun:
         case "kill":
             return np.minimum(runtime, requested), believed

@@ -1,4 +1,4 @@
-"""The f-model: estimates that are a random or fixed multiple of the runtime, unlimited or truncated."""
+"""The f-model: estimates that are a random or fixed multiple of the runtime, possibly truncated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM_F = 1
 
 @dataclass(frozen=True)
 class FModel(EstimateModel):
-    """Estimates from the runtime r to F times r: uniform at random, or always F r.
+    """Estimates between the runtime r and F r: uniformly random, or always F r.
 
     Estimates are drawn as real numbers and rounded to the nearest second, at least the runtime and at least 1 s; the rounding is our
     interpretation.
@@ -31,11 +31,11 @@ class FModel(EstimateModel):
 
     positional: ClassVar[tuple[str, ...]] = ("F",)
     F: Annotated[float, Field(least=0, most=1_000_000)]
-    """the f of feitelson98 and mualem01: 1 is perfect; the badness of tsafrir06 is f = F - 1"""
+    """f in feitelson98 and mualem01, where 1 is perfect; the badness in tsafrir06 is f = F - 1"""
     deterministic: bool = field(default=False, kw_only=True)
-    """the estimate is F r"""
+    """whether the estimate is always F r"""
     truncated: Annotated[int | None, Field(least=1)] = field(default=None, kw_only=True)
-    """the largest estimate E_max, s; longer runtimes are cut there, because the model sets the kill limit then"""
+    """the largest estimate E_max, s; longer jobs are killed there, because the model then sets the kill limit"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,7 +84,7 @@ class FModel(EstimateModel):
 def wrong_order_probability(r1: float, r2: float, F: float) -> float:
     """Return the probability that the shorter job has the longer estimate in the random f-model: Pr(e1 > e2) for r1 < r2.
 
-    For estimates that are not rounded. Source: tsafrir06, Fig. 10.
+    The estimates are assumed not to be rounded. Source: tsafrir06, Fig. 10.
 
     >>> round(wrong_order_probability(1, 2, 4), 4), wrong_order_probability(1, 4, 3)
     (0.1111, 0.0)

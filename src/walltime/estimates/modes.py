@@ -1,6 +1,6 @@
-"""The distribution of user estimates as a list of modes: round values, each the estimate of a number of jobs.
+"""The distribution of user estimates as modes, which are round values that many jobs share.
 
-The steps of Tsafrir, Etsion and Feitelson's model, each a function that can be checked by hand; `tsafrir05` combines them and
+Each function is a step of the model of Tsafrir, Etsion and Feitelson that can be checked by hand; `tsafrir05` combines the steps and
 assigns the estimates to jobs.
 
 Source: tsafrir05 (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Modeling user runtime estimates", JSSPP 2005), and its authors' program
@@ -19,13 +19,13 @@ from walltime.workload import Array
 
 MINUTE, HOUR = 60, 3600
 HEAD = 20
-"""Number of values that most jobs use."""
+"""Number of the most popular values, the head of the distribution."""
 MODE_POINTS = ((0, 0), (20, 10), (200, 20), (1000, 35), (10_000, 90), (70_000, 340), (250_000, 565))
-"""Jobs and number of distinct estimates, joined by straight lines; constant beyond the last."""
+"""Number of jobs and number of distinct estimates, interpolated linearly; constant after the last point."""
 JOINT_TIMES = tuple(MINUTE * m for m in (5, 10, 15, 20, 30)) + tuple(HOUR * h for h in (1, 2, 3, 4, 5, 6, 8, 10, 12, 18))
 """Estimates among the 20 most popular ones in all four logs on which the model is based, s."""
 ROUND_TIMES = tuple(HOUR * h for h in (200, 100, 50, 10, 5, 2, 1)) + tuple(MINUTE * m for m in (20, 10, 5))
-"""The head is filled with multiples of these, s, in this order."""
+"""The head is filled with multiples of these times, s, in this order."""
 OFFSETS = (0, 30, -30, 20, -20, 10, -10)
 """Offsets, s, tried if two values of the tail coincide."""
 POPULARITY = (
@@ -66,7 +66,7 @@ def number_of_modes(jobs: int) -> int:
 
 
 def tail_bend(modes: int, p: float = 12.1039, q: float = -0.6026) -> float:
-    """Return the parameter `a` of the times of the tail, 1 + p K^q for K modes.
+    """Return the parameter a = 1 + p K^q of the times of the tail, for K modes.
 
     Source: m_tsafrir05.
 
@@ -122,7 +122,7 @@ def head_sizes(
 ) -> list[float]:
     """Return the percentages of jobs that use the most popular estimates, the largest first.
 
-    Ranks x from 2 have `a exp(b x) + c`; rank 1 has the remainder of `total`. With a given `share` of E_max, percent, the
+    Ranks x from 2 have a exp(b x) + c percent; rank 1 has the remainder of `total`. With a given `share` of E_max, percent, the
     others are scaled so that the sum is `total`.
 
     Source: m_tsafrir05.
@@ -139,7 +139,7 @@ def head_sizes(
 
 
 def merge_sizes(sizes: Sequence[float], given: Mapping[int, float], emax: int, total: float = 89.0) -> tuple[list[float], dict[int, int]]:
-    """Return the head's sizes including the given ones, and the popularity rank, from 1, of each given time.
+    """Return the sizes of the head with the given sizes, and the popularity rank, from 1, of each given time.
 
     `given`: percent by time. Each replaces the closest default, the largest given one first; rank 1 is replaced only by E_max.
     The others are scaled so that all sum to `total`, or set to 0 if the given ones alone exceed it. Rank 1 keeps its place,
@@ -164,11 +164,11 @@ def merge_sizes(sizes: Sequence[float], given: Mapping[int, float], emax: int, t
 
 
 def popularity_ranks(draws: Array, count: int = HEAD, given: Mapping[int, int] | None = None) -> list[int]:
-    """Return the popularity rank, from 1, of each time rank; the largest value first, then ascending times.
+    """Return the popularity rank, from 1, of each time rank, where time rank 0 is the largest value and the others are ascending.
 
     `draws`: float64 in [0, 1), shape (count, 2). `given`: ranks fixed by user-supplied bins, by time rank. The largest value
-    gets rank 1 unless it is given another. Each later time rank adds the ranks observed at it to a pool; a rank that was never
-    observed later is due and taken, the smallest first; otherwise two are drawn from the pool, and the smaller is taken. (If
+    gets rank 1 unless it has a given rank. Each later time rank adds the ranks that were observed there to a pool. A rank that was never
+    observed later must be taken now, the smallest first; otherwise two are drawn from the pool, and the smaller is taken. (If
     `count` is below 20, or given ranks empty the pool, the model does not specify the choice: ranks above `count` are ignored,
     and the smallest free rank is taken.)
 
@@ -199,7 +199,7 @@ def popularity_ranks(draws: Array, count: int = HEAD, given: Mapping[int, int] |
 
 
 def tail_times(count: int, emax: int, head: Sequence[int], bend: float) -> list[int]:
-    """Return the other estimates, s, ascending: at most `count` of them, in whole minutes unless two coincide.
+    """Return the estimates of the tail, s, ascending: at most `count`, in whole minutes unless two coincide.
 
     Source: m_tsafrir05.
 
@@ -219,7 +219,7 @@ def tail_times(count: int, emax: int, head: Sequence[int], bend: float) -> list[
 
 
 def tail_sizes(count: int, *, curve: tuple[float, float] = (795.6, -2.267), total: float = 11.0) -> list[float]:
-    """Return the percentages of jobs that use the other estimates, the largest first: a k^b for rank k from 21, scaled to `total`.
+    """Return the percentages of jobs that use the estimates of the tail, in descending order: a k^b for rank k from 21, scaled to `total`.
 
     Source: m_tsafrir05.
 
@@ -232,10 +232,10 @@ def tail_sizes(count: int, *, curve: tuple[float, float] = (795.6, -2.267), tota
 
 
 def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, int] | None = None) -> dict[int, int]:
-    """Return the number of jobs of each mode, by time in s, ascending; together exactly `jobs`.
+    """Return the number of jobs of each mode, by time, s, ascending; their sum is exactly `jobs`.
 
-    A mode has at least one job, and a user-supplied one exactly its number. The rounding error is distributed over the other
-    modes, from the largest to the smallest: in proportion (rounded up), then one each, then, if there are too many, down to
+    Each mode has at least one job, and a user-supplied mode has exactly its number. The rounding error is distributed over the other
+    modes, from the largest to the smallest: in proportion (rounded up), then one each, then, if there are too many jobs, down to
     one, and finally down to none.
 
     Source: m_tsafrir05.
@@ -265,12 +265,12 @@ def jobs_per_mode(percents: Mapping[int, float], jobs: int, given: Mapping[int, 
 
 
 def largest_estimate(requested: Array, outliers: float = 0.001) -> int:
-    """Return E_max, s: the site's limit inferred from the log, its largest request after removing a share of outliers, in whole hours.
+    """Return E_max, s: the site's limit, inferred as the largest request without a share of outliers, in whole hours.
 
-    This is the requests' quantile, rounded up to the hour, as limits are, and at most the largest request. `requested`: int64 s,
-    shape (jobs,). On the logs of tsafrir06 this gives 18 h (CTC, SDSC), 36 h (BLUE) and 60 h (KTH).
+    This is the quantile of the requests, rounded up to the hour because limits are whole hours, and at most the largest request.
+    `requested`: int64 s, shape (jobs,). On the logs of tsafrir06 this gives 18 h (CTC, SDSC), 36 h (BLUE) and 60 h (KTH).
 
-    Our interpretation of E_max in tsafrir06, section VII, which does not state it for each log.
+    This is our interpretation of E_max in tsafrir06, section VII, which does not state its value for each log.
 
     >>> largest_estimate(np.array([600] * 990 + [215_940] * 10 + [500_000]))
     216000

@@ -17,13 +17,13 @@ STREAM_ACCURACY = 2
 
 @dataclass(frozen=True)
 class Mualem01(EstimateModel):
-    """Estimates whose accuracy (runtime / estimate) is uniform, as the histograms of real logs suggest.
+    """Estimates with a uniformly distributed accuracy (runtime / estimate), as the histograms of real logs suggest.
 
-    With probability `under` the estimate is `under_factor` r and final; otherwise it is r / u with u uniform in (0, 1], and
+    With probability `under`, the estimate is `under_factor` r; otherwise it is r / u with u uniform in (0, 1], and
     `short_factor` times that for short jobs. All estimates are at most `cap`.
 
     The paper does not specify the rounding. Here overestimates are rounded up to whole seconds and underestimates down, so that
-    they stay over- and underestimates; all are at least 1 s, so a job of 1 s is never underestimated.
+    the rounding does not turn one into the other; all are at least 1 s, so a job of 1 s is never underestimated.
 
     Source: mualem01, section 4.3; that `short_factor` does not apply to underestimates is our interpretation of its steps.
 
@@ -33,7 +33,7 @@ class Mualem01(EstimateModel):
     """
 
     under: Annotated[float, Field(least=0, most=1)] = 0.10
-    """share of the jobs with a too short estimate, which are killed shortly before their end"""
+    """share of jobs with too short an estimate, which are killed shortly before their end"""
     under_factor: Annotated[float, Field(above=0, most=1)] = 0.99
     """factor of the runtime of such a job"""
     short: Annotated[int, Field(least=0)] = 90

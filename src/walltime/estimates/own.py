@@ -22,7 +22,7 @@ FORM = "def NAME(workload, seed), or def NAME(workload) if nothing is random, wi
 
 @dataclass(frozen=True)
 class OwnEstimates(EstimateModel):
-    """Estimates that a user's function returns: seconds, one per job, from the workload and the seed.
+    """Estimates from a user's function of the workload and the seed, which returns seconds, one per job.
 
     `options`: further arguments of the function.
     """
@@ -33,7 +33,7 @@ class OwnEstimates(EstimateModel):
 
     @classmethod
     def of(cls, function: Any, spelling: str = "", limit: Any = "model", **options: Any) -> OwnEstimates:
-        """Return the model with this label; raises PolicyError if the function has other parameters."""
+        """Return the model of a function; raises PolicyError if the function has other parameters."""
         model = cls(limit=limit, function=function, spelling=spelling, options=tuple(options.items()))
         assert isinstance(model.random, bool)
         return model
@@ -45,15 +45,15 @@ class OwnEstimates(EstimateModel):
 
     @property
     def label(self) -> str:
-        """Return the spelling, with the options."""
+        """Return the name with the options."""
         options = [("limit", self.limit)] * (self.limit != "model") + [*self.options]
         texts = [f"{name.replace('_', '-')}={spell(value)}" for name, value in options]
         return ",".join([self.spelling or self.function.__name__, *texts])
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Return the function's estimates as whole seconds, at least the runtime under its own kill limit.
+        """Return the estimates of the function as whole seconds, at least 1.
 
-        Raises PolicyError for another number of values, or a value that is not a number of seconds.
+        Raises PolicyError for a wrong number of values, or a value that is not a number of seconds.
         """
         given = {"seed": seed} if self.random else {}
         with user_code(f"the estimate model {self.label}", self.function, FORM):

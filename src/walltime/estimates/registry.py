@@ -43,4 +43,4 @@ ESTIMATES = Family(
     group="estimates",
 )
 parse_estimates = ESTIMATES.parse
-"""Return the model with a specification, such as `f:11,truncated=64800`; raises PolicyError for an unknown one."""
+"""Return the estimate model for a specification such as `f:11,truncated=64800`; raises PolicyError for an unknown model."""

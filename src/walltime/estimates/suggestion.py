@@ -1,4 +1,4 @@
-"""Suggested walltimes for a user's next job, and the risk that it is killed."""
+"""Suggest walltimes for a user's next job, with the risk that the job is killed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.workload import Array, Workload
 
 RISKS = (50.0, 25.0, 10.0, 5.0, 2.0, 1.0)
-"""Default risks of a kill, percent."""
+"""Default risks that the job is killed, percent."""
 LEAST = 10
-"""Smallest number of earlier jobs (tang13, section 4)."""
+"""Default minimum number of earlier jobs (tang13, section 4)."""
 KIND = ("group", "procs", "executable", "requested")
-"""Attributes by which jobs of a user are alike, the most informative first."""
+"""Attributes in which jobs of a user may be similar, in descending order of information."""
 ROUND = 300
-"""Step of suggestions, s, which are rounded up."""
+"""Suggestions are rounded up to multiples of this time, s."""
 SURE = 0.95
-"""Confidence of the upper bound of a risk."""
+"""Confidence level of the upper bound of a risk."""
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class Suggestion:
     """A walltime and its consequences."""
 
     risk: float
-    """percent of such jobs that may be killed"""
+    """target risk that such a job is killed, percent"""
     walltime: int
     """s"""
     killed_before: int
     """number of earlier jobs that ran longer"""
     upper: float
-    """95 % upper confidence bound of the risk, percent, provided that the next job is like the earlier ones; computed from the number of
-    kills that the risk allows, since the same jobs chose the walltime"""
+    """95 % upper confidence bound of the risk, percent, if the next job is like the earlier ones; computed from the number of
+    kills that the risk allows, because the walltime was chosen from the same jobs"""
     backtest: float
-    """percent of the earlier jobs that would have been killed by suggestions from the jobs before them; nan if unknown"""
+    """percentage of the earlier jobs that suggestions from the jobs before them would have killed; nan if unknown"""
     slack: float
-    """median fraction of the walltime that the earlier jobs would have used"""
+    """median fraction of the walltime that the earlier jobs used"""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Advice:
     """Suggestions for a kind of job, and the earlier jobs on which they are based."""
 
     like: Sequence[str]
-    """attributes in which the earlier jobs agree with the next one"""
+    """attributes in which the earlier jobs have the same values as the next one"""
     jobs: int
     median_runtime: float
     """s"""
@@ -77,7 +77,7 @@ def suggest(
 
     For each risk the walltime is the smallest, rounded up to 5 min, exceeded by at most this share of the earlier jobs. `upper` is the
     one-sided 95 % bound of Clopper and Pearson for as many kills as the risk allows, even if fewer jobs ran longer. The walltime is chosen
-    from the same jobs, so this is the exact bound for the part of a distribution beyond one of its order statistics. `backtest` goes
+    from the same jobs, so this is the exact bound for the probability of exceeding an order statistic. `backtest` goes
     through the earlier jobs in order, makes a suggestion for each from the jobs before it, and counts the jobs that this would have killed:
     the quality of the rule if the future differs from the past.
 
@@ -112,7 +112,7 @@ def suggest(
 
 
 def alike_jobs(workload: Workload, wanted: Mapping[str, int], months: int | None, min_jobs: int) -> tuple[Array, list[str]]:
-    """Return the earlier jobs, and the attributes in which they agree with the next one."""
+    """Return the indices of similar earlier jobs, and the attributes that they share with the next job."""
     columns = {"procs": workload.procs, "requested": workload.requested}
     for name in wanted:
         column = columns.get(name, workload.columns.get(name))
@@ -139,18 +139,18 @@ def alike_jobs(workload: Workload, wanted: Mapping[str, int], months: int | None
 
 
 def allowed_kills(risk: float, jobs: int) -> int:
-    """Return the number of kills among these jobs that a risk (percent) allows."""
+    """Return the number of kills among `jobs` jobs that a risk, percent, allows."""
     return math.floor(risk / 100 * jobs)
 
 
 def exceeded_by(risk: float, ordered: Sequence[int], step: int = ROUND) -> int:
-    """Return the smallest walltime, s, or other amount, rounded up, that at most this percentage of the ascending lengths exceeds."""
+    """Return the smallest multiple of `step` (a walltime, s, or an amount) that at most `risk` percent of the ascending values exceed."""
     place = len(ordered) - 1 - allowed_kills(risk, len(ordered))
     return max(-(-ordered[place] // step) * step, step)
 
 
 def killed_in_hindsight(risk: float, length: Array, cut: Array, min_jobs: int) -> int:
-    """Return how many jobs, from number `min_jobs` on, would have been killed by suggestions from the jobs before them."""
+    """Return how many jobs after the first `min_jobs` would have been killed by suggestions from the jobs before them."""
     lengths: list[int] = np.where(cut, length + 1, length).tolist()
     ordered = sorted(lengths[:min_jobs])
     kills = 0

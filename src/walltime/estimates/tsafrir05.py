@@ -1,4 +1,4 @@
-"""The modal model of user estimates: most jobs use one of twenty round values, above all the largest."""
+"""The modal model of user estimates: most jobs use one of twenty round values, especially the largest."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from walltime.workload.draws import uniforms
 
 STREAM_RANKS, STREAM_TAIL, STREAM_ASSIGN = 3, 4, 5
 FEWEST_JOBS = 200
-"""With fewer jobs the model has fewer than its 20 popular values."""
+"""With fewer jobs, the model would have fewer than its 20 popular values."""
 
 
 @dataclass(frozen=True)
 class Tsafrir05(EstimateModel):
     """Estimates drawn for all jobs together: a few round values, assigned so that each is at least its job's runtime.
 
-    Unlike in the other models, the estimates depend on the whole set of jobs: removing a job may change the others' estimates.
-    They depend on nothing but the seed and this set; ties are broken by job id, so the order of the jobs does not matter.
+    Unlike in other models, the estimates depend on the whole set of jobs, so removing a job may change other estimates.
+    They depend only on this set and the seed; ties are broken by job id, so the order of the jobs does not matter.
 
     Source: tsafrir05 (JSSPP 2005) and its authors' program m_tsafrir05; recommended in tsafrir06, section VII.
 
@@ -37,15 +37,15 @@ class Tsafrir05(EstimateModel):
     """
 
     emax: Annotated[int | None, Field(least=m.HOUR)] = None
-    """the largest estimate, s, at least one hour, by default the site's limit inferred from the log (`largest_estimate`); longer runtimes
-    are cut there, because the model sets the kill limit"""
+    """the largest estimate, s, at least one hour, by default the site's limit inferred from the log (`largest_estimate`); longer jobs
+    are killed there, because the model sets the kill limit"""
     share: Annotated[float | None, Field(above=0, below=100)] = None
-    """percent of the jobs that use `emax`, exact to the job, by default the remainder of the model's curve, 21.73; a larger share means
+    """percentage of the jobs that use `emax`, exact to the job, by default the remainder of the model's curve, 21.73; a larger share means
     worse estimates"""
     bins: Annotated[
         tuple[tuple[int, int], ...], Field(least=1, label="times in s with their exact numbers of jobs, such as 3600x50/7200x20")
     ] = ()
-    """further times with their exact numbers of jobs, at most 19 besides `emax`"""
+    """additional times with their exact numbers of jobs, at most 19 without `emax`"""
     modes: Annotated[int | None, Field(least=m.HEAD)] = None
     """number of distinct estimates, by default a function of the number of jobs"""
     modes_rule: Literal["linear", "power"] = "linear"
@@ -55,7 +55,7 @@ class Tsafrir05(EstimateModel):
     head_curve: tuple[float, float, float] = (14.0491, -0.177531, 0.462513)
     """a, b, c: percent a exp(b x) + c for popularity ranks x from 2"""
     head_total: Annotated[float, Field(above=0, below=100)] = 89.0
-    """percent for the first 20 ranks together"""
+    """total percentage for the first 20 ranks"""
     tail_curve: tuple[float, float] = (795.6, -2.267)
     """a, b: percent a x^b for the other ranks"""
     tail_bend: tuple[float, float] = (12.1039, -0.6026)

@@ -1,6 +1,6 @@
-"""Predictors: the runtime of a job, learned from the jobs that have ended.
+"""Predict the runtime of a job from the jobs that have ended.
 
-One module per predictor, with its plain form, which defines it, and its compiled form; the table is in registry.py.
+Each predictor has a module with a plain form, which defines it, and a compiled form; registry.py lists the predictors.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The interface of all predictors, the known values of a job, the keys of similar jobs, and the memory of a compiled predictor."""
+"""The interface of all predictors, the data on a job that they may read, the keys of similar jobs, and the memory of compiled forms."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ KEYS = {
     "size": ("user", "procs"),
     "shape": ("user", "procs", "requested"),
 }
-"""Jobs are alike if they agree in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2), and `request` is the
-triple key for logs without groups. `program` is the key of mualem01 (section 4.4), `size` the same for logs without programs, and `shape`
-has the properties that a user can choose. A job with an unknown value in one of the columns is unlike all others."""
+"""Jobs are similar if they have equal values in all of these columns. `user` to `triple` are the keys of tang13 (section 4.2); `request` is
+the triple key for logs without groups. `program` is the key of mualem01 (section 4.4), `size` the same for logs without programs, and
+`shape` contains the properties that a user can choose. A job with an unknown value in one of the columns is similar to no other job."""
 
 
 class Basis(IntEnum):
@@ -44,24 +44,24 @@ class Basis(IntEnum):
     OWN = 1
     """similar jobs"""
     GENERAL = 2
-    """all jobs, because too little is known of similar jobs"""
+    """all jobs, because there are too few similar jobs"""
     BELOW = 3
-    """the predicted value is negative and not used: the prediction is the user's request"""
+    """the predicted value is negative, so the prediction is the user's request"""
 
 
 class Guess(NamedTuple):
-    """A predicted runtime in seconds, and its basis."""
+    """A predicted runtime, s, and its basis."""
 
     seconds: float
     basis: Basis = Basis.OWN
 
 
 class SubmittedJob:
-    """The known values of a job before it ends; `now` (s) is the current time.
+    """The data on a job that are known before it ends; `now` is the current time, s.
 
-    `job_id, submit, requested, procs` and, -1 if unknown, `user, group, executable, queue, partition`: whole numbers, times
-    in seconds; and each further column of the log that is known at submission. Reading its start, end or runtime raises AttributeError,
-    as they are not known yet.
+    `job_id, submit, requested, procs` and, -1 if unknown, `user, group, executable, queue, partition` are whole numbers, with times in
+    seconds; other columns of the log that are known at submission are attributes, too. Reading `start`, `end` or `runtime` raises
+    AttributeError, because they are not known yet.
     """
 
     __slots__ = ("_known", "index", "now", "submit")
@@ -83,7 +83,7 @@ class SubmittedJob:
 
 
 class StartedJob(SubmittedJob):
-    """A job that has just started: also with `start`, s; its end and runtime are not known yet."""
+    """A job that has just started, with `start`, s; its end and runtime are not known yet."""
 
     __slots__ = ("start",)
 
@@ -93,7 +93,7 @@ class StartedJob(SubmittedJob):
 
 
 class FinishedJob(SubmittedJob):
-    """A job that has ended or was killed: also with `start`, `end` and `runtime`, s."""
+    """A job that has ended or was killed, with `start`, `end` and `runtime`, s."""
 
     __slots__ = ("end", "start")
 
@@ -115,22 +115,22 @@ class Learner(Protocol):
     """
 
     def predict(self, job: SubmittedJob) -> float | Guess | None:
-        """Return the runtime of this job, s; None if nothing is known. The user's request is used then, and for negative values."""
+        """Return the predicted runtime of this job, s; None if nothing is known. The request replaces None and negative values."""
 
     def observe(self, job: FinishedJob) -> None:
         """Learn from a job that has ended."""
 
 
 Alike = Annotated[str, Field(known=tuple(KEYS))]
-"""A key of similar jobs."""
+"""The name of a key in `KEYS`, which defines similar jobs."""
 
 
 @dataclass(frozen=True)
 class Predictor(Specification):
     """The parameters of a predictor; `begin` returns a new, untrained learner for each run.
 
-    Predictions are rounded to whole seconds, halves up, at least 1 s and at most the user's request, unless `uncapped`. Jobs are killed
-    at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled form,
+    Predictions are rounded to whole seconds, half up; they are at least 1 s and, unless `uncapped`, at most the user's request. Jobs are
+    killed at the user's request in any case. A predictor has a plain form, `begin`, which defines it, and may have a compiled form,
     `compiled`, for the compiled engine; otherwise it runs on the reference engine, and in `predict`.
     """
 
@@ -139,11 +139,11 @@ class Predictor(Specification):
         raise NotImplementedError
 
     def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array | None:
-        """Return the predictions, int64 s, one per job, if they need no learning; else None."""
+        """Return the predictions, int64 s, one per job, if they do not depend on finished jobs; otherwise None."""
         return None
 
     def made_in_advance(self, workload: Workload, requested: Array, runtime: Array, limit: Array) -> tuple[Array, Array] | None:
-        """Return the predictions and their basis, uint8, if they need no learning.
+        """Return the predictions and their basis, uint8, if they do not depend on finished jobs; otherwise None.
 
         Predictions are at least 1 s and, unless `uncapped`, at most the limit (int64 s, one per job), which also replaces negative values.
         """
@@ -156,11 +156,11 @@ class Predictor(Specification):
         return np.where(known, seconds, limit), basis.astype(np.uint8)
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
-        """Return caveats about its predictions for these jobs, as sentences, if the predictions were made elsewhere."""
+        """Return caveats on predictions that were made elsewhere, as sentences."""
         return []
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor | None:
-        """Return the compiled form for these jobs, with nothing learned yet; None without one."""
+        """Return an untrained compiled form for these jobs; None if there is none."""
         return None
 
     @property
@@ -170,7 +170,7 @@ class Predictor(Specification):
 
     @property
     def uncapped(self) -> bool:
-        """Return whether predictions may exceed the user's request; predictions that are learned cannot."""
+        """Return whether predictions may exceed the user's request; learned predictions never do."""
         return False
 
     @property
@@ -180,7 +180,7 @@ class Predictor(Specification):
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the kinds of keys by which it finds similar jobs, the most similar first."""
+        """Return the names of the keys by which it finds similar jobs, in descending order of similarity."""
         return (getattr(self, "key", "all"),)
 
     @property
@@ -192,7 +192,7 @@ class Predictor(Specification):
 
 @dataclass(frozen=True)
 class PlainPredictor(Predictor):
-    """A custom predictor: `make()` returns a new object with methods `predict(job)` and `observe(job)`.
+    """A custom predictor; `make()` returns a new object with methods `predict(job)` and `observe(job)`.
 
     A method `started(job)`, if there is one, is called for each job that starts; and `begin(rng)` at the start of a run, with a
     `numpy.random.Generator` that depends on the run's seed only.
@@ -210,7 +210,7 @@ class PlainPredictor(Predictor):
 
     make: Annotated[Callable[..., Any], Field(inside=True)]
     spelling: Annotated[str, Field(inside=True)] = ""
-    """its label, if not the name of the class: `FILE.py:NAME,option=value`"""
+    """its label, such as `FILE.py:NAME,option=value`; empty for the name of the class"""
     options: Annotated[tuple[tuple[str, Any], ...], Field(inside=True)] = ()
     """arguments of `make`"""
 
@@ -219,7 +219,7 @@ class PlainPredictor(Predictor):
             raise PolicyError(f"a custom predictor must be a class or function that returns a new one, not {self.make!r}")
 
     def begin(self) -> Learner:
-        """Return a new object."""
+        """Return a new object of the custom class."""
         with user_code(f"the making of {self.label}"):
             learner: Learner = make_object(self.make, self.options, getattr(self.make, "__name__", repr(self.make)))
         for method in ("predict", "observe"):
@@ -233,7 +233,7 @@ class PlainPredictor(Predictor):
 
     @property
     def code(self) -> Any:
-        """Return the class whose code runs."""
+        """Return the custom class or function."""
         return getattr(self.make, "kind", self.make)
 
     @property
@@ -258,14 +258,14 @@ def predictor(make: Callable[[], Any]) -> PlainPredictor:
 
 
 def below_remark(label: str, basis: Array) -> list[str]:
-    """Return a sentence with the number of negative predictions, if there are any; `basis`: a `Basis` for each job."""
+    """Return a sentence, in a list, on the number of negative predictions, if there are any; `basis`: a `Basis` for each job."""
     below = int(np.count_nonzero(np.asarray(basis) == Basis.BELOW))
     sentence = f"{below:,} of {len(basis):,} predictions of {label} are below 0 s and not used; the user's request is taken for them."
     return [sentence] if below else []
 
 
 def check_columns(predictor: Predictor, workload: Workload) -> None:
-    """Raise WorkloadError if the log lacks a column that the predictor needs."""
+    """Raise WorkloadError if the log lacks a column that the predictor requires."""
     missing = [name for name in predictor.columns if name not in workload.columns]
     if missing:
         raise WorkloadError(
@@ -275,7 +275,7 @@ def check_columns(predictor: Predictor, workload: Workload) -> None:
 
 
 def key_of(job: Any, key: str) -> tuple[int, ...] | None:
-    """Return the key values of a job, with its columns as attributes; None if one of them is unknown."""
+    """Return the values of a key for a job with its columns as attributes; None if one of them is unknown."""
     values = tuple(int(getattr(job, name)) for name in KEYS[key])
     return None if any(value < 0 for value in values) else values
 
@@ -284,7 +284,7 @@ def key_of(job: Any, key: str) -> tuple[int, ...] | None:
 class Jobs:
     """The jobs whose runtimes are predicted; arrays are int64 s with one entry per job.
 
-    `requested`: the user requests. `limit`: upper bounds of the predictions. `runtime`: the real runtimes, for `PredictorMemory.values`
+    `requested`: the user requests. `limit`: upper bounds of the predictions. `runtime`: the actual runtimes, for `PredictorMemory.values`
     only; a compiled predictor reads a value only after the job has ended.
     """
 
@@ -304,10 +304,10 @@ class Jobs:
         features: int = 0,
         model: tuple[int, int] = (0, 0),
     ) -> PredictorMemory:
-        """Return an empty memory with a history for each key of each kind in `keys`, and one for all jobs.
+        """Return an empty memory with a history for each value of the keys named in `keys`, and one for all jobs.
 
-        `counts`: number of counters per key. `ranked` (float64, one per job): values whose percentiles are needed, for the first
-        kind of keys. `features`: number of stored values per job. `model`: rows and columns of the coefficients.
+        `counts`: number of counters per history. `ranked` (float64, one per job): values with percentiles that are needed, for the first
+        key. `features`: number of stored values per job. `model`: shape of the array of coefficients.
         """
         from walltime.compiled.prediction_memory import HISTORY, KNOWN, NOTHING, PredictorMemory
 
@@ -346,7 +346,7 @@ class Jobs:
 
 
 def alike(workload: Workload, requested: Array, key: str) -> Array:
-    """Return a number for each job, int64, from 0, equal for jobs that are alike by this key; -1 if one of the columns is unknown."""
+    """Return a number for each job, int64, from 0, equal for jobs with equal keys; -1 if one of the columns is unknown."""
     number = np.zeros(len(workload), np.int64)
     known = np.ones(len(workload), bool)
     own = {"requested": requested, "procs": workload.procs}

@@ -1,6 +1,6 @@
-"""A predictor in plain Python that the compiled loop calls: through three functions of C that take the interpreter's lock.
+"""Let the compiled engine call a predictor in plain Python, through three C functions that acquire the interpreter lock.
 
-It is for simulations that run once, from the beginning to the end; a copied simulation, or one that goes back, needs the reference engine.
+This works only for simulations that run once from begin to end; simulations that are copied or rewound need the reference engine.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from walltime.predictors.history import History
 
 NOTHING, BELOW = -1.0, -2.0
-"""Results of a call without a prediction, and with a negative one."""
+"""Results of a call that predicts nothing, and of a call that predicts a negative value."""
 OF_ALL = -10.0
-"""A prediction of s seconds from all jobs is encoded as this minus s."""
+"""A prediction of s seconds with the basis GENERAL is encoded as this value minus s."""
 REFUSED = 3
 """Basis.BELOW for compiled code."""
 _SIGNATURE = ctypes.CFUNCTYPE(ctypes.c_double, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
 
 
 class Calls:
-    """The functions that a loop calls for a history, with a job, the time, and its runtime; they must live as long as the loop runs.
+    """The functions that the compiled loop calls with a job, the time and its runtime; the object must live as long as the loop runs.
 
-    An error cannot pass through compiled code: it is stored, later calls do nothing, and `check` raises it.
+    Exceptions cannot pass through compiled code, so they are stored; later calls do nothing, and `check` raises the exception.
     """
 
     def __init__(self, history: History) -> None:
@@ -48,7 +48,7 @@ class Calls:
         return [ctypes.cast(one, ctypes.c_void_p).value or 0 for one in self._functions]
 
     def check(self) -> None:
-        """Raise the error of a call."""
+        """Raise the exception of a call, if there was one."""
         if self._error is not None:
             raise self._error
 
@@ -126,12 +126,12 @@ def predict_by_call(learning, job, now):
 
 
 def observe_by_call(learning, job, now):
-    """Show a job that has ended."""
+    """Pass a job that has ended to the plain predictor."""
     call_python(learning.options[OBSERVE], job, now, learning.jobs[job].ran)
     return 0
 
 
 def started_by_call(learning, job, now):
-    """Show a job that starts."""
+    """Pass a job that starts to the plain predictor."""
     call_python(learning.options[STARTED], job, now, 0)
     return 0

@@ -1,4 +1,4 @@
-"""Runtimes predicted by online regression on a job and its user's history, updated after every job that ends."""
+"""Predict runtimes by online regression on features of a job and its user's history, updated after each job that ends."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from walltime.predictors.base import Basis, FinishedJob, Guess, Jobs, Predictor,
 BASE = 19
 """Number of base features."""
 FACTORS = np.array([*((i, 0) for i in range(BASE)), *combinations(range(1, 17), 2), *((i, i) for i in range(1, 19))])
-"""The two base features whose product is each feature: the base features (0 is the constant 1), products of two of 1 to 16, and squares."""
+"""Indices of the two base features whose product is each feature: base features (0 is the constant 1), products of 1 to 16, squares."""
 FEATURES = len(FACTORS)
-"""Features of the regression: 19 + 120 + 18 = 157."""
+"""Number of features of the regression: 19 + 120 + 18 = 157."""
 DAY, WEEK = 86400, 7 * 86400
 LARGEST_EXPONENT = 709.0
 """Largest exponent for which exp is finite."""
 START = 1e-9
-"""Start value of the sums and maxima of the normalised gradient."""
+"""Initial value of the sums and maxima of the normalised gradient."""
 
 CURVES = ("abs", "square", "exp")
 ADDED = {"one": 1.0, "log_r_over_n": 5.0, "log_n_over_r": 5.0, "log_one_over_rn": 11.0, "log_rn": 1.0}
@@ -42,9 +42,9 @@ class Gaussier15(Predictor):
     where p is the model's current value for the features that the job had at submission. The loss of an error e is c |e| (`abs`), c e^2
     (`square`) or exp(c |e|) (`exp`). The defaults are the paper's best loss, the E-Loss. The prediction is |w.x|, rounded down.
 
-    The defaults follow the authors' program; `features`, `untaught` and `negative_weights` select what they may have meant.
+    The defaults follow the authors' program; `features`, `untaught` and `negative_weights` select what the authors may have intended.
 
-    Their program ended if exp overflowed. Here the learning ends, and from then on the request is predicted.
+    If exp overflows, their program aborts; here learning stops, and the request is predicted from then on.
 
     Source: gaussier15 (SC'15) and its program: under the dialect `predictsim`, both schedules that were published with their predictions,
     on KTH-SP2 and SDSC-SP2, are equal job for job.
@@ -63,20 +63,20 @@ class Gaussier15(Predictor):
     under_coefficient: Annotated[float, Field(least=0)] = 1.0
     """c of `under`"""
     threshold: Annotated[float, Field(least=0)] = 0.0
-    """the best error, s"""
+    """the error with the lowest loss, s"""
     weight: Literal["one", "log_r_over_n", "log_n_over_r", "log_one_over_rn", "log_rn"] = "log_rn"
     """weight of a job: `one` is 1, `log_rn` 1 + log(r n), `log_r_over_n` 5 + log(r / n), `log_n_over_r` 5 + log(n / r), `log_one_over_rn`
     11 + log(1 / (r n)), with r at least 1 s"""
     eta: Annotated[float, Field(least=0)] = 5000.0
     """the learning rate"""
     l2: Annotated[float, Field(least=0)] = 4e9
-    """the regularisation of the coefficients w"""
+    """the L2 regularisation of the coefficients w"""
     features: Literal["program", "meant"] = "program"
     """`meant` uses the runtimes of the user's last jobs; `program` uses the time since their submission"""
     untaught: Literal["one", "request"] = "one"
     """the prediction until a job has ended: 1 s, or the request"""
     negative_weights: Literal["kept", "zero"] = "kept"
-    """learning from jobs whose weight is negative: the opposite, as in the program, or nothing"""
+    """learning from jobs with a negative weight: a step in the opposite direction, as in the program, or none"""
 
     def begin(self) -> Regression:
         """Return a learner that has seen no job."""
@@ -110,7 +110,7 @@ class Run:
 
 @dataclass
 class User:
-    """The history of a user, times in seconds; `last_started`, `last_ended`: the last three jobs to start or end, the latest first."""
+    """The history of a user, times in s; `last_started`, `last_ended`: the last three jobs to start or to end, the latest first."""
 
     last_started: list[Run] = field(default_factory=list)
     last_ended: list[Run] = field(default_factory=list)
@@ -122,10 +122,10 @@ class User:
 
 
 def last_runs(job: SubmittedJob, user: User, meant: bool) -> list[int]:
-    """Return up to three times (s) in place of the runtimes of the user's last jobs, the latest first.
+    """Return up to three times, s, that stand for the runtimes of the user's last jobs, the latest first.
 
     The program takes the last jobs to end, and for each the time since its submission, unless it was submitted less than its
-    runtime ago, which is hardly possible. The authors meant the last jobs to start, and their runtimes or elapsed times.
+    runtime ago, which is hardly possible. The authors intended the last jobs to start, and their runtimes or elapsed times.
     """
     now = job.now
     if meant:
@@ -195,7 +195,7 @@ def weight(kind: str, runtime: int, procs: int) -> float:
 
 
 class NormalizedGradient:
-    """A linear model w.x, updated example by example, independent of the units of the features.
+    """A linear model w.x, updated after each example, whose results do not depend on the units of the features.
 
     Source: Ross, Mineiro, Langford, UAI 2013, with the start values of the authors' program, which also counts each step twice.
     Sums are taken in the order of the features, as in the kernel, so that both agree to the last bit.
@@ -211,7 +211,7 @@ class NormalizedGradient:
 
     @property
     def is_untaught(self) -> bool:
-        """Return whether there has been no step."""
+        """Return whether no step has been taken."""
         return self.steps == 1.0
 
     def value(self, x: Sequence[float]) -> float:
@@ -222,7 +222,7 @@ class NormalizedGradient:
         return total
 
     def step(self, x: Sequence[float], truth: float, weight: float) -> None:
-        """Take one step down the gradient of the loss of this example."""
+        """Take one gradient step for the loss of this example."""
         w, largest, squares = self.w, self.largest, self.squares
         total = 0.0
         for i, value in enumerate(x):
@@ -240,7 +240,7 @@ class NormalizedGradient:
 
 
 class Regression:
-    """The history of each user, and each job's features until it ends; a job of an unknown user has no history."""
+    """The learner: the history of each user, and the features of each job until it ends; jobs of unknown users have no history."""
 
     def __init__(self, scheme: Gaussier15):
         self.scheme = scheme
@@ -298,7 +298,7 @@ OVER, UNDER, LEARNING_WEIGHT, AS_MEANT, REQUEST_FIRST, NONE_NEGATIVE = range(6)
 OVER_COEFFICIENT, UNDER_COEFFICIENT, SURPLUS, ETA, L2 = range(5)
 W, LARGEST, GRADIENTS, X, TERMS, SUMS = range(6)
 MODEL_ROWS = 6
-"""Rows of `model`: coefficients; the largest value of each feature, and the sum of its squared gradients; features; terms; N and steps."""
+"""Number of rows of `model`: coefficients; largest value of each feature; sum of its squared gradients; features; terms; N and steps."""
 NORM, STEPS = 0, 1
 _, BY_SQUARE, BY_EXP = range(len(CURVES))
 EVENLY, BY_LOG_R_OVER_N, BY_LOG_N_OVER_R, _, BY_LOG_RN = range(len(WEIGHTS))

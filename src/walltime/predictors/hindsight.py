@@ -1,4 +1,4 @@
-"""Tests for predictions made with the future: their closeness, repeated recorded values, and the order of twins."""
+"""Test whether predictions use future data: by their closeness, by repeated recorded values, and by the order of twins."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from walltime.workload import Array, Workload
 RECORDED = ("wait", "start", "end", "runtime", "cpu_time", "used_memory", "status")
 """Columns of a log that are unknown when a job is submitted."""
 WIDTHS = (0.03, 0.1)
-"""Largest distances of close predictions, in logarithms: about 3 and 10 %."""
+"""Largest distances between close predictions and runtimes, as differences of logarithms: about 3 and 10 %."""
 AROUND = 3
-"""Predictions are compared within this many widths."""
+"""Predictions within this many widths of the runtime are compared."""
 CLEAR = 4
-"""Within this many widths of a compared prediction there is no earlier runtime of its user, nor its request."""
+"""No earlier runtime of the user, nor the request, is within this many widths of a compared prediction."""
 SURE = 0.001
-"""Probability by chance below which predictions are reported as made with the future."""
+"""Significance level at which predictions are reported as using future data."""
 LEAST = 60
-"""Shorter predictions (s) are left out, since whole seconds are coarse there."""
+"""Shorter predictions, s, are not tested, because whole seconds are too coarse for them."""
 FEW = 20
-"""Smallest number of predictions in which repeated values are sought."""
+"""Smallest number of predictions that are tested for repeated values."""
 TWINS_WITHIN = 60
 """Similar jobs of one user are twins if they were submitted within this many seconds, and the first had not ended."""
 
@@ -35,7 +35,7 @@ def _chance(right: int, cases: int) -> float:
 
 
 class Close(NamedTuple):
-    """Predictions unlike any earlier runtime: `around` are within `AROUND` widths of the runtime, and `close` within one."""
+    """Counts of predictions unlike any earlier runtime: `around` within `AROUND` widths of the runtime, and `close` within one width."""
 
     around: int
     close: int
@@ -48,11 +48,11 @@ class Close(NamedTuple):
 
 
 def closeness(workload: Workload, requested: Array, runtime: Array, predicted: Array, width: float) -> Close:
-    """Compare predictions with runtimes (int64 s, one per job; below 0 for none) where predictions are unlike any earlier runtime.
+    """Count predictions (int64 s, one per job; below 0 for none) that are close to the runtimes but unlike any earlier runtime.
 
-    A function of earlier jobs can be exact where users run the same job again. So only predictions count that are neither near the
-    runtime of an earlier job of the user nor near the request; this selection depends on the past alone. Over such a short distance, real
-    runtimes are spread evenly, so a third of the runtimes within three widths are within one.
+    A function of earlier jobs can be exact if users run the same job again. Therefore only predictions count that are neither near the
+    runtime of an earlier job of the user nor near the request; this selection depends on the past alone. Over so short a distance, actual
+    runtimes are distributed uniformly, so a third of the runtimes within three widths are within one.
     """
     user = workload.columns.get("user", np.zeros(len(workload), np.int64))
     place = np.unique(user, return_inverse=True)[1].astype(np.int64)
@@ -73,7 +73,7 @@ def _key(place: Array, step: Array) -> Array:
 
 
 def repeated_column(workload: Workload, requested: Array, runtime: Array, predicted: Array) -> str | None:
-    """Return the recorded column that most predictions repeat to the second, such as `wait`; None without one."""
+    """Return the recorded column, such as `wait`, that most predictions equal to the second; None if there is none."""
     telling = (predicted >= LEAST) & (predicted % 60 != 0) & (predicted != requested)
     for name in ("wait", "cpu_time"):
         if name in workload.columns and telling.sum() >= FEW:
@@ -84,7 +84,7 @@ def repeated_column(workload: Workload, requested: Array, runtime: Array, predic
 
 
 def hindsight_remarks(label: str, workload: Workload, requested: Array, runtime: Array, predicted: Array) -> list[str]:
-    """Return suspicious properties of predictions, as sentences; empty for a function of earlier jobs."""
+    """Return sentences on properties that show the use of future data; empty if there are none."""
     if not len(workload):
         return []
     if (name := repeated_column(workload, requested, runtime, predicted)) is not None:
@@ -102,14 +102,14 @@ def hindsight_remarks(label: str, workload: Workload, requested: Array, runtime:
 
 
 class Twins(NamedTuple):
-    """Predictions for twins: `pairs` with different runtimes and predictions, and `right` ones, predicted in the order of the runtimes."""
+    """Counts of twins: `pairs` with different runtimes and predictions, and `right` pairs, predicted in the order of their runtimes."""
 
     pairs: int
     right: int
 
     @property
     def chance(self) -> float:
-        """Return an upper bound of the probability that a function of earlier jobs has this many pairs right."""
+        """Return an upper bound of the probability that a function of earlier jobs predicts this many pairs in the right order."""
         return _chance(self.right, self.pairs)
 
     @property
@@ -119,11 +119,11 @@ class Twins(NamedTuple):
 
 
 def twins(workload: Workload, requested: Array, runtime: Array, predicted: Array) -> Twins:
-    """Compare predictions with runtimes (int64 s, one per job; below 0 for none) over pairs of twins.
+    """Count the pairs of twins and those in the right order; predictions and runtimes are int64 s, one per job, below 0 for none.
 
     Twins are two jobs of one user with the same request, size, group, executable, queue and partition, submitted within a minute; the first
     had not ended when the second was submitted, even if it had started at once. The information at their submission, from the log and from
-    ended jobs, is the same for both, so a function of it is right for half of the pairs. Each job is in one pair.
+    ended jobs, is the same for both, so a function of it is right for half of the pairs. Each job is in at most one pair.
     """
     names = [name for name in ("user", "group", "executable", "queue", "partition") if name in workload.columns]
     if "user" not in names:
@@ -143,7 +143,7 @@ def twins(workload: Workload, requested: Array, runtime: Array, predicted: Array
 
 
 def twins_remark(label: str, workload: Workload, requested: Array, runtime: Array, predicted: Array) -> list[str]:
-    """Return the result of the test on twins as a sentence, if the predictions do not pass it."""
+    """Return a sentence, in a list, on the test with twins if the predictions fail it; otherwise an empty list."""
     found = twins(workload, requested, runtime, predicted)
     if not found.suspicious:
         return []

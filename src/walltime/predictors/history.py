@@ -1,4 +1,4 @@
-"""The jobs that a predictor sees, and when, in a simulation or a replay of a log."""
+"""Pass jobs to a predictor when they are submitted, start and end, in a simulation or a replay of a log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class History:
-    """A learner, and the jobs shown to it; a job's runtime is shown only after the job has ended.
+    """A learner, and the data on jobs that it receives; it receives a job's runtime only after the job has ended.
 
     `requested` (int64 s): the user requests; `limit` (int64 s): upper bounds of the predictions. Raises WorkloadError for a missing column.
     """
@@ -39,7 +39,7 @@ class History:
         self._known |= {"job_id": workload.job_id.tolist(), "requested": requested.tolist(), "procs": workload.procs.tolist()}
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
-        """Return the prediction for the job at this place, a whole number of seconds from 1 to its limit."""
+        """Return the prediction for the job with this index, a whole number of seconds from 1 to its limit."""
         if self._given is not None:
             return self._given[index]
         limit = self._limit[index]
@@ -63,27 +63,27 @@ class History:
         return Guess(whole, Basis(basis))
 
     def started(self, index: int, submit: int, start: int) -> None:
-        """Show a job that has just started to a learner with a method `started`."""
+        """Pass a job that has just started to a learner with a method `started`."""
         if self._learner_started is not None:
             with user_code(self._named["started"], self._learner_started, "started(self, job)"):
                 self._learner_started(StartedJob(self._known, index, submit, start))
 
     def observe(self, index: int, submit: int, start: int, end: int) -> None:
-        """Show the learner a job that has just ended."""
+        """Pass a job that has just ended to the learner."""
         if self._learner is not None:
             with user_code(self._named["observe"], self._learner.observe, "observe(self, job)"):
                 self._learner.observe(FinishedJob(self._known, index, submit, start, end))
 
 
 class LogHistory:
-    """A history whose jobs start and end as in the real log, regardless of the simulation."""
+    """A history in which jobs start and end as in the log, regardless of the simulation."""
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
         self._history = History(predictor, workload, requested, limit, runtime)
         self._past = Past(self._history, workload.submit, *log_ends(workload))
 
     def predict(self, index: int, submit: int, now: int) -> Guess:
-        """Return the prediction, after showing the events of the log by now."""
+        """Return the prediction, after passing all events of the log up to now to the learner."""
         self._past.show_until(now)
         return self._history.predict(index, submit, now)
 
@@ -95,15 +95,15 @@ class LogHistory:
 
 
 def history_for(prediction: Prediction, workload: Workload, requested: Array, limit: Array, runtime: Array) -> History | LogHistory:
-    """Return a new history of a prediction, from the simulation or the log; arguments as in `History`."""
+    """Return a new history for a prediction, from the simulation or the log; the other arguments are those of `History`."""
     make = LogHistory if prediction.history == "log" else History
     return make(prediction.predictor, workload, requested, limit, runtime)
 
 
 class Past:
-    """Starts and ends of jobs, given in advance (s, one entry per job, used where `known`), shown to a history as time passes.
+    """Pass known starts and ends of jobs to a history as time passes; times are int64 s, one per job, used where `known` (bool).
 
-    `arrivals_first`: of simultaneous events, arrivals come before terminations.
+    `arrivals_first`: whether arrivals precede terminations at the same instant.
     """
 
     def __init__(self, history: History, submit: Array, start: Array, end: Array, known: Array, arrivals_first: bool = False):
@@ -115,9 +115,10 @@ class Past:
         self._ending = sorted(jobs, key=lambda job: (self._end[job], self._start[job], job), reverse=True)
 
     def show_until(self, now: int) -> None:
-        """Show all events by now, in chronological order; a job that starts only now has neither started nor ended.
+        """Pass all events up to now in chronological order; a job that starts now has neither started nor ended yet.
 
-        At one instant ends come before starts, but a job with runtime 0 starts before it ends; if arrivals come first, none has ended.
+        At the same instant, ends precede starts, but a job with runtime 0 starts before it ends. With `arrivals_first`, no job ending now
+        has ended.
         """
         last = now - 1 if self._arrivals_first else now
         while self._ending and self._end[self._ending[-1]] <= last and self._start[self._ending[-1]] < now:
@@ -134,7 +135,7 @@ class Past:
 
 
 def log_ends(workload: Workload) -> tuple[Array, Array, Array]:
-    """Return start and end of each job in the real log (int64 s), and where they are known (bool).
+    """Return the recorded start and end of each job (int64 s), and where they are known (bool).
 
     Raises WorkloadError if the log has no wait times.
     """

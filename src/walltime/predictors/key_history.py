@@ -1,4 +1,4 @@
-"""The history of a key, shared by predictors from earlier similar jobs: its plain form, and functions of the compiled forms."""
+"""The base of predictors from earlier similar jobs: their records by key in plain form, and functions of their compiled forms."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from walltime.predictors.base import Basis, FinishedJob, Guess, Predictor, Submi
 
 
 class KeyPredictor(Predictor):
-    """Base of the predictors that estimate a runtime from records of the jobs with the same key that have ended.
+    """Base of the predictors that estimate a runtime from records of finished jobs with the same key.
 
-    The first kind of key with an estimate decides; its jobs are the basis `OWN`, those of the other kinds `GENERAL`.
+    The first of `keys` that gives an estimate decides; the basis is `OWN` for the first key and `GENERAL` for the others.
     """
 
     def record(self, job: FinishedJob) -> Any:
-        """Return the value kept of a job that has ended: by default its runtime, s."""
+        """Return the value to keep for a job that has ended, by default its runtime, s."""
         return job.runtime
 
     def estimate(self, job: SubmittedJob, ended: list[Any]) -> float | None:
-        """Return the runtime of a job, s, from the records of similar jobs in the order in which they ended; None if they do not suffice.
+        """Return the runtime of a job, s, from the records of similar jobs in order of their ends; None if there are too few.
 
-        An estimate may remove records that will never count again.
+        The method may remove records that will never be needed again.
         """
         raise NotImplementedError
 
@@ -38,13 +38,13 @@ class KeyLearner:
         self._records: dict[tuple[str, tuple[int, ...]], list[Any]] = {}
 
     def observe(self, job: FinishedJob) -> None:
-        """Keep the record of a job that has ended, once for each kind of key."""
+        """Keep the record of a job that has ended, under each of the keys."""
         for key in dict.fromkeys(self._predictor.keys):
             if (own := key_of(job, key)) is not None:
                 self._records.setdefault((key, own), []).append(self._predictor.record(job))
 
     def predict(self, job: SubmittedJob) -> Guess | None:
-        """Return the estimate from the most similar jobs that suffice."""
+        """Return the estimate from the first key with enough similar jobs."""
         for place, key in enumerate(self._predictor.keys):
             own = key_of(job, key)
             seconds = None if own is None else self._predictor.estimate(job, self._records.get((key, own), []))
@@ -74,10 +74,10 @@ def append(learning, key, job):
 
 @kernel
 def count(marks, first, size, place, change):
-    """Add a place to the counts of a key's Fenwick tree, or remove it.
+    """Add a place to the Fenwick tree of a key (`change` 1), or remove it (-1).
 
     The jobs of a key have places 1, 2, ... in order of their values, and the tree counts the occupied places; so adding a job,
-    dropping one, and finding the n-th smallest value take logarithmic time.
+    removing a job, and finding the n-th smallest value take logarithmic time.
     """
     while place <= size:
         marks[first + place - 1] += change

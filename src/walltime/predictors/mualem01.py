@@ -19,7 +19,7 @@ FORGET = ("key", "sliding", "global", "none")
 
 @dataclass(frozen=True)
 class Mualem01History(KeyPredictor):
-    """Mean runtime plus a number of standard deviations, over earlier similar jobs, or else over all jobs so far.
+    """Mean runtime plus a number of standard deviations, over earlier similar jobs, otherwise over all earlier jobs.
 
     The whole workload, used as the fallback, is a key like any other. The standard deviation of a single record is 0.
 
@@ -29,14 +29,14 @@ class Mualem01History(KeyPredictor):
     key: Alike = "program"
     """columns that define similar jobs; the paper's key is `program`: executable, user and processors"""
     deviations: Annotated[float, Field(least=0, most=100)] = 1.5
-    """number of standard deviations that are added: 1.5 or, more conservatively, 3"""
+    """number of added standard deviations: 1.5 or, more conservatively, 3"""
     week: Literal["key", "sliding", "global", "none"] = "key"
     """records that are discarded after 7 days. With `key`: all records of a key if its last job ended more than 7 days before a submission.
     With `sliding`: each record older than this. With `global`: all records at each multiple of a week from the start of the log"""
     min_jobs: Annotated[int, Field(least=1)] = 1
     """a key with fewer records is not used"""
     sample: bool = False
-    """the sample's standard deviation instead of the population's"""
+    """whether to use the sample standard deviation instead of the population standard deviation"""
 
     @property
     def keys(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Predicted runtimes in a scheduler: the predictor, the uses of predictions, their correction, and the history."""
+"""How a scheduler uses predicted runtimes: the predictor, the uses of predictions, their correction, and the history."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 
 
 @dataclass(frozen=True)
 class Belief(Specification):
-    """The prediction or the user estimate for each of the three uses of a runtime in a scheduler.
+    """Whether each of the three uses of a runtime in a scheduler takes the prediction or the user estimate.
 
-    `regular` adjustment is all three, `selective` the first two.
+    `regular` adjustment uses predictions for all three, `selective` for the first two.
 
     Source: tang13, sections 5.2 and 6.1; Cobalt's simulator has the same three switches.
     """
@@ -42,7 +42,7 @@ class Belief(Specification):
 
     @property
     def label(self) -> str:
-        """Return its name, or else the three bits."""
+        """Return its name or, if it has none, the three bits."""
         return next((name for name, variant in BELIEFS.variants.items() if variant.makes(self)), self.bits)
 
 
@@ -65,7 +65,7 @@ BELIEFS = Family(
 
 
 parse_belief = BELIEFS.parse
-"""Return `regular`, `selective`, `none`, or three bits, such as `101`, as a belief; raises PolicyError for anything else."""
+"""Return the belief for `regular`, `selective`, `none`, or three bits such as `101`; raises PolicyError for any other text."""
 
 
 @dataclass(frozen=True)
@@ -195,12 +195,12 @@ class Prediction(Specification):
 
     @property
     def label(self) -> str:
-        """Return the options that differ from the default, as in a scheduler's specification."""
+        """Return the options that differ from the default, in the form of a scheduler's specification."""
         return ",".join(f"{key}={spell(getattr(self, one.field), one)}" for key, one in self.differing().items())
 
 
 def with_prediction(label: str, prediction: Prediction | None) -> str:
-    """Return the specification of a policy, extended by the prediction's."""
+    """Return the specification of a policy with the options of the prediction."""
     if prediction is None:
         return label
     return f"{label}{',' if ':' in label else ':'}{prediction.label}"

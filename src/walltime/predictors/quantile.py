@@ -16,8 +16,8 @@ from walltime.predictors.key_history import KeyPredictor, append, count, place_o
 class Quantile(KeyPredictor):
     """The `percent`-th percentile of the runtimes of the last `last` similar jobs that have ended (0: all).
 
-    By nearest rank: of k runtimes the ceil(percent k / 100)-th smallest. So about `percent` percent of the jobs end within their
-    prediction, as long as the user's jobs do not change. With fewer than `min_jobs` such jobs the request is used.
+    The percentile of k runtimes is the ceil(percent k / 100)-th smallest (nearest rank). About `percent` percent of the jobs end within
+    their prediction, as long as the user's jobs do not change. With fewer than `min_jobs` such jobs, the request is used.
 
     >>> Quantile(percent=95).label
     'quantile:percent=95'

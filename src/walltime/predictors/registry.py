@@ -1,4 +1,4 @@
-"""The table of predictors, one line each."""
+"""The table of predictors by name."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PREDICTORS = Family(
 def parse_predictor(text: str | Predictor) -> Predictor:
     """Return the predictor with this specification; raises PolicyError for an unknown one.
 
-    `column:NAME` and `file:PATH` are predictions made elsewhere; `FILE.py:CLASS` is a custom class, and takes options too.
+    `column:NAME` and `file:PATH` are predictions made elsewhere; `FILE.py:CLASS` is a custom class, which also accepts options.
 
     >>> parse_predictor("tang13:key=double,statistic=p95,window=all,threshold=0.5").label
     'tang13:key=double,statistic=p95,window=all,threshold=0.5'

@@ -1,4 +1,4 @@
-"""The mean of a user's similar jobs, by a chain of decreasingly specific templates."""
+"""The mean runtime of a user's similar jobs, found with a chain of decreasingly specific templates."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from walltime.predictors.base import Jobs, SubmittedJob
 from walltime.predictors.key_history import KeyPredictor, append
 
 CHAIN = ("shape", "request", "size", "user")
-"""Keys of `walltime.predictors.KEYS`, the most similar jobs first."""
+"""Keys of `walltime.predictors.KEYS`, in descending order of similarity."""
 
 
 @dataclass(frozen=True)
 class Similar15(KeyPredictor):
-    """The mean runtime of the user's jobs with the same size and request; else the same request, the same size, or all the user's jobs.
+    """The mean runtime of the user's jobs with the same size and request; otherwise with the same request, with the same size, or of all.
 
-    The first of these groups with at least `least` ended jobs is used; only its last `last` jobs count (0: all). The mean is
+    The first of these groups with at least `min_jobs` ended jobs is used; only its last `last` jobs count (0: all). The mean is
     rounded down. If no group has enough jobs, the request is used.
 
     Source: similarity templates as in Smith, Foster, Taylor (IPPS workshop, 1998); this chain of templates is our own.

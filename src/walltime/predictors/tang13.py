@@ -25,7 +25,8 @@ MONTH = 30 * 86400
 class Tang13(KeyPredictor):
     """The request times a percentile of R = runtime / request, at most 1, over earlier similar jobs.
 
-    Users who gain by short predictions can cause them with many short jobs; our options `weight` and `small`, not compiled, prevent this.
+    Users can obtain short predictions, from which they gain, by submitting many short jobs. The options `weight` and `small`, which are our
+    own and not compiled, prevent this.
 
     Source: tang13, section 4.
 
@@ -66,7 +67,7 @@ class Tang13(KeyPredictor):
         return job.end, min(job.runtime / job.requested, 1.0), job.procs * job.runtime
 
     def estimate(self, job: SubmittedJob, ended: list[tuple[int, float, int]]) -> float | None:
-        """Return t_sched = t_req A (equation 2)."""
+        """Return the adjusted request t_sched = t_req A (tang13, equation 2), s; None with too few jobs."""
         as_of = job.now - job.now % self.refresh
         oldest = -1 if self.window is None else as_of - self.window * MONTH
         least = self.small * job.procs * job.requested
@@ -83,7 +84,7 @@ class Tang13(KeyPredictor):
 
     @property
     def is_compiled(self) -> bool:
-        """Return whether there is a compiled form: not where jobs are weighted."""
+        """Return whether there is a compiled form; `weight=work` and `small` have none."""
         return self.weight == "jobs" and self.small == 0
 
     def compiled(self, jobs: Jobs) -> CompiledPredictor | None:
@@ -98,7 +99,7 @@ class Tang13(KeyPredictor):
 
 
 def _place_by_work(work: list[int], percent: int) -> int:
-    """Return the first place up to which this percentage of the work is done.
+    """Return the first index up to which this percentage of the work is reached.
 
     >>> _place_by_work([1] * 10 + [1000], 95), _place_by_work([5, 5, 5, 5], 50)
     (10, 1)

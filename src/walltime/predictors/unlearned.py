@@ -1,4 +1,4 @@
-"""Predictions that need no learning: the runtimes, multiples of the requests, a column of the log, and a file."""
+"""Predictions that do not depend on finished jobs: the runtimes, multiples of the requests, a column of the log, and a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ UNIX = 10**8
 
 @dataclass(frozen=True)
 class ExactRuntime(Predictor):
-    """The runtime itself, at least 1 s: the bound for all predictors; with shortest-job-first backfilling this is PERFECT++.
+    """The runtime itself, at least 1 s, as a bound for all predictors; with shortest-job-first backfilling, this is PERFECT++.
 
     Source: tsafrir07.
     """
@@ -63,7 +63,7 @@ class External(Predictor):
         return ()
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
-        """Return how many jobs have no prediction, or a negative one, and the results of the tests for knowledge of the future."""
+        """Return sentences on missing and negative predictions, and on the tests for the use of future data."""
         predicted = self.predict_all(workload, requested, runtime)
         assert predicted is not None
         none = int((predicted == -1).sum())
@@ -116,13 +116,13 @@ class PredictionFile(External):
         return np.where(self._late(workload, rows, place), -1, predicted)
 
     def remarks(self, workload: Workload, requested: Array, runtime: Array) -> list[str]:
-        """Return the remarks, after the number of predictions that were known too late."""
+        """Return the remarks of `External`, after a sentence on predictions that were known too late."""
         late = int(self._late(workload, *self._rows_of(workload)).sum())
         sentence = f"Not used: {counted(late, 'prediction')} of {printable(self.file)}, known only after the submission of the job."
         return ([sentence] if late else []) + super().remarks(workload, requested, runtime)
 
     def _rows_of(self, workload: Workload) -> tuple[Rows, Array]:
-        """Return the file's rows, and for each job the place of its row, -1 without one."""
+        """Return the rows of the file, and the index of each job's row, -1 without one."""
         rows = read_predictions(self.file, self.column)
         place = np.searchsorted(rows.job_id, workload.job_id).clip(max=len(rows.job_id) - 1)
         place = np.where(rows.job_id[place] == workload.job_id, place, -1)
@@ -210,7 +210,7 @@ def _numbers(series: pl.Series, where: str) -> Array:
 
 
 def _whole(seconds: Array) -> Array:
-    """Round to whole seconds, halves up, int64; -1 for -1 and for missing numbers, -2 for other negative numbers."""
+    """Round to whole seconds, half up, int64; -1 for -1 and for missing numbers, -2 for other negative numbers."""
     known = np.isfinite(seconds) & (seconds >= 0)
     whole = np.floor(np.where(known, np.minimum(seconds, 2.0**53), 0) + 0.5)
     below = np.isfinite(seconds) & (seconds < 0) & (seconds != -1)

@@ -1,4 +1,4 @@
-"""The parts of a page, and its forms: HTML, terminal, PDF, figures."""
+"""Define report pages, and render them as HTML, PDF and terminal output, with figures."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Cells of changes of a metric against other schedulers."""
+"""Table cells for metrics and for their changes relative to another scheduler."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def change_ends(one: Interval) -> list[str]:
 
 
 def metric_name(metric: str) -> str:
-    """Return the name of a metric as a reader sees it."""
+    """Return the name of a metric as tables show it."""
     return metric.replace("_", " ")
 
 
 def metric_value(metric: str, value: float) -> str:
-    """Return the value of a metric as text: a duration for waits and responses, else a number."""
+    """Format the value of a metric: a duration for waits and response times, otherwise a number."""
     return human_time(value) if metric.endswith(("_wait", "_response")) else human_number(value)

@@ -1,4 +1,4 @@
-"""Figures as files and as parts of pages: formats, widths, reproducible bytes."""
+"""Write figures to files and embed them in pages, in several formats and widths, with reproducible bytes."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ METADATA: Mapping[str, Any] = {
     "png": {"Software": None},
     "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
 }
-"""The formats of figures, and the metadata that is omitted so that equal figures have equal bytes."""
+"""The supported formats, and the metadata that is removed so that equal figures have equal bytes."""
 DPI = 150
 SCHEDULE_FIGURES = ("wait", "slowdown", "queue", "utilization", "gantt", "nodes")
 """The figures of schedules that `--figure NAME=FILE` draws."""
 SINGLE = ("gantt", "nodes")
-"""Figures of a single schedule."""
+"""Figures that show a single schedule."""
 WIDTHS = {
     "column": 3.4,
     "page": 7.1,
@@ -47,21 +47,21 @@ WIDTHS = {
     "springer-page": 174 / 25.4,
     "lncs": 122 / 25.4,
 }
-"""Widths of new figures, inches: one column of a two-column page, the whole page, a slide; and those of common journals and proceedings."""
+"""Widths of figures, inches: a column of a two-column page, a whole page, a slide, and the formats of common journals and proceedings."""
 NARROWEST = 2.4
-"""Narrower panels, inches, are stacked."""
+"""Panels that would be narrower, inches, are stacked."""
 TAG, NUMBER = re.compile(r"<[^>]*>"), re.compile(r"-?\d+\.\d{3,}")
-"""Coordinates of an SVG are rounded, but not visible numbers."""
+"""Patterns to round coordinates in the tags of an SVG, but not visible numbers."""
 SLIM, LETTERS_PER_INCH, NAME_LETTERS = 4.0, 11, 18
-"""Width of a figure on a telephone, inches; characters of a legend per inch; longest name next to an axis, characters."""
+"""Width of a figure on a phone, inches; characters per inch in a legend; longest name next to an axis, characters."""
 SLIM_HEIGHT, LOWEST_PANEL, PER_NAME, BESIDE_NAMES = 4.8, 1.1, 0.15, 0.45
-"""Inches: the height left on a telephone's first screen; the lowest panel; per name of a panel with names; its axis."""
+"""Heights on a phone, inches: of a figure on the first screen, of a panel at least, of each name in a panel with names, and of its axis."""
 LOWEST = 0.68
 """Smallest ratio of a panel's height to its width."""
 
 
 def figure_format(path: str | os.PathLike[str]) -> str:
-    """Return the format of a figure by its extension; raises OutputError for an unknown one.
+    """Return the format of a figure file from its extension; raises OutputError for an unknown extension.
 
     >>> figure_format("kth.SVG")
     'svg'
@@ -74,7 +74,7 @@ def figure_format(path: str | os.PathLike[str]) -> str:
 
 
 def figure_bytes(figure: Figure, kind: str) -> bytes:
-    """Return the content of a `png`, `svg` or `pdf` file, on white; equal figures give equal bytes."""
+    """Return the content of a `png`, `svg` or `pdf` file with a white background; equal figures give equal bytes."""
     buffer = io.BytesIO()
     with style():
         figure.savefig(buffer, format=kind, dpi=DPI, facecolor="white", metadata=METADATA[kind])
@@ -82,9 +82,9 @@ def figure_bytes(figure: Figure, kind: str) -> bytes:
 
 
 def write_figure(path: str | os.PathLike[str], figure: Figure, width: str = "") -> Path:
-    """Write a figure, completely or not at all, with the same bytes every time; returns its path.
+    """Write a figure atomically, with reproducible bytes, and return its path.
 
-    `width`: as in `width_in_inches`; empty for its own. Raises OutputError, and PolicyError for an unknown width.
+    `width`: as in `width_in_inches`; empty to keep the width of the figure. Raises OutputError, and PolicyError for an unknown width.
     """
     if width:
         resize(figure, width_in_inches(width))
@@ -116,9 +116,9 @@ def resize(figure: Figure, inches: float) -> None:
 
 
 def slim(figure: Figure) -> Figure:
-    """Return a narrow copy of the figure for a telephone, with text of the same size.
+    """Return a narrow copy of the figure for a phone, with text of the same size.
 
-    Panels are stacked and low enough for the first screen; names lose their common beginning, and there are fewer ticks.
+    Panels are stacked and low enough for the first screen, names lose their common prefix, and there are fewer ticks.
     """
     copy = deepcopy(figure)
     width, height = figure.get_size_inches()
@@ -154,7 +154,7 @@ def _rows_of(figure: Figure) -> int:
 
 
 def _names(axes: Axes) -> list[str]:
-    """Return the names of the rows of a panel, visible or not; empty if there are none, or numbers."""
+    """Return the names of the rows of a panel, visible or not; empty if the rows have no names or numbers."""
     if not isinstance(axes.yaxis.get_major_locator(), FixedLocator):
         return []
     names = axes.yaxis.get_major_formatter().format_ticks(list(axes.get_yticks()))
@@ -162,14 +162,14 @@ def _names(axes: Axes) -> list[str]:
 
 
 def _thinned(ticks: list[float], most: int = 4) -> list[float]:
-    """Return at most `most` ticks, about; a ratio of 1, or else 0, stays."""
+    """Return about `most` of the ticks, including 1 or, if 1 is not a tick, 0."""
     step = max(-(-len(ticks) // most), 1)
     kept = next((k for value in (1, 0) for k, tick in enumerate(ticks) if tick == value), 0)
     return ticks[kept % step :: step]
 
 
 def _without_beginning(names: list[str]) -> list[str]:
-    """Return names without the options that all of them begin with.
+    """Return the names without their common prefix of options.
 
     >>> _without_beginning(["easy:order=sjf", "easy:order=saf"]), _without_beginning(["easy", "easy:order=saf"])
     (['sjf', 'saf'], ['easy', 'easy:order=saf'])
@@ -182,7 +182,7 @@ def _without_beginning(names: list[str]) -> list[str]:
 
 
 def to_svg(figure: Figure, prefix: str) -> str:
-    """Return a figure as an inline SVG element with reproducible bytes, unique ids by `prefix`, and text in the page's colour."""
+    """Return a figure as an inline SVG element with reproducible bytes, ids that begin with `prefix`, and text in the page's colour."""
     buffer = io.StringIO()
     with style():
         figure.savefig(buffer, format="svg", transparent=True, metadata=METADATA["svg"])
@@ -199,7 +199,7 @@ def to_svg(figure: Figure, prefix: str) -> str:
 
 
 def width_in_inches(width: str | float) -> float:
-    """Return a width in inches, by its name in `WIDTHS` or a number; raise PolicyError unless it is between 1 and 40 inches.
+    """Return a width in inches from a name in `WIDTHS` or a number; raises PolicyError unless it is from 1 to 40 inches.
 
     >>> width_in_inches("ieee-column"), width_in_inches("3.25")
     (3.5, 3.25)
@@ -218,17 +218,17 @@ def width_in_inches(width: str | float) -> float:
 
 
 def width_of(text: str) -> dict[str, float]:
-    """Return the argument `width` of a drawing function, in inches; no argument for an empty text, so that its default applies."""
+    """Return a width in inches as the keyword argument `width`; an empty text gives no argument, so that the default applies."""
     return {"width": width_in_inches(text)} if text else {}
 
 
 def complete_figure(incomplete: str) -> list[str]:
-    """Return the names of figures that begin like this, each with its equals sign."""
+    """Return shell completions of --figure: names of figures with an equals sign."""
     return [f"{name}=" for name in SCHEDULE_FIGURES if name.startswith(incomplete)]
 
 
 def named_file(text: str) -> tuple[str, Path]:
-    """Parse `--figure`: `NAME=FILE`, or a file named after the figure, such as wait.pdf. Raises PolicyError.
+    """Parse a value of --figure: `NAME=FILE`, or a file named after the figure, such as wait.pdf. Raises PolicyError.
 
     >>> named_file("queue.svg"), named_file("gantt=out/first.png")
     (('queue', PosixPath('queue.svg')), ('gantt', PosixPath('out/first.png')))

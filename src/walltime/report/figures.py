@@ -1,4 +1,4 @@
-"""The figures of reports, each a function from schedules to a matplotlib Figure, and their common style."""
+"""Draw the figures of reports, each a function from schedules to a matplotlib Figure, in a common style."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from walltime.workload.origin import Origin
 Array = np.ndarray
 
 INK = "#010305"
-"""Colour of text and axes; replaced by `currentColor` in a page, so that it follows light and dark mode."""
+"""Colour of text and axes; a page replaces it by `currentColor`, so that it follows light and dark mode."""
 BLUE = "#0072B2"
-"""The only colour of the palette that is dim on black; pages lighten it in dark mode."""
+"""The only colour of the palette that is hard to see on black; pages lighten it in dark mode."""
 COLOURS = (BLUE, "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-"""The palette of Okabe and Ito, beginning with colours that are clear on both white and black."""
+"""The palette of Okabe and Ito, beginning with the colours that are clear on both white and black."""
 DASHES = ("-", (0, (6, 1.5)), (0, (1.5, 1.2)), (0, (7, 1.5, 1.5, 1.5)))
-"""Lines also differ in dashes, for readers who do not see colours."""
+"""Dash patterns, so that lines differ without colour as well."""
 MARKS = ("o", "s", "^", "D", "v", "P")
-"""Marks of single points."""
+"""Markers of single points."""
 KIND_COLOURS = {Kind.IMMEDIATE: "#B8BCC2", Kind.RESERVED: "#E69F00", Kind.BACKFILLED: BLUE}
 KIND_EDGE = "#20242A"
 EDGES = (0.35, 0.1, 0.0)
-"""Width of a strip's edge in points: usual, thin and hair-thin strips."""
+"""Edge widths, points, of normal, thin and very thin strips of a Gantt chart."""
 KIND_NAMES = {Kind.IMMEDIATE: "immediate", Kind.RESERVED: "reserved", Kind.BACKFILLED: "backfilled"}
 
 LETTERS = 44
@@ -50,11 +50,11 @@ LETTERS = 44
 LETTERS_PER_INCH = 14
 """Characters of a line of text per inch."""
 POINTS = 400
-"""Points of a distribution's curve."""
+"""Number of points of a distribution's curve."""
 BINS = 130
-"""Largest number of averages along the time axis."""
+"""Largest number of averaging intervals along the time axis."""
 NARROW, NARROW_FIGURE, LEAST = 3.0, 5.0, 1.7
-"""Narrower axes label every other tick, narrower figures have their key below, and a new figure is at least so high; inches."""
+"""Inches: narrower axes label every other tick; narrower figures have their legend below; smallest height of a new figure."""
 MOST_STRIPS = 5000
 """Largest number of strips in a Gantt chart; the largest strips are drawn."""
 
@@ -70,7 +70,7 @@ TIME_TICKS = {
     34_560_000: "400 d",
 }
 DATE_STEPS = (300, 900, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_419_200)
-"""Distances of ticks with dates, s."""
+"""Possible distances between ticks with dates, s."""
 BIN_LENGTHS = (1, 10, 60, 600, 1800, 3600, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600, 2_592_000, 7_776_000, 31_536_000)
 RC: dict[Any, Any] = {
     "font.family": ["DejaVu Sans"],
@@ -107,19 +107,19 @@ def style() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Distribution:
-    """A cumulative distribution over the measured jobs of each schedule, in percent, on a logarithmic axis that begins at 1."""
+    """A figure of cumulative distributions over the measured jobs of each schedule, with a logarithmic axis that begins at 1."""
 
     xlabel: str
     values: Callable[[Schedule], Array]
-    """one for each job"""
+    """return a value for each job"""
     side: Literal["left", "right"]
-    """left: jobs below a point of the axis count; right: also those at it"""
+    """left: share of jobs below a point of the axis; right: share of jobs at or below it"""
     end: Callable[[float], float]
-    """end of the axis, given the largest value"""
+    """return the end of the axis, given the largest value"""
     ticks: Callable[[Axes], None]
 
     def curves(self, schedules: Sequence[Schedule], masks: Sequence[Array] | None = None) -> tuple[Array, list[Array]]:
-        """Return the points of the axis, and for each schedule the percentage of jobs there.
+        """Return the points of the axis, and for each schedule the percentages of jobs at these points.
 
         `masks`: bool, shape (jobs,), the measured jobs of each schedule; by default all.
         """
@@ -145,7 +145,7 @@ class Distribution:
 
 
 def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
-    """Draw waiting jobs and utilization over time, as averages over equal intervals."""
+    """Draw the number of waiting jobs and the utilization over time, averaged over equal intervals."""
     with style():
         figure = Figure(figsize=(9.2, 4.2), layout="constrained")
         queue, busy = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
@@ -158,7 +158,7 @@ def queue_and_utilization(schedules: Sequence[Schedule]) -> Figure:
 
 
 def draw_queue_length(axes: Axes, schedules: Sequence[Schedule], begin: int | None = None, end: int | None = None) -> None:
-    """Draw the number of waiting jobs over time, averaged over equal intervals, logarithmic above 1; without a legend."""
+    """Draw the number of waiting jobs over time, averaged over equal intervals, on a symmetric log axis; without a legend."""
     edges, length = _intervals(schedules, begin, end)
     waiting = [metrics.means_between(*metrics.queue_length(s.submit, s.start), edges) for s in schedules]
     _steps(axes, schedules, waiting, edges)
@@ -184,7 +184,7 @@ def draw_utilization(axes: Axes, schedules: Sequence[Schedule], begin: int | Non
 
 
 def _intervals(schedules: Sequence[Schedule], begin: int | None, end: int | None) -> tuple[Array, int]:
-    """Return the edges of equal intervals from the begin to the end (the first submission and the last end), s, and their length."""
+    """Return the edges of equal intervals, s, and their length; by default from the first submission to the last end."""
     workload = schedules[0].workload
     if begin is None:
         begin = int(workload.submit[0]) if len(workload) else 0
@@ -215,14 +215,14 @@ def gantt(schedule: Schedule, begin: int, end: int, title: str | None = None) ->
 
 
 def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str | None = None) -> None:
-    """Draw the same on existing axes."""
+    """Draw a Gantt chart as `gantt` does, on existing axes."""
     w = schedule.workload
     inside = np.flatnonzero((schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start))
     start, stop = schedule.start[inside], schedule.end[inside]
     job, first, count = assign_processors(start, stop, w.procs[inside], w.machine_procs)
     left, right = np.maximum(start[job], begin) - begin, np.minimum(stop[job], end) - begin
     largest = np.sort(np.argsort(-(right - left) * count, kind="stable")[:MOST_STRIPS])
-    # if strips are hardly higher or longer than a line is wide, only their edges would be visible
+    # edges of the normal width would cover strips that are hardly higher or longer than this
     thin = (count * 120 < w.machine_procs) | ((right - left) * 400 < end - begin)
     width = np.where(count * 500 < w.machine_procs, EDGES[2], np.where(thin, EDGES[1], EDGES[0]))
     divisor, unit = unit_of(end - begin)
@@ -245,11 +245,11 @@ def draw_gantt(axes: Axes, schedule: Schedule, begin: int, end: int, title: str 
 
 
 TITLE_LETTERS, KEY_LETTERS, LINE = 11, 6, 0.16
-"""Letters of a title per inch; the width of a mark in a key, letters; and the height of a further line of a title, inches."""
+"""Characters of a title per inch; width of a marker in a legend, characters; height of an additional line of a title, inches."""
 
 
 def fit(figure: Figure) -> None:
-    """Wrap titles and labels that are wider than the figure, and put a key without room next to a title below the figure."""
+    """Wrap titles and labels that are wider than the figure, and move a legend that does not fit next to the title below the figure."""
     most = int(TITLE_LETTERS * figure.get_figwidth())
     for axes in figure.axes:
         axes.set_title("\n".join(textwrap.wrap(axes.get_title(loc="left"), most)))
@@ -268,7 +268,7 @@ def fit(figure: Figure) -> None:
 
 
 def moment(schedule: Schedule, seconds: int) -> str:
-    """Return a time of the log as local date and time if the log has a start date, else as time since the first submission."""
+    """Return a log time as local date and time or, if the log has no start date, as time since the first submission."""
     if (date := schedule.workload.origin.moment(seconds)) is not None:
         return f"{date:%Y-%m-%d %H:%M}"
     first = int(schedule.workload.submit[0]) if len(schedule) else 0
@@ -276,20 +276,20 @@ def moment(schedule: Schedule, seconds: int) -> str:
 
 
 def legend(figure: Figure, axes: Axes, letters: int) -> None:
-    """Add a legend above the axes, in as many columns as fit a line of this many characters."""
+    """Add a legend above the axes, with as many columns as fit into a line of `letters` characters."""
     handles, names = axes.get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper right", ncols=columns_of(names, letters), borderaxespad=0)
 
 
 def columns_of(names: Sequence[str], letters: float) -> int:
-    """Return the number of columns of a legend with these names that fit a line of this many characters."""
+    """Return the number of legend columns with these names that fit into a line of `letters` characters."""
     widths = [len(name) + 8 for name in names]
     return len(names) if sum(widths) <= letters else max(1, int(letters // max(widths)))
 
 
 @contextmanager
 def panel(height: float = 3.4, width: float = 4.9) -> Iterator[tuple[Figure, Axes]]:
-    """Yield a figure with one pair of axes, by default half as wide as a page; inches."""
+    """Yield a figure with one panel, by default half as wide as a page; `height`, `width`: inches."""
     with style():
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure, figure.subplots()
@@ -297,7 +297,7 @@ def panel(height: float = 3.4, width: float = 4.9) -> Iterator[tuple[Figure, Axe
 
 @contextmanager
 def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float = 0.9, width: float = 9.2) -> Iterator[tuple[Figure, Axes]]:
-    """Yield a figure with a row for each name, from the top down, for marks and intervals; `row`, `top`, `width`: inches."""
+    """Yield a figure with a row for each name, from top to bottom, for markers and intervals; `row`, `top`, `width`: inches."""
     with panel(top + row * max(len(names), 1), width) as (figure, axes):
         yield figure, axes
         axes.set_yticks(range(len(names)), [shortened(name) for name in names])
@@ -307,7 +307,7 @@ def rows_figure(names: Sequence[str], xlabel: str, row: float = 0.3, top: float 
 
 
 def months_figure(months: Sequence[str], lines: Mapping[str, Sequence[float]], ylabel: str, most: float | None = None) -> Figure:
-    """Draw lines over months, by their labels; `most`: the upper end of the axis, by default above the largest value."""
+    """Draw a line for each label over months; `most`: upper end of the axis, by default above the largest value."""
     with panel(2.8, 9.2) as (figure, axes):
         for k, (label, values) in enumerate(lines.items()):
             axes.plot(values, marker="o", markersize=4, label=label, **look(k))
@@ -321,7 +321,7 @@ def months_figure(months: Sequence[str], lines: Mapping[str, Sequence[float]], y
 
 
 def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None, what: str = "mean wait") -> Figure:
-    """Draw mean waits, s, a bar for each name; `halves`: half the widths of their intervals, s; `what`: the label of the axis."""
+    """Draw a bar of the mean wait, s, for each name; `halves`: half widths of their intervals, s; `what`: label of the axis."""
     largest = max(waits, default=1.0)
     divisor, unit = round_unit(largest)
     with panel(0.9 + 0.36 * len(names), 7.2) as (figure, axes):
@@ -337,7 +337,7 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
 
 
 def shortened(name: str, letters: int = LETTERS) -> str:
-    """Shorten a name to fit next to an axis; the last value of several, or of an option, stays whole if it is short.
+    """Shorten a name to fit next to an axis, but keep the last value of a list or an option if it is short.
 
     >>> shortened("easy:backfill-order=sjf", 16), shortened("easy:backfill-order=sjf, exact", 16), shortened("a long name", 8)
     ('easy:backfi…=sjf', 'easy:bac…, exact', 'a long …')
@@ -351,7 +351,7 @@ def shortened(name: str, letters: int = LETTERS) -> str:
 
 
 def short_name(name: str, letters: int = LETTERS) -> str:
-    """Return a name without the folders of its files, shortened.
+    """Return a name without the folders in its paths, shortened.
 
     >>> short_name("easy:order=/home/ann/own.py:sjf"), short_name("logs/KTH.swf", 6)
     ('easy:order=own.py:sjf', 'KTH.s…')
@@ -360,12 +360,12 @@ def short_name(name: str, letters: int = LETTERS) -> str:
 
 
 def look(k: int) -> dict[str, Any]:
-    """Return the style of the line with number `k`."""
+    """Return the colour and dashes of line number `k`."""
     return {"color": COLOURS[k % len(COLOURS)], "linestyle": DASHES[k % len(DASHES)]}
 
 
 def time_ticks(axes: Axes) -> None:
-    """Set ticks at round times on a logarithmic axis of seconds; narrow axes have every other one."""
+    """Set ticks at round times on a logarithmic axis of seconds; on narrow axes, only every other one."""
     axes.xaxis.set_major_locator(FixedLocator([t for t in TIME_TICKS if t <= axes.get_xlim()[1]][:: 1 if _inches(axes) > NARROW else 2]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: TIME_TICKS.get(round(x), "")))
 
@@ -383,9 +383,9 @@ def percent_ticks(axis: Any, count: int = 5) -> None:
 
 
 def share_axes(axes: Axes, end: float, xlabel: str = "", lowest: float = 0.0) -> None:
-    """Set up axes of shares of jobs over values from 1 to `end`, logarithmic.
+    """Set up the axes of a cumulative distribution over values from 1 to `end`, with a logarithmic horizontal axis.
 
-    Shares begin at 0 or, if all are above one half, slightly below the lowest one; the label then gives the begin.
+    The vertical axis begins at 0 or, if all shares exceed one half, slightly below the lowest share, which its label then states.
     """
     bottom = min(max(10 * int((lowest - 2) // 10), 0) if lowest > 50 else 0, 90)
     axes.set_xscale("log")
@@ -405,14 +405,14 @@ def _inches(axes: Axes) -> float:
 
 
 def rectangles(left: Array, right: Array, low: Array, high: Array) -> Path:
-    """Return one path of many rectangles, which keeps the page small."""
+    """Return all rectangles as a single path, which keeps the page small."""
     corners = np.stack([np.stack(pair, axis=1) for pair in ((left, low), (right, low), (right, high), (left, high), (left, low))], axis=1)
     codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY]
     return Path(corners.reshape(-1, 2), np.tile(np.array(codes, np.uint8), len(left)))
 
 
 def unit_of(length: float) -> tuple[int, str]:
-    """Return the unit for a length of time: its seconds and its name."""
+    """Return the unit for the axis of a period, s: its length in seconds and its name."""
     if length <= 180:
         return 1, "seconds"
     if length <= 3 * 3600:
@@ -421,7 +421,7 @@ def unit_of(length: float) -> tuple[int, str]:
 
 
 def round_unit(largest: float) -> tuple[int, str]:
-    """Return the largest unit that is at most two thirds of a time, s: its seconds and its name."""
+    """Return the largest unit that is at most two thirds of a time, s: its length in seconds and its name."""
     return next(((d, u) for d, u in ((86_400, "days"), (3600, "hours"), (60, "minutes")) if largest >= 1.5 * d), (1, "s"))
 
 
@@ -433,7 +433,7 @@ def _round_time(seconds: int) -> str:
 
 
 def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
-    """Set ticks at the first of each month if the log has dates and is long enough, else in round units from its start."""
+    """Set ticks at the first of each month if the log has dates and is long enough, otherwise at round times since the begin."""
     origin = schedule.workload.origin
     epoch, firsts = origin.unix_start_time or 0, []
     if origin.unix_start_time is not None and 75 * 86_400 <= end - begin <= 60 * 366 * 86_400:
@@ -445,14 +445,18 @@ def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
         axes.set_xticks([t - epoch for *_, t in shown], [f"{datetime(y, m, 1, tzinfo=UTC):%b}\n{y}" for y, m, _ in shown])
         return
     divisor, unit = unit_of(end - begin)
-    ticks = np.asarray(MaxNLocator(10, steps=[1, 2, 5, 10]).tick_values(0, (end - begin) / divisor))
-    ticks = ticks[(ticks >= 0) & (ticks * divisor <= end - begin)]
+    span = (end - begin) / divisor
+    if unit == "hours":  # parts of a day
+        ticks = np.arange(0, span + 1e-9, next(step for step in (1, 2, 3, 6, 12) if span <= 9 * step))
+    else:
+        ticks = np.asarray(MaxNLocator(10, steps=[1, 2, 5, 10]).tick_values(0, span))
+        ticks = ticks[(ticks >= 0) & (ticks <= span)]
     axes.set_xticks(begin + ticks * divisor, [f"{t:g}" for t in ticks])
     axes.set_xlabel(f"{unit} since {moment(schedule, begin)}")
 
 
 def date_ticks(origin: Origin, begin: int, end: int, most: int = 8) -> dict[int, str]:
-    """Return about `most` round local times between two times of the log, s, with their labels; empty without dates."""
+    """Return about `most` round local times between two log times, s, with their labels; empty without dates."""
     if (first := origin.moment(begin)) is None:
         return {}
     step = next((one for one in DATE_STEPS if end - begin <= most * one), DATE_STEPS[-1] * -(-(end - begin) // (most * DATE_STEPS[-1])))
@@ -463,7 +467,7 @@ def date_ticks(origin: Origin, begin: int, end: int, most: int = 8) -> dict[int,
 
 
 WAITS = Distribution("wait less than", lambda s: s.wait, "left", lambda longest: max(longest + 1, 60), time_ticks)
-"""The left end, at 1 s, is the share of jobs that do not wait at all."""
+"""Distribution of waits; its left end, at 1 s, is the share of jobs that do not wait."""
 SLOWDOWNS = Distribution(
     "bounded slowdown at most",
     lambda s: metrics.bounded_slowdown(s.wait, s.runtime),
@@ -471,4 +475,4 @@ SLOWDOWNS = Distribution(
     lambda highest: max(highest * 1.001, 10),
     ratio_ticks,
 )
-"""At the left end, 1, the curve is the share of jobs without slowdown."""
+"""Distribution of bounded slowdowns; its left end, at 1, is the share of jobs without slowdown."""

@@ -1,4 +1,4 @@
-"""Pages in HTML: one file that loads nothing. All HTML is made here, and all texts are escaped here."""
+"""Render pages as self-contained HTML files. All HTML is generated, and all text is escaped, in this module."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ from walltime.workload import Workload
 from walltime.workload.drops import jobs_only
 
 ALLOWED = "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
-"""Content security policy: the page may load nothing."""
+"""Content security policy, which forbids the page to load anything."""
 MARKED = ("best", "reproduced", "chaos", "off")
-"""Looks of cells whose text is shaded."""
+"""Styles of cells with shaded text."""
 LIBRARY = "uPlot-1.6.32.min"
 TABLES = ("time", "tables", "page")
-"""The scripts of a page of tables: they can be sorted."""
+"""The scripts of a page with tables, which readers can sort."""
 CHARTS = ("time", "charts", "tables", "page")
 """The scripts of a page with charts."""
 STEERING = (
     "Point at a chart to read its values; drag to zoom in; double-click to show everything. Keys: Tab, then the left and right arrows."
 )
 PAGE_WIDTH, PICTURE_HEIGHT, LEAST_WIDTH = 1030, 440, 560
-"""Largest width and height, and smallest width, of the picture of the first screen, pixels."""
+"""Largest width and height, and smallest width, of the figure on the first screen, pixels."""
 EVERYTHING = ("data", "time", "gantt", "explanation", "charts", "tables", "steer", "page")
 
 
 def write_page(path: str | Path, page: Page) -> Path:
-    """Write a page, completely or not at all, with equal bytes for equal values; return its path. Raises OutputError.
+    """Write a page atomically, with reproducible bytes, and return its path; raises OutputError.
 
-    A .pdf file has one or two pages, and the text of an e-mail is written next to it, as .txt.
+    A .pdf file has one or two sheets; the text of an e-mail is written next to it as a .txt file.
     """
     target = Path(path)
     if target.name.lower().endswith(".pdf"):
@@ -103,7 +103,7 @@ def render(page: Page) -> str:
 
 
 def escape(value: Any) -> str:
-    """Return a value as text with HTML special characters escaped.
+    """Return a value as text with the special characters of HTML escaped.
 
     >>> escape('<b title="x">')
     '&lt;b title=&quot;x&quot;&gt;'
@@ -112,7 +112,7 @@ def escape(value: Any) -> str:
 
 
 def unbroken(sentence: str) -> str:
-    """Return a sentence without line breaks between numbers and units.
+    """Return a sentence with non-breaking spaces between numbers and units.
 
     >>> unbroken("60 % in 2 h 05 min")
     '60&nbsp;% in 2&nbsp;h&nbsp;05&nbsp;min'
@@ -122,7 +122,7 @@ def unbroken(sentence: str) -> str:
 
 
 def breakable(label: str) -> str:
-    """Return a change or a specification as escaped text that may break after its signs.
+    """Return a change or a specification as escaped text that may break after punctuation.
 
     >>> breakable("a.b+=<c>")
     'a.<wbr>b+=<wbr>&lt;c&gt;'
@@ -169,7 +169,7 @@ def _section(section: Section) -> str:
 
 
 def _origin(page: Page) -> list[Section]:
-    """Return the sections on dropped and changed jobs, provenance, the command, and the JSON."""
+    """Return the sections on dropped and changed records and on provenance, with the command and the JSON."""
     sections = [Section("Dropped and changed records", _rules(page.workload))] if page.workload is not None else []
     if not page.record:
         return sections
@@ -184,7 +184,7 @@ def _origin(page: Page) -> list[Section]:
 
 
 def _rules(workload: Workload) -> list[Block]:
-    """Return the rules that dropped, changed or noticed jobs, with their counts and shares."""
+    """Return a table of the rules that dropped, changed or flagged jobs, with their counts and shares."""
     origin = workload.origin
     total = max(origin.records, len(workload), 1)
     rows = [
@@ -211,7 +211,7 @@ def _plain(name: str, value: Any) -> str:
 
 
 def _scripts(names: Sequence[str], library: bool) -> str:
-    """Return these scripts as one element, after the library with its licence if needed."""
+    """Return these scripts as one element; `library`: whether the chart library and its licence come first."""
     own = "\n".join(resource(f"{name}.js") for name in names)
     element = f'<script>\n"use strict";\n(() => {{\n{own}}})();\n</script>'
     if not library:
@@ -266,7 +266,7 @@ def _drawing(block: Drawing) -> str:
 
 
 def _living(block: Drawing, static: str) -> str:
-    """Return the pictures of a drawing, with the charts that replace them, or the texts of their rows."""
+    """Return the static figures of a drawing with the interactive charts that replace them, or with the tooltips of their rows."""
     from walltime.report.interactive import json_text
 
     if block.rows:
@@ -286,7 +286,7 @@ def _charts(charts: Sequence[Chart]) -> str:
 
 
 def _picture(block: Drawing) -> str:
-    """Return the drawing of the first screen, low enough for it, and a narrow version with text of the same size."""
+    """Return the drawing of the first screen, limited in height, and a narrow version with text of the same size."""
     from walltime.report.figure_files import slim, to_svg
 
     across, down = block.figure.get_size_inches()
@@ -299,7 +299,7 @@ def _picture(block: Drawing) -> str:
 
 
 def _scroll(inside: str, label: str, name: str = "") -> str:
-    """Return a box that scrolls sideways, also by keyboard, if its content is wider than the screen."""
+    """Return a box that scrolls horizontally, also by keyboard, if its content is wider than the screen."""
     return f'<div class="scroll {name}" tabindex="0" role="region" aria-label="{escape(label)}">{inside}</div>'
 
 

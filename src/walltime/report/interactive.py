@@ -1,7 +1,7 @@
-"""The data of interactive pages: columns of the schedules in a compact form, for the scripts in scripts/.
+"""Encode schedules for interactive pages: columns in a compact form, which the files in scripts/ decode.
 
-The line charts are drawn by uPlot (version 1.6.32, MIT licence), which is embedded unchanged; the Gantt chart, which has to show
-hundreds of thousands of jobs, and the rest is this project's own.
+The line charts use uPlot (version 1.6.32, MIT licence), which is embedded unchanged. The Gantt chart, which must show
+hundreds of thousands of jobs, and all other scripts are part of this project.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from walltime.workload.origin import Origin
 Array = np.ndarray
 
 MOST_JOBS = 1_000_000
-"""Pages with more jobs would take over a hundred megabytes, and are static."""
+"""A page with more jobs would exceed a hundred megabytes, so it is static."""
 LARGEST = 2**31 - 1
-"""The columns are int32."""
+"""Largest value of the columns, which are int32."""
 DELTAS = frozenset({"id", "submit", "stripJob"})
-"""Ascending columns, stored as differences."""
+"""Ascending columns, which are stored as differences."""
 DASHES: tuple[Sequence[float], ...] = ((), (11, 3), (3, 2), (12, 3, 3, 3))
-"""As in the figures, in pixels."""
+"""The dash patterns of the figures, in pixels."""
 
 
 def can_live(schedules: Sequence[Schedule]) -> bool:
-    """Return whether the schedules have jobs, not too many, and times that fit the columns."""
+    """Return whether a page of these schedules can be interactive: it has jobs, not too many, and times that fit int32."""
     jobs = len(schedules[0])
     return 0 < jobs <= MOST_JOBS and all(int(s.end.max()) < LARGEST and int(s.submit.min()) > -LARGEST for s in schedules)
 
 
 def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Array]) -> str:
-    """Return the schedules as elements of a page for the scripts; about 3 bytes per job, and 10 per job and policy."""
+    """Return the schedules as script elements of a page: about 3 bytes per job, and 10 per job and policy."""
     from walltime.report import figures  # matplotlib is slow to load; only a page needs it
 
     w, first = schedules[0].workload, schedules[0]
@@ -86,19 +86,19 @@ def live_data(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequen
 
 
 def clock_of(origin: Origin, first: int) -> dict[str, Any]:
-    """Return what the scripts need to show times of a log as dates, or as times after `first`, s, if the log has no dates."""
+    """Return the data with which the scripts show log times as dates or, if the log has no dates, as times after `first`, s."""
     zone = origin.tzinfo()
     offset = int((zone.utcoffset(None) or timedelta(0)).total_seconds())
     return {"epoch": origin.unix_start_time, "zone": getattr(zone, "key", None), "offset": offset, "first": first}
 
 
 def json_text(value: Any) -> str:
-    """Return a value as JSON that can be the text of an element of a page."""
+    """Return a value as JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def chart_json(chart: Chart) -> str:
-    """Return a chart for the scripts, with six digits for each value."""
+    """Return a chart as JSON for the scripts, with six significant digits."""
 
     def numbers(values: Sequence[float]) -> list[float | None]:
         return [float(f"{value:.6g}") if math.isfinite(value) else None for value in map(float, values)]
@@ -109,7 +109,7 @@ def chart_json(chart: Chart) -> str:
 
 
 def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dict[str, Array]:
-    """Return the columns of one schedule; `reserved` is the first reservation counted from the submission, -1 if there was none."""
+    """Return the columns of one schedule; `reserved`: time from submission to the first reserved start, s, -1 without a reservation."""
     w = schedule.workload
     job, first, count = assign_processors(schedule.start, schedule.end, w.procs, w.machine_procs)
     reserved = np.where(schedule.reserved_start < 0, -1, np.clip(schedule.reserved_start - schedule.submit, 0, LARGEST))
@@ -123,9 +123,10 @@ def _of_policy(schedule: Schedule, same_submit: bool, same_runtime: bool) -> dic
 
 
 def _pack(columns: Mapping[str, Array]) -> tuple[list[tuple[str, int, bool]], bytes]:
-    """Return the name, length and storage as differences of each column, and all columns compressed.
+    """Return the layout (name, length, whether differences are stored) of each column, and all columns compressed.
 
-    Numbers are int32 with the sign in the lowest bit. A column is stored byte plane by byte plane, because similar bytes compress well.
+    Numbers are 32 bits with the sign in the lowest bit. The bytes of a column are stored by significance, because similar bytes compress
+    well.
     """
     planes = []
     for name, values in columns.items():
@@ -146,7 +147,7 @@ def _curves(steps: tuple[Array, Sequence[Array]]) -> dict[str, Any]:
 
 
 def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
-    """Return the command line that produces these schedules, or None if no single command can."""
+    """Return the command line that produces these schedules; None if no single command can."""
     options = spelled_options(schedules)
     if options is None:
         return None
@@ -155,7 +156,7 @@ def repeat_command(schedules: Sequence[Schedule], trim: str) -> str | None:
 
 
 def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
-    """Return the command-line options that produce these schedules from the log, or None if none can."""
+    """Return the command-line options that produce these schedules from the log; None if no options can."""
     workload = schedules[0].workload
     runs = {(s.overrun, s.dialect) for s in schedules}
     replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
@@ -170,7 +171,7 @@ def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
 
 
 def _can_be_spelled(schedule: Schedule) -> bool:
-    """Return whether the scheduler's label denotes it on the command line; own policies, orders and predictors have other labels."""
+    """Return whether the scheduler's label is valid on the command line, which is not so for policies, orders and predictors of users."""
     prediction = None if schedule.predictions is None else schedule.predictions.prediction
     try:
         return parse_scheduler(schedule.label).label == Scheduler(schedule.policy, prediction).label

@@ -1,4 +1,4 @@
-"""A schedule drawn by node: the shares of processors, of the second resource and of memory in use over time."""
+"""Draw a schedule by node: the shares of processors, of the second resource and of memory in use over time."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from walltime.schedule.schedule import Schedule
 from walltime.workload import Array
 
 COLUMNS, ROWS = 300, 400
-"""Largest numbers of intervals and of rows; more nodes share rows."""
+"""Largest numbers of intervals and of rows; several nodes share a row if there are more nodes."""
 HEIGHT = 0.3
-"""Height of a panel over its width."""
+"""Ratio of a panel's height to its width."""
 _SHADES = ListedColormap([[1 - (1 - part) * (0.06 + 0.94 * k / 255) for part in (0.0, 0.447, 0.698)] for k in range(256)])
 
 
 def resources(schedule: Schedule) -> Mapping[str, tuple[Array, Array]]:
-    """Return for each resource the amount of each node, and the use of each node share in `schedule.slots`, int64.
+    """Return, for each resource, the amount on each node, and the use by each entry of `schedule.slots`; int64.
 
-    Raises WorkloadError for a schedule that does not have single nodes.
+    Raises WorkloadError for a schedule without single nodes.
     """
     if schedule.slots is None or schedule.placement is None:
         raise WorkloadError(
@@ -45,7 +45,7 @@ def resources(schedule: Schedule) -> Mapping[str, tuple[Array, Array]]:
 
 
 def nodes_figure(schedule: Schedule, begin: int, end: int, width: float = 9.2) -> Figure:
-    """Draw a panel for each resource, one above the other; `width`: inches. Errors as `resources`."""
+    """Draw a panel for each resource; `width`: inches. Raises the errors of `resources`."""
     names = list(resources(schedule))
     with style():
         figure = Figure(figsize=(width, max(HEIGHT * width, LEAST) * len(names)), layout="constrained")
@@ -56,7 +56,7 @@ def nodes_figure(schedule: Schedule, begin: int, end: int, width: float = 9.2) -
 
 
 def draw_nodes(axes: Axes, schedule: Schedule, begin: int, end: int, of: str = "processors") -> None:
-    """Draw a resource by node and time between `begin` and `end`, s: the darker, the larger the share in use. Errors as `resources`."""
+    """Draw the use of a resource by node from `begin` to `end`, s; darker means a larger share. Raises the errors of `resources`."""
     known = resources(schedule)
     if of not in known:
         raise WorkloadError(f"the nodes have no {of!r}; draw {' or '.join(known)}", "unknown_resource")
@@ -65,7 +65,7 @@ def draw_nodes(axes: Axes, schedule: Schedule, begin: int, end: int, of: str = "
     firsts = np.cumsum([0, *(pool.nodes for pool in machine.pools)])
     pools = [pool for pool, first in zip(machine.pools, firsts, strict=False) if has[first]]
     count = int((has > 0).sum())
-    row = np.maximum(np.cumsum(has > 0) - 1, 0) * min(ROWS, count) // count  # only of the nodes that have the resource
+    row = np.maximum(np.cumsum(has > 0) - 1, 0) * min(ROWS, count) // count  # nodes without the resource have no row
     total = np.bincount(row, weights=has)
     start, stop = schedule.start[job], schedule.end[job]
     inside = np.flatnonzero((start < end) & (stop > begin) & (uses > 0))

@@ -1,4 +1,4 @@
-"""The parts of a page as values; html.py, terminal.py and pdf.py render them."""
+"""Data classes for the parts of a report page, which html.py, terminal.py and pdf.py render."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.workload import Workload
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One or more sentences; `look`: note, warning, alarm."""
+    """One or more sentences; `look`: the style, which is note, warning, alarm or empty."""
 
     text: str
     look: str = ""
@@ -23,7 +23,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading within a section; `change`: it may break after its signs."""
+    """A heading within a section; `change`: whether it may break after punctuation."""
 
     text: str
     change: bool = False
@@ -46,11 +46,11 @@ class Code:
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines that the scripts of a page draw, with zoom and the values under the pointer.
+    """An interactive chart, which the scripts of a page draw with zoom and a readout of values.
 
-    `x`: times of the log, s, if there is a `clock` (see `clock_of`), else durations, s, on a logarithmic axis. `lines`: by name, a value
-    for each `x`, nan where there is none. `unit`: %, s, or empty for counts. `form`: line, steps, bars or stack. `most`: upper end of
-    the axis of values, by default above the largest. `colours`: of the lines, by default the palette. `marks`: times with labels;
+    `x`: log times, s, if there is a `clock` (see `clock_of`), otherwise durations, s, on a logarithmic axis. `lines`: for each name, a
+    value for each `x`, nan if undefined. `unit`: %, s, or empty for counts. `form`: line, steps, bars or stack. `most`: upper end of the
+    vertical axis, by default above the largest value. `colours`: colours of the lines, by default the palette. `marks`: times with labels;
     `level`: a value with its label.
     """
 
@@ -68,7 +68,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A matplotlib figure with its alternative text; `wide` ones scroll on narrow screens. `name`: unique on the page."""
+    """A matplotlib figure with its alternative text; `wide`: whether it scrolls on narrow screens. `name`: unique on the page."""
 
     figure: Any
     name: str
@@ -76,19 +76,19 @@ class Drawing:
     caption: str = ""
     wide: bool = True
     pixels: int | None = None
-    """largest width"""
+    """largest width, pixels"""
     policy: int | None = None
     narrow: Any = None
-    """a version for telephones, if the picture of the first screen cannot be narrowed automatically"""
+    """a version for phones, if the figure of the first screen cannot be narrowed automatically"""
     live: Sequence[Chart] = ()
-    """charts that replace the figure where scripts run"""
+    """charts that replace the figure if scripts run"""
     rows: Sequence[str] = ()
-    """what a row of a `rows_figure` shows when the reader points at it"""
+    """the tooltip of each row of a `rows_figure`"""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Blocks that the reader can unfold."""
+    """Blocks that are collapsed until the reader opens them."""
 
     summary: str
     blocks: Sequence[Block]
@@ -97,7 +97,11 @@ class Fold:
 
 @dataclass(frozen=True)
 class Group:
-    """Blocks shown together; `look`: pair (side by side), half (narrow), only-static (without scripts); `policies`: shown with these."""
+    """Blocks shown together.
+
+    `look`: pair (side by side), half (narrow), or only-static (shown if scripts do not run). `policies`: indices of the policies with which
+    they are shown.
+    """
 
     blocks: Sequence[Block]
     look: str = ""
@@ -118,9 +122,9 @@ Part = Block | Facts | str
 
 @dataclass(frozen=True)
 class Section:
-    """A section with a link to it; `name`: of its anchor, by default from the title.
+    """A section of a page, to which the table of contents links; `name`: its anchor, by default derived from the title.
 
-    `shown`: only-live (with scripts), only-static (without scripts), or always.
+    `shown`: only-live (if scripts run), only-static (if they do not), or empty for always.
     """
 
     title: str
@@ -131,7 +135,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Page:
-    """A page, in this order: kind, title, answer, three numbers, picture, facts, caveats, sections, provenance.
+    """A report page, with its contents in this order: kind, title, answer, key numbers, picture, facts, caveats, sections, provenance.
 
     The first screen ends before the facts.
     """
@@ -145,17 +149,17 @@ class Page:
     numbers: Sequence[tuple[str, str]] = ()
     """the three most important numbers: label and value"""
     picture: Drawing | None = None
-    """by default the first drawing of a section"""
+    """the figure of the first screen, by default the first drawing of a section"""
     workload: Workload | None = None
-    """the log whose dropped and changed jobs are listed, if any"""
+    """the log with the dropped and changed records to list, if any"""
     record: Mapping[str, Any] = field(default_factory=dict)
-    """the provenance, as of `walltime.provenance.provenance`"""
+    """the provenance record, from `walltime.provenance.provenance`"""
     command: str | Sequence[Any] | None = None
     """the command line that makes the page, by default from the record's settings"""
     data: Mapping[str, Any] | None = None
-    """the content shown as JSON, by default the provenance"""
+    """the content to show as JSON, by default the provenance record"""
     interactive: str = ""
-    """the data of interactive drawings, as elements of the page"""
+    """the data of interactive figures, as elements of the page"""
     css: str = ""
     """additional CSS"""
 
@@ -175,7 +179,7 @@ class Page:
 
 
 def first_screen(page: Page) -> Page:
-    """Return the page with a picture: without one, the first drawing of its sections is moved there."""
+    """Return the page with a picture; if it has none, the first drawing of its sections becomes the picture."""
     if page.picture is not None:
         return page
     sections = list(page.sections)

@@ -1,4 +1,4 @@
-"""Pages as PDF: one or two A4 sheets with answer, numbers, picture, caveats and the first tables; and the text of an e-mail."""
+"""Render pages as PDF, one or two A4 sheets with answer, numbers, figure, caveats and the first tables, and as the text of an e-mail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from walltime.tables import Table
 from walltime.wording import counted
 
 WIDTH, HEIGHT = 595.0, 842.0
-"""A4, points."""
+"""Size of an A4 sheet, points."""
 MARGIN = 50.0
 INNER = WIDTH - 2 * MARGIN
 SOFT = "#555B66"
@@ -54,7 +54,7 @@ def pdf_bytes(page: Page) -> bytes:
 
 
 def mail_text(page: Page, last_line: str) -> str:
-    """Return a short text with the content of the page, for an e-mail; the last line says where the page is."""
+    """Return an e-mail with the answer, the numbers and the first caveats of a page; `last_line`: where to find the page."""
     lines = [f"Subject: {page.title}", ""]
     lines += [line for sentence in page.answer for line in [*textwrap.wrap(sentence, MAIL_WIDTH), ""]]
     lines += [f"  {what}: {value}" for what, value in page.numbers]
@@ -67,7 +67,7 @@ def mail_text(page: Page, last_line: str) -> str:
 
 
 class _Side:
-    """A sheet of paper that is filled from the top."""
+    """A sheet that is filled from the top."""
 
     def __init__(self) -> None:
         self.figure = Figure(figsize=(WIDTH / 72, HEIGHT / 72))
@@ -76,7 +76,7 @@ class _Side:
 
     @property
     def left(self) -> float:
-        """Free points above the foot."""
+        """Return the free height above the footer, points."""
         return HEIGHT - MARGIN - 20 - self.top
 
     def text(self, words: str, size: float, color: str = INK, weight: str = "normal", at: float = MARGIN, align: str = "left") -> None:
@@ -85,13 +85,13 @@ class _Side:
         self.figure.text(*place, words, fontsize=size, color=color, fontweight=weight, ha=align, parse_math=False)
 
     def paragraph(self, words: str, size: float, color: str = INK, weight: str = "normal") -> None:
-        """Add lines that are broken between words."""
+        """Add a paragraph, wrapped to the width of the sheet."""
         for line in _broken(words, size, weight, INNER):
             self.text(line, size, color, weight, MARGIN)
             self.top += size * LEADING
 
     def foot(self, page: Page) -> None:
-        """Add the command that makes the page."""
+        """Add a footer with the command that produces the page."""
         command = page.repetition
         line = f"walltime{f': {command}' if command else ''}"
         self.top = HEIGHT - MARGIN - 4
@@ -130,7 +130,7 @@ def _first(side: _Side, page: Page) -> None:
 
 
 def _further(page: Page, shown: int) -> list[str]:
-    """Return a sentence on further caveats, if there are more than shown."""
+    """Return a sentence, in a list, on the number of further caveats; an empty list if all are shown."""
     more = len(page.caveats) - shown
     return [f"{more} further caveat{' is' if more == 1 else 's are'} on the HTML page."] if more > 0 else []
 
@@ -152,7 +152,7 @@ def _picture(side: _Side, drawing: Drawing) -> None:
 
 
 def _tables(page: Page) -> Iterator[Block]:
-    """Yield the blocks of the sections that paper can show."""
+    """Yield the headings, tables and texts of the sections."""
     for section in page.sections:
         inside = [block for block in _flat(section.blocks) if isinstance(block, Table | Paragraph | Items)]
         if inside and section.shown != "only-live":
@@ -197,7 +197,7 @@ def _put_text(side: _Side, texts: Sequence[str], color: str) -> bool:
 
 
 def _put_table(side: _Side, table: Table) -> bool:
-    """Add a table in small print; rows and columns without room are omitted and counted."""
+    """Add a table in small print if there is room; rows and columns that do not fit are omitted, with a note."""
     size, gap = 7.5, 9.0
     line = size * 1.5
     rows = [[cell.words for cell in row] for row in table.cells[:MOST_ROWS]]
@@ -226,7 +226,7 @@ def _put_table(side: _Side, table: Table) -> bool:
 
 
 def _broken(words: str, size: float, weight: str, width: float) -> Iterator[str]:
-    """Yield lines of at most this width, points."""
+    """Wrap a text into lines of at most `width` points."""
     line = ""
     for word in words.split():
         longer = f"{line} {word}" if line else word
@@ -244,7 +244,7 @@ def _width(words: str, size: float, weight: str) -> float:
 
 @cache
 def _of_letter(letter: str, weight: str) -> float:
-    """Return the width of a letter at a size of one point."""
+    """Return the width of a character at a font size of one point."""
     path = TextPath((0, 0), f"{letter}|", size=100, prop=FontProperties(weight=weight), usetex=False)  # a space alone has no outline
     bar = TextPath((0, 0), "|", size=100, prop=FontProperties(weight=weight), usetex=False)
     return float(path.get_extents().x1 - bar.get_extents().x1) / 100

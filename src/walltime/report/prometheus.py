@@ -1,4 +1,4 @@
-"""Metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
+"""Write metrics in the text format of Prometheus, for the textfile collector of the node exporter."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from walltime.wording import sanitize
 
 
 def label(**labels: str) -> str:
-    r"""Return the labels of a value; empty without any.
+    r"""Return the labels of a metric's value in braces, or an empty string without labels.
 
     >>> label(user="ann", cause='say "a\\b"'), label()
     ('{user="ann",cause="say \\"a\\\\b\\""}', '')
@@ -20,7 +20,7 @@ def label(**labels: str) -> str:
 
 
 def metrics_text(metrics: Iterable[tuple[str, str, Sequence[tuple[str, float | int | str]]]]) -> str:
-    """Return the text of gauges: name (without the program's), meaning, and pairs of labels and value.
+    """Return gauges as text; each is a name (without the prefix `walltime_`), a description, and pairs of labels and value.
 
     >>> print(metrics_text([("jobs", "Jobs.", [("", 3)])]), end="")
     # HELP walltime_jobs Jobs.

@@ -1,4 +1,4 @@
-"""The interval of a schedule to draw, and the processors on which its jobs are drawn."""
+"""Choose the interval of a schedule for a Gantt chart, and the processors on which its jobs are drawn."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from walltime.schedule.schedule import Schedule
 Array = np.ndarray
 
 JOBS = 150
-"""The number of jobs that a Gantt chart can show clearly."""
+"""Number of jobs that a Gantt chart can show clearly."""
 STARTED = JOBS // 2
-"""At least this many of them start inside the interval, even if hundreds of jobs run at once."""
+"""Smallest number of these jobs that start inside the interval, even if hundreds of jobs run at once."""
 VISIBLE = 300
 """A job is visible if it uses at least 1 / VISIBLE of the machine."""
 MOST_SHOWN = 10 * JOBS
@@ -25,11 +25,11 @@ MOST_SHOWN = 10 * JOBS
 
 
 def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int, int]:
-    """Return begin and end, s, of the most informative interval of these schedules with at least `jobs` jobs of each.
+    """Return begin and end, s, of the most informative interval that contains at least `jobs` jobs of each schedule.
 
-    It is centred on the time at which the shortest of the schedules' queues is longest, so that every policy has something to decide. If
-    there is none, it is centred on the longest queue of the first schedule; if no job waits, on the time with the most busy processors. A
-    workload with no more jobs is shown completely.
+    It is centred on the time at which the shortest of the schedules' queues is longest, so that every policy has jobs to choose from. If no
+    such queue exists, it is centred on the longest queue of the first schedule; if no job waits, on the time with the most busy processors.
+    A workload with at most `jobs` jobs is shown completely.
     """
     first = schedules[0]
     submit = first.workload.submit
@@ -43,7 +43,7 @@ def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int
     wide = [_Running(s, (s.runtime > 0) & (s.workload.procs * VISIBLE >= s.workload.machine_procs)) for s in schedules]
 
     def window(half: int) -> tuple[int, int]:
-        """Return an interval of this half-width around the middle, shifted to lie inside the workload."""
+        """Return an interval of this half width around the middle, shifted to lie inside the schedules."""
         begin = min(max(middle - half, whole[0]), max(whole[1] - 2 * half, whole[0]))
         return begin, max(min(begin + 2 * half, whole[1]), begin + 1)
 
@@ -61,7 +61,7 @@ def choose_stretch(schedules: Sequence[Schedule], jobs: int = JOBS) -> tuple[int
 
 
 class _Running:
-    """Counts the jobs of a schedule that run or start within a window."""
+    """Count the jobs of a schedule that run or start within an interval."""
 
     def __init__(self, schedule: Schedule, which: Array) -> None:
         self._start, self._end = np.sort(schedule.start[which]), np.sort(schedule.end[which])
@@ -85,9 +85,9 @@ def _moment(schedules: Sequence[Schedule]) -> int:
 
 
 def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int) -> tuple[Array, Array, Array]:
-    """Assign concrete processors to jobs, for drawing a Gantt chart.
+    """Assign processor numbers to jobs, to draw a Gantt chart.
 
-    In order of start each job gets the lowest free block that holds it, or else the lowest free processors in several pieces.
+    In order of start, each job gets the lowest free block that is large enough, otherwise the lowest free processors in several pieces.
     `start, end`: int64 seconds, `procs`: int64; each of shape (jobs,). Returns `job, first, count`, int64, one entry per strip:
     the processors `first` to `first + count - 1` belong to the job with index `job`. Jobs with a runtime of 0 have no strip.
     Raises WorkloadError if the jobs need more processors than the machine has.
@@ -121,7 +121,7 @@ def assign_processors(start: Array, end: Array, procs: Array, machine_procs: int
 
 
 def _take(lows: list[int], highs: list[int], wanted: int) -> list[tuple[int, int]] | None:
-    """Take the lowest free block of this size, else the lowest free processors in pieces; None if there are not enough."""
+    """Take the lowest free block that is large enough, otherwise the lowest free processors in pieces; None if too few are free."""
     for k, (low, high) in enumerate(zip(lows, highs, strict=True)):
         if high - low >= wanted:
             lows[k] = low + wanted
@@ -141,7 +141,7 @@ def _take(lows: list[int], highs: list[int], wanted: int) -> list[tuple[int, int
 
 
 def _free(lows: list[int], highs: list[int], low: int, high: int) -> None:
-    """Release a block, and join it with its neighbours."""
+    """Release a block, and merge it with adjacent free blocks."""
     k = bisect_left(lows, low)
     if k < len(lows) and lows[k] == high:
         high = highs[k]

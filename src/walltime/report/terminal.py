@@ -1,4 +1,4 @@
-"""Parts of pages as text for a terminal: tables that fit its width, names with values, and paragraphs."""
+"""Print parts of pages on a terminal: tables that fit its width, names with values, and paragraphs."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from walltime.report.page import Part
 
 WIDTH = 140
-"""Columns of an output that is not a terminal."""
+"""Width of an output that is not a terminal, characters."""
 BETWEEN = 3
-"""Columns between two columns of a table."""
+"""Space between two columns of a table, characters."""
 LONGEST_WORD = 12
-"""A longer word in a column of text is broken on a narrow terminal."""
+"""Longer words in a column of text may be broken on a narrow terminal."""
 _HARD_SPACE = "\N{NO-BREAK SPACE}"
 _WITHIN = re.compile(r"(?<=\d) (?=(?:d|h|min|s|%)(?!\w))|(?<=\d [dh]) (?=\d)|(?<=\d min) (?=\d)")
-"""Spaces within a quantity, such as 4 h 53 min, where a line must not end."""
+"""Spaces within a quantity, such as 4 h 53 min, at which a line must not be wrapped."""
 
 
 def console() -> Console:
-    """Return standard output as a console of the terminal's width, or of `COLUMNS`, or wide enough for the tables."""
+    """Return a console for standard output with the width of the terminal or of `COLUMNS`, otherwise `WIDTH`."""
     from rich.console import Console
 
     class Output(Console):
-        """A console that leaves the handling of a closed pipe to the command."""
+        """A console that raises BrokenPipeError for a closed pipe, which the command handles."""
 
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError
@@ -41,7 +41,7 @@ def console() -> Console:
 
 
 def print_blocks(blocks: Iterable[Part]) -> None:
-    """Print parts of pages, with an empty line around tables and facts, and before a line that ends in a colon, such as `Notes:`."""
+    """Print parts of pages, with empty lines around tables and facts, and before a line that ends with a colon, such as `Notes:`."""
     last: Part = ""
     for block in blocks:
         heading = isinstance(block, str) and block.endswith(":")
@@ -52,7 +52,7 @@ def print_blocks(blocks: Iterable[Part]) -> None:
 
 
 def print_block(block: Part) -> None:
-    """Print a part of a page; omit parts that only a page can show."""
+    """Print a part of a page; figures and charts are omitted."""
     from walltime.report import page
 
     match block:
@@ -76,7 +76,7 @@ def print_block(block: Part) -> None:
 
 
 def print_text(text: str, begin: str = "") -> None:
-    """Print a paragraph: in lines of the terminal's width that end between words, or in one line if the output has no width.
+    """Print a paragraph, wrapped to the width of the terminal; if the output is not a terminal, on one line.
 
     `begin`: a prefix of the first line, such as `* `; the other lines are indented to its width.
     """
@@ -88,7 +88,7 @@ def print_text(text: str, begin: str = "") -> None:
 
 
 def _filled(text: str, width: int) -> list[str]:
-    """Return a text in lines of at most this width that end between words, but not within a quantity such as 4 h 53 min."""
+    """Wrap a text to lines of at most `width` characters, but not within a quantity such as 4 h 53 min."""
     lines = textwrap.wrap(_WITHIN.sub(_HARD_SPACE, text), width, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_HARD_SPACE, " ") for line in lines]
 
@@ -98,10 +98,10 @@ def _has_width() -> bool:
 
 
 def _print_table(table: Table) -> None:
-    """Print a table; its first column keeps its width, no cell is cut, and columns without any text are omitted.
+    """Print a table; the first column keeps its width, no cell is cut off, and empty columns are omitted.
 
-    Headings and columns of text take several lines if the terminal is narrow. Columns that still find no room are printed below, in
-    further blocks that begin with the columns that name the rows.
+    On a narrow terminal, heads and columns of text are wrapped. Columns that still do not fit are printed below, in
+    further blocks that repeat the columns with the names of the rows.
     """
     from rich import box
     from rich.table import Table as Lines
@@ -148,7 +148,7 @@ def _print_table(table: Table) -> None:
 
 
 def _print_facts(facts: Facts) -> None:
-    """Print names, values and remarks; names keep their width, and so do values that have remarks."""
+    """Print names, values and remarks; names, and values with remarks, are not wrapped."""
     from rich.table import Table as Lines
     from rich.text import Text
 
@@ -170,7 +170,7 @@ def _print_facts(facts: Facts) -> None:
 
 
 def fit(widths: Sequence[int], narrowest: Sequence[int], room: int) -> list[int]:
-    """Return the widths of columns, the widest ones reduced until the sum fits the room or all have their narrowest width.
+    """Return the widths of columns after reducing the widest ones until all fit into the room or have their narrowest width.
 
     >>> fit([10, 40, 20], [10, 5, 5], 45), fit([10, 8], [10, 8], 5)
     ([10, 17, 18], [10, 8])
@@ -185,7 +185,7 @@ def fit(widths: Sequence[int], narrowest: Sequence[int], room: int) -> list[int]
 
 
 def at_commas(name: str, width: int) -> str:
-    """Return a name in lines of at most this width, broken after commas, colons and spaces where possible.
+    """Wrap a name to lines of at most `width` characters after commas, colons and spaces, where possible.
 
     >>> at_commas("tang13:key=user,statistic=p70,window=2", 20).splitlines()
     ['tang13:key=user,', 'statistic=p70,', 'window=2']
@@ -200,9 +200,9 @@ def at_commas(name: str, width: int) -> str:
 
 
 def columns_of_blocks(widths: Sequence[int], room: int, names: int = 1) -> list[list[int]]:
-    """Return the columns of each block of a table: the first ones, which name its rows, and as many others as fit, at least one.
+    """Return the columns of each block of a table: the first columns, which name the rows, and as many others as fit, at least one.
 
-    `names`: how many columns begin every block, if they leave room for another; otherwise only the first.
+    `names`: number of columns that begin every block if they leave room for another; otherwise only the first one does.
 
     >>> columns_of_blocks([10, 8, 8, 8], 43), columns_of_blocks([10, 8, 8, 8], 33), columns_of_blocks([10, 50], 30)
     ([[0, 1, 2, 3]], [[0, 1, 2], [0, 3]], [[0, 1]])
@@ -224,12 +224,12 @@ def columns_of_blocks(widths: Sequence[int], room: int, names: int = 1) -> list[
 
 
 def _width(text: str, words: bool = False) -> int:
-    """Return the columns that the longest line of a text takes, or its longest word."""
+    """Return the width of the longest line of a text or, with `words`, of its longest word, in terminal columns."""
     from rich.cells import cell_len
 
     return max(map(cell_len, text.split() if words else text.split("\n")), default=0)
 
 
 def _printable(text: str) -> str:
-    """Return the text with control characters escaped, because names from a log may contain any."""
+    """Return the text with control characters escaped, because names from a log may contain them."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)

@@ -1,4 +1,4 @@
-"""Queue orders fitted to a log, or searched for on many logs."""
+"""Fit queue orders to a log, or search for orders on many logs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""`walltime tune`: a queue order fitted to a log, tested on its later months; `walltime search`: one that is good on many logs."""
+"""`walltime tune`: fit a queue order to a log; `walltime search`: search for an order that performs well on many logs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from walltime.errors import PolicyError
 
 @dataclass(frozen=True)
 class Runs:
-    """The simulated policy, and the measure."""
+    """Options for the simulated policy and the metric."""
 
     policy: str = o.field(
         "easy", "Fit the order of this policy, and compare with it; walltime list policies shows all.", "--policy", group=o.SCHEDULER
@@ -32,7 +32,7 @@ class Runs:
 
 @dataclass(frozen=True)
 class FitOptions:
-    """The options for fitting a score."""
+    """Options for fitting a score."""
 
     score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
     features: str | None = o.field(
@@ -91,7 +91,7 @@ def tune(
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """The options for searching orders."""
+    """Options for the search for an order."""
 
     budget: o.BudgetOption = 1500
     test_share: float = o.field(

@@ -1,4 +1,4 @@
-"""Queue orders whose weights are fitted on the early part of a log and tested on the later part."""
+"""Fit the weights of a queue order on the early part of a log, and test the order on the later part."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ SIMPLE = NAMED_ORDERS
 
 @dataclass(frozen=True)
 class Candidate:
-    """A scheduler's change of cost against the baseline in percent, on the training and test windows; less is better.
+    """A scheduler's change of cost relative to the baseline, percent, on the training and test windows; lower is better.
 
-    Training has no interval, since selection biases its value.
+    The training value has no interval, because selection biases it.
     """
 
     scheduler: str
@@ -49,7 +49,7 @@ CAVEATS = (
     "sorted by the test itself: the first of them is partly lucky (selection bias).",
     "Users might submit different jobs under another order; the simulated jobs are the log's.",
 )
-"""The caveats of every fitting."""
+"""Caveats of every fitted order."""
 HALVES = "The two halves of the test differ beyond chance, so the log changes over time: the intervals hold for these months only."
 
 
@@ -57,10 +57,10 @@ HALVES = "The two halves of the test differ beyond chance, so the log changes ov
 class Tuning:
     """The result of `walltime.tune`.
 
-    `fitted`: the scheduler with the fitted order, and `others`, with simple orders, each against the `baseline`. `against_simple`: the
-    fitted one against `best_simple`, the best simple one in training, on the test windows. All intervals are 90 %, over five blocks of
-    neighbouring windows. `evaluations`: number of simulated candidates. `training`, `test`: numbers of windows. `halves_differ`:
-    whether the change against the baseline differs between the two halves of the test.
+    `fitted`: the scheduler with the fitted order, and `others`: schedulers with simple orders, each relative to the `baseline`.
+    `against_simple`: the change from `best_simple`, the simple order that was best in training, to the fitted order on the test windows.
+    All intervals are 90 %, over five blocks of neighbouring windows. `evaluations`: number of simulated candidates. `training`, `test`:
+    numbers of windows. `halves_differ`: whether the change against the baseline differs between the two halves of the test.
     """
 
     log: str
@@ -93,7 +93,7 @@ class Tuning:
 
     @property
     def verdict(self) -> tuple[str, ...]:
-        """Return sentences on the fitted order against the baseline, against the best simple order, and on the longest wait."""
+        """Return sentences that compare the fitted order with the baseline and the best simple order, and one on the longest wait."""
         name = self.metric.replace("_", " ")
         sentences = [
             _compare(name, self.fitted.test, self.baseline, self.test),
@@ -126,12 +126,12 @@ def _compare(name: str, change: Interval, other: str, count: int) -> str:
 class FitSettings(Specification):
     """Settings of `tune`; raises PolicyError for invalid ones.
 
-    `score`: `linear` or `power` (see `walltime.policy.score_order`), with these `features`, by default `FEATURES`. `where`: its use, as
-    `order` or `backfill-order`. Windows have `days`; jobs of `warm` days before and after each are simulated but not measured. The first
-    `share` of the log is for training, with `most` windows spread over it; later windows are for the test, without common measured jobs.
-    Each window is simulated `copies` times: as recorded, and shaken by up to `shake` s, with the same random numbers for all candidates.
-    `budget`: number of candidates. `optimiser`: `cma` or `random`. `metric`: a field of the summary to minimise; the cost is the mean over
-    windows of its logarithm.
+    `score`: `linear` or `power` (see `walltime.policy.score_order`), with these `features`, by default `FEATURES`. `where`: whether it is
+    the `order` or the `backfill-order`. Windows are `days` long; jobs of `warm` days before and after each are simulated but not measured.
+    The first `share` of the log is for training, with `most` windows spread over it; later windows are for the test, without common
+    measured jobs. Each window is simulated `copies` times: as recorded, and shaken by up to `shake` s, with the same random numbers for all
+    candidates. `budget`: number of candidates. `optimiser`: `cma` or `random`. `metric`: a field of the summary to minimise; the cost is
+    the mean over windows of its logarithm.
     """
 
     score: Annotated[str, Field(known=tuple(SCORES))] = "power"
@@ -170,7 +170,7 @@ class FitSettings(Specification):
 
 
 class _Costs:
-    """Costs of schedulers on windows, stored in a folder; all schedulers run on the same windows and shaken copies."""
+    """Compute costs of schedulers on the same windows and shaken copies, and store them in a folder."""
 
     def __init__(self, windows: Sequence[LogWindow], settings: FitSettings, folder: Path | None, workers: int | None):
         self.windows, self.settings, self.workers = windows, settings, workers
@@ -183,7 +183,7 @@ class _Costs:
         self.folder = CostFolder(folder, plan | {"windows": [one.checksum for one in windows], "version": version()})
 
     def of(self, schedulers: Sequence[Scheduler], progress: Callable[[int], None] | None = None) -> Array:
-        """Return logarithms of the costs, float64 of shape (schedulers, windows), means over the copies.
+        """Return the mean logarithm of the costs over the copies, float64, shape (schedulers, windows).
 
         `progress` is called with the number of finished schedulers.
         """
@@ -209,7 +209,7 @@ def tune(
     progress: Callable[[int], None] | None = None,
     **options: Any,
 ) -> Tuning:
-    """Fit the weights of a score as queue order on the early windows of a log, and test it on all later ones.
+    """Fit the weights of a score, used as queue order, on early windows of a log, and test the order on all later windows.
 
     `policy`: the scheduler that gets the order, and the baseline. `options`: the fields of `FitSettings`. `store`: a folder for results;
     the same call resumes from there. `workers`: threads, by default one per core. `progress` is called with the number of finished

@@ -1,4 +1,4 @@
-"""Search for queue orders that are good on many logs: stepwise choice of a formula's terms, with weights by CMA-ES."""
+"""Search for queue orders that perform well on many logs: stepwise selection of a formula's terms, with weights from CMA-ES."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ TERMS = (
     "log(believed+60)*(hour>17)",
     "log(procs)*(hour>17)",
 )
-"""The terms of a formula, a weighted sum. Their numbers (s, processor seconds, processors) keep logarithms finite. Terms with the hour
-are left out for logs without a start time."""
+"""Terms of a formula, which is a weighted sum. Their constants (s, processor-seconds, processors) keep logarithms finite. Terms with the
+hour are omitted if a log has no start date."""
 BACKFILL = ("", "saf", "sjf", "lxf")
 """Backfill orders to try; the first is the queue order."""
 QUEUES = ("fcfs", "sqf:limit=0.4", "f2:limit=0.4")
@@ -57,22 +57,23 @@ HALF_LIVES = (604_800, 86_400, 2_592_000)
 LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
 """Limits to try with each step at the end of the search."""
 LIMIT = 0.4
-"""The limit that named orders are also tried with."""
+"""The limit with which named orders are also tried."""
 CHOOSING = "choosing by the later jobs"
-"""The progress text at the end of a search, instead of a formula."""
+"""The progress text at the end of a search, when the order is chosen."""
 STEP = 0.35
-"""Initial standard deviation of changes of a weight, and of the logarithm of the limit."""
+"""Initial standard deviation of the changes to a weight, and to the logarithm of the limit."""
 DIGITS = 3
 EASY = Scheduler(Easy())
 MIN_JOBS = 50
-"""Smaller logs cannot show which order is good."""
+"""Smallest number of jobs of a log."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula of an order: a weighted sum of `TERMS`, a limit on waiting, and another order.
+    """The formula of an order: a weighted sum of `TERMS`, a limit on waiting, and another order.
 
-    Without a `queue` it is the queue order, and the backfill order unless there is a `backfill`; with one, only the backfill order.
+    Without a `queue`, it is the queue order, and also the backfill order unless `backfill` is another one; with a `queue`, it is only the
+    backfill order.
     """
 
     terms: tuple[str, ...]
@@ -86,11 +87,11 @@ class Formula:
     choices: tuple[str, ...] = TERMS
     """the terms that may be added"""
     is_plain: bool = False
-    """whether its text is shortened; during a search all weights stay in the text, so that a template is compiled once"""
+    """whether its text is shortened; during a search, the text contains all weights, so that each template is compiled only once"""
 
     @property
     def order(self) -> Order:
-        """Return the queue order, with a largest weight of 1."""
+        """Return the order, with weights scaled so that the largest is 1."""
         largest = max(map(abs, self.weights)) or 1.0
         rounded = [float(f"{weight / largest:.{DIGITS}g}") for weight in self.weights]
         parts = [f"{weight}*{term}" for term, weight in zip(self.terms, rounded, strict=True) if weight]
@@ -117,12 +118,12 @@ class Formula:
         return len(self.terms) + bool(self.backfill) + (self.queue not in ("", FCFS.label))
 
     def at(self, point: Array) -> Formula:
-        """Return the formula at this offset of each weight and of the logarithm of the limit, float64."""
+        """Return the formula after changing each weight and the logarithm of the limit by STEP times the coordinates of a point."""
         weights = tuple(float(weight + STEP * step) for weight, step in zip(self.weights, point, strict=False))
         return replace(self, weights=weights, limit=float(np.clip(self.limit * np.exp(STEP * point[-1]), 0.05, 3.0)))
 
     def neighbours(self) -> list[Formula]:
-        """Return the formulas one step away: with one more or fewer term, another second order, or another half-life."""
+        """Return the formulas that are one step away: one term more or less, another queue or backfill order, or another half-life."""
         largest = max(map(abs, self.weights))
         scaled = replace(self, weights=tuple(weight / largest for weight in self.weights))
         more = [replace(scaled, terms=(*self.terms, one), weights=(*scaled.weights, 0.0)) for one in self.choices if one not in self.terms]
@@ -146,11 +147,11 @@ STARTS = (
     Formula(("log(wait+60)", "log(procs)"), (0.3, -1.0), limit=0.4),
     Formula(("wait/(longest+3600)", "log(believed+60)"), (1.0, -0.3)),
 )
-"""Starting points: slowdown first; the same in backfilling only, with the size; narrow jobs first; the longest waits first."""
+"""Starting points: largest slowdown first; the same with the size, for backfilling only; narrow jobs first; longest waits first."""
 
 
 def named_schedulers() -> list[tuple[str, Scheduler]]:
-    """Return EASY with each named order, for the queue or for backfilling, and with limits, each with its kind."""
+    """Return EASY with named orders for the queue (with and without a limit) or for backfilling; each has a kind, `named` or `limited`."""
     plain = [name for name in NAMED_ORDERS if name != "fcfs"]
     schedulers = [("named", Easy(order=parse_order(name))) for name in plain]
     schedulers += [("named", Easy(backfill_order=parse_order(name))) for name in ("sjf", "saf", "lxf")]
@@ -159,7 +160,7 @@ def named_schedulers() -> list[tuple[str, Scheduler]]:
 
 
 class _Costs:
-    """Relative objectives of schedulers by label on one set of parts, stored in a folder."""
+    """Compute the objectives of schedulers relative to EASY on a set of log parts, and store them in a folder."""
 
     def __init__(self, parts: Parts, folder: CostFolder):
         self.parts, self.folder = parts, folder
@@ -173,18 +174,18 @@ class _Costs:
         return values
 
     def mean(self, label: str) -> tuple[float, ...]:
-        """Return the objectives' geometric means over the logs."""
+        """Return the geometric mean of each objective over the logs."""
         return tuple(round(float(value), 4) for value in np.exp(by_log(self.tried[label], self.parts.logs).mean(axis=0)))
 
 
 def _plan(settings: SearchSettings, logs: Sequence[Workload]) -> dict[str, Any]:
-    """Return the settings that affect costs, for their folder."""
+    """Return the settings on which the stored costs depend."""
     plan = {name: value for name, value in asdict(settings).items() if name not in ("budget", "optimiser")}
     return plan | {"version": version(), "logs": [log.origin.name for log in logs], "checksums": [log.origin.sha256 for log in logs]}
 
 
 def _starts(settings: SearchSettings, logs: Sequence[Workload]) -> list[Formula]:
-    """Return `STARTS` with these predictions, and the terms that all logs support."""
+    """Return `STARTS` with the predictions of the settings and the terms that all logs support."""
     clocks = all(log.origin.unix_start_time is not None for log in logs)
     terms = tuple(one for one in TERMS if clocks or "hour" not in one)
     return [replace(one, predictor=settings.predictor, believe=settings.believe, choices=terms) for one in STARTS]
@@ -198,7 +199,7 @@ def search_orders(
     progress: Callable[[int, str], None] | None = None,
     **options: Any,
 ) -> OrderFile:
-    """Search for a queue order that is good on all of these logs, without a longer maximum wait than EASY's.
+    """Search for a queue order that performs well on all of these logs, without a longer maximum wait than under EASY.
 
     The search minimises `objectives.merit`, the mean over the logs, from all `STARTS` at once: each step tries all `neighbours` of a
     formula, with weights by CMA-ES. A larger formula must gain more than the 90 % interval over the parts, or the search
@@ -248,9 +249,9 @@ def search_orders(
 
 
 def _choose(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> Formula:
-    """Return the formula with the lowest mean bounded slowdown on the later jobs whose maximum wait is not above EASY's.
+    """Return the formula with the lowest mean bounded slowdown on the later jobs among those with no longer maximum wait than EASY.
 
-    The maximum waits are means over the logs, on earlier and later jobs. If all are above EASY's, the lowest one decides.
+    Maximum waits are means over the logs, for earlier and later jobs. If all are longer than under EASY, the shortest one decides.
     """
 
     def rank(one: Formula) -> tuple[float, float]:
@@ -261,7 +262,7 @@ def _choose(formulas: Sequence[Formula], training: _Costs, choosing: _Costs) -> 
 
 
 class _Climb:
-    """Steps to better formulas; `done`: evaluations so far."""
+    """Climb from formula to better formula; `done`: number of evaluations so far."""
 
     def __init__(self, costs: _Costs, settings: SearchSettings, progress: Callable[[int, str], None] | None):
         self.costs, self.settings, self.progress = costs, settings, progress
@@ -284,7 +285,7 @@ class _Climb:
         return [formula for path in paths for _, formula in path]
 
     def _tune(self, formula: Formula, generations: int) -> tuple[float, Formula]:
-        """Return the lowest merit near a formula, and its formula; one generation gives a first impression."""
+        """Return the lowest merit near a formula, and the formula that has it; `generations` of CMA-ES, where 1 gives a rough estimate."""
         dimensions = len(formula.terms) + 1
 
         def evaluate(points: list[Array]) -> list[float]:
@@ -300,7 +301,7 @@ class _Climb:
         return (start, formula) if start <= value else (value, formula.at(point))
 
     def _next_step(self, merit_before: float, before: Formula) -> tuple[float, Formula] | None:
-        """Return the merit and formula of the next step; None at the top."""
+        """Return the merit and formula of the next step; None if no step improves the merit."""
         tries = sorted((self._tune(one, 1) for one in before.neighbours()), key=lambda one: one[0])
         tries = sorted((self._tune(one, 4) for _, one in tries[:3]), key=lambda one: one[0])
         found = next((one for one in tries if _gain_is_significant(self.costs, before, one[1], self.settings.penalty)), None)
@@ -322,7 +323,7 @@ def _gain_is_significant(costs: _Costs, before: Formula, after: Formula, penalty
 
 
 def _front(costs: _Costs) -> list[Scheduler]:
-    """Return the Pareto front of mean bounded slowdown and longest wait, by longest wait; at most 20, evenly spread."""
+    """Return the Pareto front of mean bounded slowdown and longest wait, in order of longest wait; at most 20 schedulers."""
     points = sorted((costs.mean(label)[3], costs.mean(label)[0], label) for label in costs.tried)
     kept: list[str] = []
     least = np.inf

@@ -1,4 +1,4 @@
-"""Objectives of a search for orders on several logs, each relative to a baseline on the same jobs."""
+"""Compute the objectives of a search for orders on several logs, each relative to a baseline on the same jobs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ thousandth of the waits, s, which is less noisy than the single longest one."""
 
 
 def objectives(submit: Array, start: Array, runtime: Array, procs: Array) -> Array:
-    """Return the `OBJECTIVES` of these jobs (int64, times in s), float64; 1 s is added to waits, as they may be 0.
+    """Return the `OBJECTIVES` of these jobs (int64, times in s), float64; 1 s is added to waits, because they may be 0.
 
     >>> objectives(*map(np.array, ([0, 0], [0, 90], [10, 10], [1, 3]))).tolist()
     [5.5, 68.5, 90.1, 91.0, 91.0]
@@ -36,9 +36,9 @@ def objectives(submit: Array, start: Array, runtime: Array, procs: Array) -> Arr
 
 @dataclass(frozen=True, eq=False)
 class LogPart:
-    """Simulated jobs of a log; those from place `first` on are measured.
+    """Simulated jobs of a log; the jobs from index `first` on are measured.
 
-    `log`: the number of the log.
+    `log`: the index of the log.
     """
 
     log: int
@@ -47,9 +47,9 @@ class LogPart:
 
 
 def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, seed: int) -> tuple[list[LogPart], list[LogPart]]:
-    """Return the parts for training, the first `share` of each log's jobs, and those for choosing, its later jobs.
+    """Return the parts for training, with the first `share` of each log's jobs, and the parts for choosing, with its later jobs.
 
-    Each has `copies`: as recorded, and shaken by up to `shaken` s. Parts for choosing include the earlier jobs, without measuring them.
+    There are `copies` of each: as recorded, and shaken by up to `shaken` s. Parts for choosing include the earlier jobs, unmeasured.
     """
     early, late = [], []
     for number, log in enumerate(logs):
@@ -63,7 +63,7 @@ def parts_of(logs: Sequence[Workload], share: float, copies: int, shaken: int, s
 
 
 class Parts:
-    """Simulates schedulers on all parts, with common random numbers."""
+    """Simulate schedulers on all parts, with common random numbers."""
 
     def __init__(self, parts: Sequence[LogPart], baseline: Scheduler, workers: int | None = None):
         self.parts, self.workers = list(parts), workers
@@ -84,7 +84,7 @@ class Parts:
 
 
 def by_log(relative: Array, logs: Array) -> Array:
-    """Return means over the copies of each log: float64 of shape (..., logs, objectives)."""
+    """Return the means over the copies of each log, float64, shape (..., logs, objectives)."""
     return np.stack([relative[..., logs == log, :].mean(axis=-2) for log in np.unique(logs)], axis=-2)
 
 

@@ -1,4 +1,4 @@
-"""Files of searches: the found order, the settings of the search, and its logs."""
+"""Read and write the files of searches: the order found, the settings of the search, and its logs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from walltime.workload import Workload
 
 @dataclass(frozen=True)
 class LogIdentity:
-    """A log of the search, by its content."""
+    """A log of the search, identified by its content."""
 
     name: str
     """name of the log"""
@@ -35,9 +35,9 @@ class LogIdentity:
 
 @dataclass(frozen=True)
 class Point:
-    """A scheduler that was tried, with its objectives over EASY's, geometric means over the logs.
+    """A simulated scheduler, with its objectives relative to EASY as geometric means over the logs.
 
-    In this order: mean bounded slowdown, mean wait by area, 99th percentile of the waits, longest
+    The objectives, in this order, are mean bounded slowdown, mean wait weighted by area, 99th percentile of the waits, longest
     wait, mean of the longest thousandth of the waits.
     """
 
@@ -50,7 +50,7 @@ class Point:
 
 
 BELIEF = "100"
-"""Default use of predictions: they decide the places in the queue, not the planned runtimes."""
+"""Default use of predictions: they decide the queue order, but not the planned runtimes."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class SearchSettings(Specification):
     share: Annotated[float, Field(above=0, below=1)] = 0.6
     """share of each log's jobs for training; the later jobs are for choosing among the steps"""
     copies: Annotated[int, Field(least=1)] = 2
-    """copies of each part: as recorded, and shaken, always the same"""
+    """number of copies of each part: as recorded, and shaken; all schedulers use the same copies"""
     shaken: Annotated[int, Field(least=0)] = 60
     """largest shift of a submission in shaken copies, s"""
     penalty: Annotated[float, Field(least=0)] = 3.0
-    """weight of longest waits above EASY's"""
+    """weight of longest waits above EASY's longest waits"""
     optimiser: Optimiser = "cma"
     """optimiser of the weights"""
     seed: int = 0
@@ -74,7 +74,7 @@ class SearchSettings(Specification):
     predictor: str = ""
     """predictor whose predictions decide the order; empty for none"""
     believe: str = BELIEF
-    """where predictions are used: by default for the order alone"""
+    """uses of the predictions, by default only the order"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Parts of fitting and searching orders: optimisers of weights, schedulers with other orders, and folders of costs."""
+"""Tools for fitting and searching orders: optimisers of weights, schedulers with other orders, and stored costs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ DIGITS = 3
 
 
 def make_order(point: Array, kind: str, features: Sequence[str], scales: Array) -> WeightedOrder:
-    """Return the order at a point: coordinates (float64, one per feature) over the features' scales, with a largest weight of 1.
+    """Return the order with the weights `point / scales` (float64, one per feature), scaled so that the largest weight is 1.
 
-    A score's factor does not matter, so only the direction of a point does. At 0 it is the first feature's order.
+    A factor of all weights does not change the order. At the origin, the order is by the first feature alone.
     """
     weights = np.asarray(point, np.float64) / scales
     largest = float(np.abs(weights).max())
@@ -41,7 +41,7 @@ def make_order(point: Array, kind: str, features: Sequence[str], scales: Array) 
 def search(
     evaluate: Callable[[list[Array]], list[float]], dimensions: int, budget: int, optimiser: str = "cma", seed: int = 0
 ) -> tuple[Array, float]:
-    """Return the point with the lowest value, and the value, after `budget` evaluations, rounded up to a generation.
+    """Return the point with the lowest value, and this value, after `budget` evaluations, rounded up to whole generations.
 
     `evaluate` returns the values of several points. The same seed and values give the same points.
     """
@@ -78,12 +78,12 @@ def import_cma() -> Any:
 
 
 def _population(dimensions: int) -> int:
-    """Return the number of points of a generation."""
+    """Return the number of points in a generation, the default of CMA-ES."""
     return 4 + int(3 * np.log(max(dimensions, 2)))
 
 
 def _evolution(dimensions: int, random: np.random.Generator) -> Any:
-    """Return a CMA-ES optimiser of the package `cma`, from the origin with steps of 1."""
+    """Return a CMA-ES optimiser of the package `cma`, which starts at the origin with a standard deviation of 1."""
     options = {"popsize": _population(dimensions), "verbose": -9, "seed": np.nan, "randn": lambda *shape: random.standard_normal(shape)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -108,7 +108,7 @@ def simulate_grid(
     workers: int | None,
     progress: Callable[[int], None] | None = None,
 ) -> Array:
-    """Return the values of every scheduler on every run, float64 of shape (schedulers, runs, ...).
+    """Return the values of every scheduler on every run, float64, shape (schedulers, runs, ...).
 
     `simulate` is called with a run, a scheduler and a function to call regularly; `progress` with the number of finished simulations.
     """
@@ -122,9 +122,9 @@ def simulate_grid(
 
 
 class CostFolder:
-    """Costs by scheduler label, in a folder with `plan.json` (the settings) and `costs.jsonl` (a line each), or in memory.
+    """Costs by scheduler label, in a folder with `plan.json` (the settings) and `costs.jsonl` (one line per scheduler), or in memory.
 
-    Raises OutputError if the folder has the costs of other settings, or cannot be written.
+    Raises OutputError if the folder contains costs for other settings, or cannot be written.
     """
 
     def __init__(self, folder: str | Path | None, plan: Mapping[str, Any]):

@@ -1,4 +1,4 @@
-"""Tables of a fitted order, and of a search for orders."""
+"""Return the tables on a fitted order, and on a search for orders."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SELECTION_CAVEAT = (
 
 
 def tuning_tables(tuning: Tuning) -> list[Table]:
-    """Return the tables of a fitted order, first the fitted one, then the others, the best in the test first."""
+    """Return the tables on a fitted order: the fitted order, then simple orders in ascending order of their test result."""
     name = metric_name(tuning.metric)
     windows = f"{tuning.training} training windows, {tuning.test} test windows, {tuning.evaluations} candidates"
     ranked = [tuning.fitted, *sorted(tuning.others, key=lambda one: one.test.mean)]
@@ -39,7 +39,7 @@ def tuning_tables(tuning: Tuning) -> list[Table]:
 
 
 def search_tables(found: OrderFile) -> list[Table | str]:
-    """Return tables of a search: its steps, the front, and the best named orders."""
+    """Return tables on a search: its steps, the Pareto front, and the best named orders."""
     best_named = sorted(found.named, key=lambda one: one.choosing[0])[:10]
     return [
         _points(found.step, f"steps of the search on {found.logs}, {counted(found.evaluations, 'scheduler')}; later jobs {RATIOS}"),

@@ -1,4 +1,4 @@
-"""Keep weekly reports: a page for each period, an index with trends, metrics, a dashboard, and the text of an e-mail."""
+"""Publish weekly reports: a folder with a page for each period and an index, metrics, a dashboard, and an e-mail."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ METRICS = {
     "failed_hours": ("failed_processor_hours", "Processor-hours of failed jobs that ended in the period."),
     "limit_hours": ("limit_processor_hours", "Processor-hours of jobs that ended at their limit in the period."),
 }
-"""Fields of `PeriodNumbers`, and the name and meaning of their metrics; jobs as in Slurm's OpenMetrics (`slurm_jobs_pending`)."""
+"""Fields of `PeriodNumbers`, with the names and descriptions of their metrics, which follow Slurm's OpenMetrics (`slurm_jobs_pending`)."""
 PANELS = {
     "Waits": ("s", ("mean_wait", "median_wait", "p90_wait")),
     "Utilization": ("percentunit", ("utilization", "second_utilization")),
     "Jobs": ("short", ("submitted", "started", "waiting_at_end")),
     "Processor-hours": ("short", ("used_hours", "unused_hours", "failed_hours", "limit_hours")),
 }
-"""Panels of the dashboard: unit and fields."""
+"""Panels of the dashboard, with their unit and fields."""
 
 
 def write_archive(folder: Path, page: Page, numbers: Period) -> Path:
-    """Write the page of a period into a folder of reports, and the index of all periods kept there; return the path of the index."""
+    """Write the page of a period and the index of all periods into a folder; return the path of the index."""
     write_page(folder / _file_of(numbers.numbers, numbers.workload), page)
     kept = read_trend(folder, numbers.workload.origin.unix_start_time or 0)
     rows = [_row(one, folder, numbers.workload) for one in reversed(kept)]
@@ -75,7 +75,7 @@ def _row(one: PeriodNumbers, folder: Path, workload: Workload) -> Row:
 
 
 def period_metrics(numbers: Period) -> str:
-    """Return the numbers of a period as metrics for Prometheus; unknown ones are left out."""
+    """Return the known numbers of a period as metrics for Prometheus."""
     n, clock = numbers.numbers, numbers.workload.origin.unix_start_time
     known = [(name, meaning, getattr(n, field)) for field, (name, meaning) in METRICS.items() if math.isfinite(getattr(n, field))]
     ends = [] if clock is None else [("end_timestamp_seconds", "End of the period, Unix time.", [("", n.end + clock)])]
@@ -86,7 +86,7 @@ def period_metrics(numbers: Period) -> str:
 
 
 def dashboard() -> str:
-    """Return a dashboard of these metrics for Grafana, as JSON."""
+    """Return a Grafana dashboard of these metrics, as JSON."""
     source = {"type": "prometheus", "uid": "${source}"}
     panels: list[dict[str, Any]] = []
     for k, (title, (unit, names)) in enumerate(PANELS.items()):
@@ -104,7 +104,7 @@ def dashboard() -> str:
 
 
 def send_mail(command: str, page: Page, path: Path) -> None:
-    """Run a command with an e-mail about the page on its standard input. Raises OutputError if it fails or takes over a minute."""
+    """Run a command with an e-mail about the page on its standard input; raises OutputError if it fails or takes over a minute."""
     from walltime.report.pdf import mail_text  # loads matplotlib
 
     try:

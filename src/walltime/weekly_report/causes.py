@@ -1,4 +1,4 @@
-"""Causes of recorded waits: which resource, limit or earlier job kept each job waiting, from the recorded schedule and the machine file."""
+"""Find the causes of recorded waits (resources, limits, jobs ahead) from the recorded schedule and the machine file."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from walltime.node_demands import pool_needs
 from walltime.workload import Array, Workload
 
 CAUSES = ("window", "limit", "second", "memory", "processors", "reservation", "behind", "priority", "unknown")
-"""Causes of a wait; the first that applies counts. `window`: closed hours. `limit`: a limit on running jobs. `second, memory, processors`:
-too little of the second resource, of memory or of processors was free. `reservation`: enough was free, but kept for a reservation or an
-announced outage that begins before the job would end. `behind`: an earlier job lacked resources. `priority`: a later job with a higher
-recorded priority lacked resources. `unknown`: none of these."""
+"""Causes of a wait; the first that applies counts. `window`: closed hours. `limit`: a limit on running jobs. `second`, `memory`,
+`processors`: too little of the second resource, of memory or of processors was free. `reservation`: enough was free, but kept for a
+reservation or an announced outage that begins before the job would end. `behind`: an earlier job lacked resources. `priority`: a later job
+with a higher recorded priority lacked resources. `unknown`: none of these."""
 WINDOW, LIMIT, SECOND, MEMORY, PROCS, RESERVATION, BEHIND, PRIORITY, UNKNOWN = range(len(CAUSES))
 LACKS = (SECOND, MEMORY, PROCS, RESERVATION)
-"""The causes with which a job lacks resources."""
+"""The causes that mean that a job lacks resources."""
 _NEVER = np.iinfo(np.int64).max
 
 
 def cause_names(second: str) -> dict[str, str]:
-    """Return the names of the causes in tables; `second`: the name of the second resource."""
+    """Return the names of the causes as table heads; `second`: the name of the second resource."""
     names = {"second": second, "limit": "a limit", "behind": "jobs ahead", "unknown": "not known", "window": "closed hours"}
     names |= {"reservation": "a reservation or outage"}
     return {cause: names.get(cause, cause) for cause in CAUSES}
 
 
 def wait_causes(jobs: Workload, machine: Machine | None, begin: int, end: int) -> tuple[Array, Array]:
-    """Return the time that each job waited from `begin` to `end` for each cause, s, shape (jobs, causes), and partitions, -1 if unknown.
+    """Return how long each job waited for each cause from `begin` to `end`, s, shape (jobs, causes), and its partition, -1 if unknown.
 
-    `jobs`: with recorded waits. `machine`: None for one pool of the log's processors. Logs do not record pools: where a job may use
-    several, its use counts in proportion to their sizes. Jobs that the machine cannot run wait for an unknown cause.
+    `jobs`: a workload with recorded waits. `machine`: None for one pool of the log's processors. Logs do not record pools, so if a job may
+    use several, its use is divided in proportion to their sizes. For jobs that do not fit the machine, the cause is unknown.
     """
     span = RecordedSpan.of(jobs, machine or one_pool(jobs), begin, end)
     placed, placement = span.jobs, span.placement
@@ -46,15 +46,15 @@ def wait_causes(jobs: Workload, machine: Machine | None, begin: int, end: int) -
 
 
 def one_pool(jobs: Workload) -> Machine:
-    """Return a machine of one pool with the log's processors."""
+    """Return a machine with a single pool of the log's processors."""
     return Machine((Pool("all", 1, max(jobs.machine_procs, int(jobs.procs.max()))),), (Partition("all", ("all",)),))
 
 
 class RecordedSpan:
-    """The recorded schedule of placed jobs between two times, in the intervals between submissions, starts, ends and outages.
+    """The recorded schedule between two times, divided into intervals at submissions, starts, ends, outages and windows.
 
-    `amounts`: each job's second resource, memory and processors; `sets`: the pools that jobs may use, bool, shape (sets, pools);
-    `members`: each job's set.
+    `amounts`: each job's second resource, memory and processors. `sets`: the sets of pools that jobs may use, bool, shape (sets, pools).
+    `members`: the set of each job.
     """
 
     def __init__(self, jobs: Workload, placement: Placement, begin: int, end: int):
@@ -78,22 +78,22 @@ class RecordedSpan:
 
     @classmethod
     def of(cls, jobs: Workload, machine: Machine, begin: int, end: int) -> RecordedSpan:
-        """Return the span of the jobs that the machine can run."""
+        """Return the span of the jobs that fit the machine."""
         return cls(*place(jobs, machine), begin, end)
 
     def _places(self, times: Array) -> Array:
-        """Return the intervals that begin at these times, or hold them."""
+        """Return the indices of the intervals that contain these times."""
         return np.clip(np.searchsorted(self.edges, times, "right") - 1, 0, len(self.lengths))
 
     def _levels(self, amounts: Array, chosen: Array | slice = slice(None)) -> Array:
-        """Return the sum of the amounts of the running jobs in each interval; `chosen`: of `ran`."""
+        """Return the total amount of the running jobs in each interval; `amounts`: one for each of the `chosen` jobs of `ran`."""
         count = len(self.lengths) + 1
         first, last = self.span
         change = np.bincount(first[chosen], amounts, count) - np.bincount(last[chosen], amounts, count)
         return np.cumsum(change)[:-1]
 
     def free(self) -> Array:
-        """Return the free amounts in each set of pools, shape (sets, resources, intervals); infinite memory where it is not limited."""
+        """Return the free amounts in each set of pools, shape (sets, resources, intervals); inf for memory that is not limited."""
         machine, size = self.placement.machine, self.needs.sizes
         lost = np.zeros((len(machine.pools), 3, len(self.lengths)))
         for pool, procs, _, begin, end, _ in self.placement.outages:
@@ -112,9 +112,10 @@ class RecordedSpan:
         return free
 
     def _announced(self, pool: int, procs: int, second: int, begin: int, end: int, known: int) -> tuple[int, int, int, Array]:
-        """Return an outage's pool, begin and announcement, and what it keeps free in each interval, shape (resources, intervals).
+        """Return an outage's pool, begin and announcement, and the amounts withheld in each interval, shape (resources, intervals).
 
-        Logs do not record nodes: running jobs with limits before the outage are assumed to be on its nodes, so that it keeps the least.
+        Logs do not record nodes. Running jobs whose limits are before the outage are assumed to use its nodes, which minimizes these
+        amounts.
         """
         early = np.flatnonzero((self.jobs.submit + self.jobs.columns["wait"] + self.jobs.believed)[self.ran] <= begin)
         lost, of = self.needs.sizes[pool] * procs / self.needs.sizes[pool, 2], self.members[self.ran[early]]
@@ -142,7 +143,7 @@ class RecordedSpan:
         return total
 
     def _shapes(self) -> Iterator[tuple[Array, Array]]:
-        """Yield the waiting jobs with equal needs, and their cause in each interval, UNKNOWN where nothing lacks."""
+        """Yield groups of waiting jobs with equal needs, and the cause in each interval; UNKNOWN if they lack nothing."""
         free, placement = self.free(), self.placement
         several = [(placement.limits_of[job], placement.windows_of[job]) for job in self.waiting.tolist()]
         rules = [
@@ -173,16 +174,16 @@ class RecordedSpan:
             yield mine, cause
 
     def _used(self, limit: int) -> list[Array]:
-        """Return jobs, processors and second resource that count to a limit, in each interval."""
+        """Return the jobs, processors and second resource that count to a limit in each interval."""
         own = np.flatnonzero([limit in self.placement.limits_of[job] for job in self.ran.tolist()])
         amounts = self.amounts[self.ran[own]]
         return [self._levels(values, own) for values in (np.ones(len(own)), amounts[:, 2], amounts[:, 0])]
 
     def seconds(self) -> Array:
-        """Return the time that each job waited for each cause, s, shape (jobs, causes)."""
+        """Return how long each job waited for each cause, s, shape (jobs, causes)."""
         first, last = self.waits
         shape = len(self.sets), len(self.lengths)
-        earliest, highest = np.full(shape, _NEVER), np.full(shape, -1)  # submission and priority of the jobs that lack something
+        earliest, highest = np.full(shape, _NEVER), np.full(shape, -1)  # submission and priority of jobs that lack resources
         priority = self.jobs.columns.get("priority", np.full(len(self.submit), -1))
         for jobs, cause in self._shapes():
             short, of = np.isin(cause, LACKS), self.members[jobs[0]]

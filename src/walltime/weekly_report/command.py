@@ -1,4 +1,4 @@
-"""`walltime report`: a page of last week, or of another stretch of a recorded schedule."""
+"""`walltime report`: report on the last week, or on another period of a recorded schedule."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FOLDER = "/var/lib/walltime-report"
 
 @dataclass(frozen=True)
 class Span:
-    """The reported days, and the earlier weeks."""
+    """Options for the reported period, its comparison with earlier ones, and its outputs."""
 
     window: str | None = o.field(
         None,
@@ -130,7 +130,7 @@ def report(
 
 
 def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
-    """Return the log, and the period of the options with earlier periods, which are kept in the store; raises PolicyError."""
+    """Return the log and the requested period, with the earlier periods of the store, which is updated; raises PolicyError."""
     from walltime.machine import with_omissions
     from walltime.weekly_report.period import last_week, period, read_trend, write_trend
     from walltime.workload.filters import span_of
@@ -154,9 +154,9 @@ def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, spa
 
 
 def print_timer(words: Sequence[str], written: Mapping[str, Path | None], output: Output) -> None:
-    """Print the units and the line for cron, or one JSON object of them by the name of each file.
+    """Print the systemd units and the line for cron as text, or as a JSON object with the content of each file.
 
-    `words`: the words of this command line, whose options the timer's command keeps. `written`: its output files, in `FOLDER` by default.
+    `words`: this command line; the command of the timer keeps its options. `written`: its output files, by default in `FOLDER`.
     """
     kept = lasting_words(words, ("--print-timer", "--json", "--week", "--window="), tuple(written))
     usual = [word for name, value in (("--store", "weeks"), ("--report", "week.html")) if written[name] is None for word in (name, value)]

@@ -1,4 +1,4 @@
-"""The page of a week: waits, use, the causes of waits, lost hours, and changes."""
+"""The report page of a week: waits, utilization, causes of waits, lost hours, and changes since earlier weeks."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = 52
-"""Number of periods in the figure of the trend."""
+"""Largest number of periods in the figure of the trend."""
 TITLES = {**GROUP_TITLES, "user": "user"}
 MEANING = (
     "Processor-hours of the jobs that ended in the period. Failed: by the log's status, without jobs at their limit. Jobs at their limit "
     "may have saved their state."
 )
 TICKS = 7
-"""Largest number of dates below a figure."""
+"""Largest number of dates on the time axis of a figure."""
 MOMENTS = 400
 """Number of points of a curve over the period."""
 
 
 def period_answer(numbers: Period) -> str:
-    """Return the answer: waits, use, lost hours, the change since the period before, and an unusual number."""
+    """Return the answer: waits, utilization, lost hours, the change since the previous period, and an unusual number if there is one."""
     n = numbers.numbers
     warning = "".join(f"{one} " for one in numbers.workload.warnings)
     first = f"{warning}No job on {numbers.site} started from {span_of(numbers)}"
@@ -71,7 +71,7 @@ def period_answer(numbers: Period) -> str:
 
 
 def period_page(numbers: Period, settings: Mapping[str, Any] | None = None, more: Sequence[Section] = ()) -> Page:
-    """Return the page; `settings`: further entries of the provenance, and as `command` the command line. `more`: further sections."""
+    """Return the report page; `settings`: further entries of the provenance record, such as `command`. `more`: further sections."""
     n = numbers.numbers
     users = users_table(numbers) if numbers.users else Paragraph("The log does not record users.")
     sections = [
@@ -104,7 +104,7 @@ def period_page(numbers: Period, settings: Mapping[str, Any] | None = None, more
 
 
 def period_record(numbers: Period) -> dict[str, Any]:
-    """Return the period ready for JSON, times in s of the log's clock."""
+    """Return the period as a dictionary for JSON; times are log times, s."""
     changes = {name: dict(zip(("change", "unusual"), _change(numbers, name), strict=True)) for name, *_ in MEASURES}
     values: dict[str, Any] = {"numbers": numbers.numbers.as_dict(), "before": [one.as_dict() for one in numbers.before], "changes": changes}
     values |= {name: getattr(numbers, name) for name in ("groups", "users", "longest", "causes")}
@@ -113,7 +113,7 @@ def period_record(numbers: Period) -> dict[str, Any]:
 
 
 def period_tables(numbers: Period, verbose: bool) -> list[Table | str]:
-    """Return the sentences and tables for the terminal: all with `verbose`, else the changes of `SHORT` and unusual ones."""
+    """Return the sentences and tables for the terminal: all with `verbose`, otherwise the measures of `SHORT` and unusual ones."""
     odd = [label for name, label, *_ in MEASURES if _change(numbers, name)[1]]
     counts = f"{len(MEASURES)} measures, {len(numbers.before)} earlier {_length(numbers.numbers)}s"
     known = _change(numbers, "mean_wait")[1] is not None
@@ -136,7 +136,7 @@ def period_tables(numbers: Period, verbose: bool) -> list[Table | str]:
 
 
 def _change(numbers: Period, name: str) -> tuple[float, bool | None]:
-    """Return the change of a number since the period before, and whether it is unusual, None if unknown."""
+    """Return the change of a number since the previous period, and whether it is unusual; None if unknown."""
     return unusual(getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before])
 
 
@@ -165,20 +165,20 @@ MEASURES = (
     ("failed_hours", "processor-hours of failed jobs", hours, 1.0),
     ("limit_hours", "processor-hours of jobs at their limit", hours, 1.0),
 )
-"""Fields of `PeriodNumbers`, their titles, formats, and the smallest change that is shown."""
+"""Fields of `PeriodNumbers`, their names, formats, and the smallest change that is shown; smaller ones are ±0."""
 SHORT = ("mean_wait", "utilization", "failed_hours")
-"""The fields that the terminal shows in any case."""
+"""The fields that the terminal always shows."""
 ODDITIES = (
     ("submitted", "jobs were submitted", _number),
     ("waiting_at_end", "jobs were still waiting at the end", _number),
     ("unused_hours", "requested processor-hours were not used", hours),
     ("failed_hours", "processor-hours were used by failed jobs", hours),
 )
-"""Fields that the answer mentions if they are unusual; only the first one."""
+"""Fields that the answer reports if they are unusual; it reports only the first one."""
 
 
 def changes_table(numbers: Period) -> Table:
-    """Return a table of each number, the number of the period before, and whether the change is unusual."""
+    """Return a table of each number, its value in the previous period, and whether the change is unusual."""
     rows: list[Row] = []
     for name, label, show, least in MEASURES:
         now, earlier = getattr(numbers.numbers, name), [getattr(one, name) for one in numbers.before[-1:]]
@@ -194,7 +194,7 @@ def changes_table(numbers: Period) -> Table:
 
 
 def groups_table(numbers: Period, by: str) -> Table:
-    """Return a table of waits by group, with the mean of the period before."""
+    """Return a table of waits by group, with the mean of the previous period."""
     rows: list[Row] = []
     for row in numbers.groups[by]:
         times = [time_cell(row[name]) for name in ("mean_wait", "median_wait", "p90_wait")]
@@ -205,7 +205,7 @@ def groups_table(numbers: Period, by: str) -> Table:
 
 
 def _group_blocks(numbers: Period) -> list[Block]:
-    """Return the tables of groups; the third and further ones are folded."""
+    """Return the tables by group; from the third on, they are collapsed."""
     if not numbers.groups:
         return [Paragraph("The log does not record any groups of jobs.")]
     blocks: list[Block] = []
@@ -216,12 +216,12 @@ def _group_blocks(numbers: Period) -> list[Block]:
 
 
 def second_name(numbers: Period) -> str:
-    """Return the name of the machine's second resource in sentences."""
+    """Return the name of the machine's second resource as sentences use it."""
     return "GPUs" if numbers.second == "gpus" else numbers.second
 
 
 def causes_sentence(numbers: Period) -> str:
-    """Return the causes of the waits of all jobs, the longest first."""
+    """Return a sentence on the causes of the waits of all jobs, in descending order."""
     if numbers.numbers.waited_hours < 1:
         return "Jobs hardly waited."
     row, names = numbers.causes[0], cause_names(second_name(numbers))
@@ -270,7 +270,7 @@ def users_table(numbers: Period) -> Table:
 
 
 def span_of(numbers: Period, capital: bool = False) -> str:
-    """Return the first and last date of the period, or seconds if the log has no calendar."""
+    """Return the first and last date of the period, or its log times if the log has no dates."""
     n = numbers.numbers
     found = dates(numbers.workload, np.array([n.begin, n.end - 1]))
     return " to ".join(found) if found else f"{'S' if capital else 's'}econd {n.begin:,} to {n.end:,} of the log"
@@ -318,7 +318,7 @@ def _caveats(numbers: Period) -> list[str]:
 
 @contextmanager
 def _two_panels(above: int) -> Iterator[tuple[Figure, Axes, Axes]]:
-    """Yield a figure with two pairs of axes, the upper one this many times as high as the lower one."""
+    """Yield a figure with two panels; the upper one is `above` times as high as the lower one."""
     from matplotlib.figure import Figure
 
     from walltime.report.figures import style
@@ -330,7 +330,7 @@ def _two_panels(above: int) -> Iterator[tuple[Figure, Axes, Axes]]:
 
 
 def _trend(numbers: Period) -> Drawing:
-    """Draw mean waits and use, a bar for each period."""
+    """Draw the mean wait and the utilization of each period."""
     from walltime.report.figures import BLUE, percent_ticks, round_unit
     from walltime.report.interactive import clock_of
 
@@ -364,7 +364,7 @@ def _trend(numbers: Period) -> Drawing:
 
 
 def _date(numbers: Period, seconds: float) -> str:
-    """Return a time of the log as a day of a year, or as the day of the log if it has no dates."""
+    """Return a log time as a date, or as the day of the log if the log has no dates."""
     day = numbers.workload.origin.moment(seconds)
     return f"day {seconds / DAY:.0f}" if day is None else f"{day:%Y-%m-%d}"
 

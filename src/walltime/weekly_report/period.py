@@ -1,4 +1,4 @@
-"""A period of a recorded schedule, such as last week: waits, use, the causes of waits, and lost hours."""
+"""Compute waits, utilization, causes of waits and lost hours of a period of a recorded schedule, such as the last week."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from walltime.workload.columns import GROUPED_COLUMNS
 DAY = 86_400
 WEEK = 7 * DAY
 FEWEST = 8
-"""Smallest number of earlier changes by which a change is judged."""
+"""Smallest number of earlier changes that are needed to decide whether a change is unusual."""
 USUAL = 0.9
-"""A change is unusual if it is larger than this fraction of the earlier changes."""
+"""A change is unusual if it is larger than this share of the earlier changes."""
 LOSSES = ("failed_hours", "limit_hours", "unused_hours")
-"""The kinds of wasted hours, each in one column."""
+"""The fields of hours that were used in vain or requested but not used."""
 MOST_ROWS = 10
-"""Number of listed users and jobs."""
+"""Largest number of users and jobs in a table."""
 GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
-"""The groupings of the tables of waits."""
+"""The groupings for which waits are tabulated."""
 
 
 @dataclass(frozen=True)
 class PeriodNumbers(Averages):
-    """A period in numbers; times in s of the log's clock, waits in s over the jobs that started, hours are processor-hours."""
+    """The numbers of a period: log times, s; waits, s, over the jobs that started; and processor-hours."""
 
     begin: int
     end: int
@@ -48,66 +48,67 @@ class PeriodNumbers(Averages):
     started: int
     ended: int
     mean_wait: float
-    """nan without any start"""
+    """nan if no job started"""
     median_wait: float
     p90_wait: float
     utilization: float
-    """used share of the processors, from 0 to 1"""
+    """used share of the processors, 0 to 1"""
     second_utilization: float
     """used share of the machine's second resource, such as GPUs; nan without one"""
     waited_hours: float
-    """hours that jobs waited within the period, summed over the jobs"""
+    """total time that jobs waited within the period, h"""
     used_hours: float
-    """hours of the jobs that ended"""
+    """hours used by the jobs that ended"""
     unused_hours: float
-    """hours requested and not used, of the jobs that ended and have a limit; nan without limits"""
+    """hours requested but not used by the jobs that ended and have a limit; nan without limits"""
     failed_hours: float
-    """hours used by jobs whose status is failed, and that did not end at their limit; nan without statuses"""
+    """hours used by failed jobs that did not end at their limit; nan if the log has no status"""
     limit_hours: float
     """hours used by jobs that ended at their limit; nan without limits"""
     waiting_at_end: int
 
     @property
     def lost_hours(self) -> float:
-        """Return the hours of jobs that failed or ended at their limit, as far as known; nan if neither is."""
+        """Return the hours used by jobs that failed or ended at their limit, as far as known; nan if neither is known."""
         known = [hours for hours in (self.failed_hours, self.limit_hours) if not np.isnan(hours)]
         return sum(known) if known else float("nan")
 
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """A period, earlier periods, and its jobs by group."""
+    """The numbers of a period and of earlier periods, and tables by group, user, job and cause."""
 
     workload: Workload
     numbers: PeriodNumbers
     before: Sequence[PeriodNumbers]
-    """earlier periods of the same length that the log covers, in order"""
+    """numbers of the earlier periods of the same length, in order"""
     groups: Mapping[str, Sequence[Mapping[str, Any]]]
-    """rows by grouping: jobs that started, mean, median and p90 wait (s), and the mean wait of the period before (None without jobs)"""
+    """rows by grouping: jobs that started, mean, median and p90 wait, s, and the mean wait of the previous period (None without jobs)"""
     users: Sequence[Mapping[str, Any]]
-    """users with the most hours of jobs that failed or ended at their limit"""
+    """the users with the most hours used by jobs that failed or ended at their limit"""
     longest: Sequence[Mapping[str, Any]]
     """the jobs that started after the longest waits, with the main cause and its share of the wait"""
     causes: Sequence[Mapping[str, Any]]
-    """hours waited in the period, by cause (`CAUSES`): of all jobs, then of each partition of the machine with waits"""
+    """waited hours by cause (`CAUSES`): a row for all jobs, then one for each partition in which jobs waited"""
     second: str
     """the name of the machine's second resource"""
     second_total: int
-    """units of the second resource that the machine has; 0 if it has none, or if the log does not record requests"""
+    """amount of the second resource in the machine; 0 if it has none, or if the log does not record requests"""
     unknown: int
-    """number of jobs with an unknown wait, which are left out"""
+    """number of jobs left out because their wait is unknown"""
     missing: int
-    """seconds of the requested period before the first submission of the log, which are left out"""
+    """time between the begin of the requested period and the first submission, s, which is left out if it is at least a day"""
     site: str
-    """the name of the machine in its file, or else of the log"""
+    """the name of the machine in its file, otherwise the name of the log"""
 
 
 def period(workload: Workload, begin: int, end: int, machine: Machine | None = None) -> Period:
-    """Return the period from `begin` to `end`, s of the log's clock, cut at a day before the log begins.
+    """Return the numbers of the period from `begin` to `end` (log times, s) and of the earlier periods of the same length.
 
-    `machine`: by which causes of waits are found; by default one pool of the log's processors.
+    A period that begins a day or more before the first submission is shortened to begin there. `machine`: used to find the causes of waits;
+    by default one pool of the log's processors.
 
-    Raises WorkloadError if the log records no waits, or if no job was submitted, ran or waited then.
+    Raises WorkloadError if the log records no waits, or if no job was submitted, started or ended in the period.
     """
     waits = workload.recorded_wait
     name = workload.origin.name
@@ -154,9 +155,9 @@ def _causes(jobs: Workload, begin: int, end: int, machine: Machine | None) -> li
 
 
 def last_week(workload: Workload) -> tuple[int, int]:
-    """Return begin and end, s, of the last whole week, Monday to Sunday at the site; without a calendar of the last seven days.
+    """Return begin and end, s, of the last whole week, Monday to Sunday at the site; without dates, of the last seven days.
 
-    Where the log ends before its first Monday, the span is the whole log.
+    If the log ends before its first Monday, the period is the whole log.
     """
     first, last = int(workload.submit[0]), int(workload.submit[-1])
     start = workload.origin.unix_start_time
@@ -171,9 +172,9 @@ def last_week(workload: Workload) -> tuple[int, int]:
 
 
 def unusual(now: float, before: Sequence[float]) -> tuple[float, bool | None]:
-    """Return the change of a number since the period before, and whether it is larger than 90 % of the earlier changes.
+    """Return the change of a number since the previous period, and whether it is larger than 90 % of the earlier changes.
 
-    The second is None with fewer than 8 earlier changes.
+    The second value is None with fewer than 8 earlier changes.
 
     >>> unusual(30.0, [1.0, 2.0, 1.0, 3.0, 2.0, 1.0, 2.0, 3.0, 2.0])
     (28.0, True)
@@ -191,7 +192,7 @@ def unusual(now: float, before: Sequence[float]) -> tuple[float, bool | None]:
 
 
 class _Record:
-    """The recorded schedule, and the numbers of its periods."""
+    """Compute the numbers of periods of a recorded schedule."""
 
     def __init__(self, jobs: Workload, machine: Machine | None):
         self.jobs, self.machine = jobs, machine
@@ -239,7 +240,7 @@ class _Record:
         return utilization(self.start, self.end, np.maximum(self.second, 0).astype(np.int64), self.machine.second_total, begin, end)
 
     def groups(self, by: str, begin: int, end: int) -> list[dict[str, Any]]:
-        """Return the waits of the jobs that started, by group; empty if the log does not record groups, or has one."""
+        """Return the waits of the jobs that started, by group; empty with fewer than two recorded groups."""
         w, started = self.jobs, _within(self.start, begin, end)
         column = by if by in ("user", *GROUPED_COLUMNS) else None
         if column is not None and not has_column(w, column):
@@ -315,7 +316,7 @@ def write_trend(folder: str | Path, periods: Sequence[PeriodNumbers], clock: int
 
 
 def read_trend(folder: str | Path, clock: int) -> list[PeriodNumbers]:
-    """Return the stored periods, the earliest first; empty without the folder. Raises LogError for an invalid file."""
+    """Return the stored periods in order of time; empty if the folder does not exist. Raises LogError for an invalid file."""
     periods = []
     for path in sorted(Path(folder).glob("period-*.json")):
         try:
