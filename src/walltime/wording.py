@@ -133,8 +133,8 @@ def hours(value: float) -> str:
 def human_percent(percent: float) -> str:
     """Return a percentage; small values are not rounded to 0, nor values just below 100 to 100.
 
-    >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(100)
-    ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '100 %')
+    >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(-20.4)
+    ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '-20 %')
     """
     if not math.isfinite(percent):
         return UNDEFINED
@@ -144,7 +144,7 @@ def human_percent(percent: float) -> str:
         return "< 0.1 %"
     if 99.9 < percent < 100:
         return "> 99.9 %"
-    return f"{percent:.1f} %" if percent < 9.95 or 99.5 <= percent < 100 else f"{percent:.0f} %"
+    return f"{percent:.1f} %" if abs(percent) < 9.95 or 99.5 <= percent < 100 else f"{percent:.0f} %"
 
 
 def percent(share: float) -> str:
