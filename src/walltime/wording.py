@@ -133,8 +133,8 @@ def hours(value: float) -> str:
 def human_percent(percent: float) -> str:
     """Return a percentage; small values are not rounded to 0, nor values just below 100 to 100.
 
-    >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(130_972)
-    ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '130,972 %')
+    >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(130_972), human_percent(-20.4)
+    ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '130,972 %', '-20 %')
     """
     if not math.isfinite(percent):
         return UNDEFINED

@@ -174,18 +174,8 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
         row += [human_percent(100 * killed / max(jobs, 1)), time_cell(user.before)]
         saved = Cell(signed(-user.difference), [f"±{human_time(user.scatter)}"], value=-user.difference)
         rows.append([*row, saved, time_cell(user.lost), "yes" if user.helps else "no: no clear gain"])
-    head = [
-        unit,
-        "jobs",
-        "kinds of job",
-        "advice on",
-        "hours saved by walltimes",
-        "needed more",
-        "mean wait",
-        "saved wait",
-        "cost of failed runs",
-        "letter",
-    ]
+    head = [unit, "jobs", "kinds of job", "advice on", "hours saved by walltimes", "needed more", "mean wait", "saved wait"]
+    head += ["cost of failed runs", "letter"]
     copies = f"{gains.copies} {'copy' if gains.copies == 1 else 'copies'}"
     remark = (
         f"Waits are simulated under {gains.policy}, for each {unit} alone; in parentheses, the 90 % prediction interval for one more copy "
@@ -348,14 +338,10 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict
     row[BY[advice.by]] = advice.user
     row |= {"file": name, "jobs": advice.jobs, "risk_percent": advice.risk, "outran_percent": round(100 * killed / max(jobs, 1), 2)}
     row |= {key: round(getattr(advice, key), 1) for key in ("asked_hours", "unused_hours", "less_hours")}
-    row |= {
-        "wait_before_s": round(user.before),
-        "wait_after_s": round(max(user.before + user.difference, 0.0)),
-        "saved_s": round(-user.difference),
-    }
-    row |= {"saved_low_s": round(-user.difference - user.scatter), "saved_high_s": round(-user.difference + user.scatter)}
+    row |= {"wait_before_s": round(user.before), "wait_after_s": round(max(user.before + user.difference, 0.0))}
+    low, high = (round(-user.difference + sign * user.scatter) for sign in (-1, 1))
+    row |= {"saved_s": round(-user.difference), "saved_low_s": low, "saved_high_s": high, "lost_s": round(user.lost)}
     head, _, rest = text.partition("\n")
-    row["lost_s"] = round(user.lost)
     return row | {"subject": head.removeprefix("Subject: "), "text": rest.strip()}
 
 

@@ -172,6 +172,15 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
     return Section("Accuracy of the requests", [Drawing(drawn, "requests", alternative, caption), *by_size, *by_length])
 
 
+def ratio_percent(percent: float) -> str:
+    """Return a percentage of an amount that may be almost 0: beyond 10,000 % in either direction, only that it is beyond.
+
+    >>> ratio_percent(72.4), ratio_percent(130972.0), ratio_percent(-65436.0)
+    ('72 %', '> 10,000 %', '< -10,000 %')
+    """
+    return human_percent(percent) if not abs(percent) > 10_000 else "> 10,000 %" if percent > 0 else "< -10,000 %"
+
+
 def judged_table(judged: Sequence[Judgement]) -> Table | None:
     """Return a table that compares requests and suggestions of other resources with the needs; None if the log does not record the use."""
     rows: list[Row] = []
@@ -179,8 +188,8 @@ def judged_table(judged: Sequence[Judgement]) -> Table | None:
         shares = ((one.under, one.under_low, one.under_high), (one.over, one.over_low, one.over_high))
         cells = []
         for middle, low, high in shares:
-            ends = [] if math.isnan(low) else [f"{human_percent(max(low, 0))} to {human_percent(high)}"]
-            cells.append(Cell(human_percent(middle), ends, value=middle))
+            ends = [] if math.isnan(low) else [f"{ratio_percent(max(low, 0))} to {ratio_percent(high)}"]
+            cells.append(Cell(ratio_percent(middle), ends, value=middle))
         amounts = "requests" if math.isnan(one.risk) else f"suggestions, risk {one.risk:g} %"
         rows.append([{"cores": "processors", "gpus": "GPUs"}.get(one.resource, one.resource), amounts, f"{one.jobs:,}", *cells])
     note = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 
+MOST_NAMES = 3
+"""Number of job names that the warning about varied jobs lists."""
 VARIED = 10
 """If the suggestions for the lowest and the highest risk differ by more than this factor, jobs vary too much for one walltime."""
 
@@ -87,6 +90,7 @@ def suggest(
     from walltime.accuracy.requests import sbatch_line, suggest_requests
     from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
     from walltime.estimates.suggestion import suggest as find
+    from walltime.provenance import version
 
     workload = stretch.alone(used_by(reading.load(trace, any_size=True)[0], use))
     user = getpass.getuser() if user == "me" and workload.origin.number_of("user", user) < 0 else user
@@ -94,29 +98,21 @@ def suggest(
     kind = {name: value for name, value in (("procs", asked.job_procs), ("requested", asked.requested)) if value is not None}
     kind |= {name: _number(workload, name, text) for name, text in named.items() if text is not None}
     advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, min_jobs=advising.min_jobs)
-    from walltime.provenance import version
-
     wanted = {"user": number} | {name: kind[name] for name in KIND if name in kind}
     jobs, _ = alike_jobs(workload, wanted, advising.months, advising.min_jobs)
     risk = _usual(advice).risk
     requests = suggest_requests(workload, jobs, risk)
-    record = {
-        "trace": str(trace),
-        "sha256": workload.origin.sha256,
-        "user": number,
-        **asdict(advice),
-        "requests": [asdict(one) for one in requests],
-    }
-    record |= {"version": version()}
+    record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice)}
+    record |= {"requests": [asdict(one) for one in requests], "version": version()}
     called = workload.origin.name_of("user", number)
-    answer, blocks = _answer(called, workload.origin.name, advice), list(_blocks(kind, advice))
+    names = _job_names(workload, number, advising.min_jobs) if "executable" not in advice.like else []
+    answer, blocks = _answer(called, workload.origin.name, advice, names), list(_blocks(kind, advice))
     if requests:
-        nodes = workload.columns.get("nodes")
-        line = sbatch_line(
-            clock(_usual(advice).walltime), [one for one in requests if one.helps], nodes is not None and bool((nodes[jobs] == 1).all())
-        )
+        helping, nodes, sizes = [one for one in requests if one.helps], workload.columns.get("nodes"), set(workload.procs[jobs].tolist())
+        one_node, procs = nodes is not None and bool((nodes[jobs] == 1).all()), sizes.pop() if len(sizes) == 1 else None
+        line = sbatch_line(clock(_usual(advice).walltime), helping, one_node, procs)
         blocks = [_request_table(requests), *blocks]
-        answer += [line, *_warnings(requests)]
+        answer += [line, *_remarks(requests, line)]
     if output.report is not None:
         from walltime.accuracy.prediction_pages import advice_page
 
@@ -135,8 +131,16 @@ def _number(workload: Workload, column: str, text: str) -> int:
     return number
 
 
-def _answer(user: str, log: str, advice: Advice) -> list[str]:
-    """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime."""
+def _job_names(workload: Workload, user: int, least: int) -> list[str]:
+    """Return the names of the user's most frequent jobs, of those with enough jobs for a suggestion; empty without names in the log."""
+    if "executable" not in workload.origin.names:
+        return []
+    counts = Counter(workload.columns["executable"][workload.columns["user"] == user].tolist())
+    return [workload.origin.name_of("executable", name) for name, jobs in counts.most_common(MOST_NAMES) if jobs >= least]
+
+
+def _answer(user: str, log: str, advice: Advice, names: Sequence[str]) -> list[str]:
+    """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime; `names`: of such jobs."""
     from walltime.accuracy.letters import clock
 
     one = _usual(advice)
@@ -148,7 +152,8 @@ def _answer(user: str, log: str, advice: Advice) -> list[str]:
     ]
     walltimes = [s.walltime for s in advice.suggestions]
     if max(walltimes) > VARIED * min(walltimes):
-        answer.append("The runtimes of these jobs vary too much for one walltime; select similar jobs with --job-name or --job-procs.")
+        of = f" (such as {listed(list(map(shown, names)))})" if names else ""
+        answer.append(f"The runtimes of these jobs vary too much for one walltime; select similar jobs with --job-name{of} or --job-procs.")
     return answer
 
 
@@ -160,20 +165,26 @@ def _usual(advice: Advice) -> Suggestion:
 _OTHERS = {"memory": "memory", "cores": "processors", "gpus": "GPUs"}
 
 
-def _warnings(requests: Sequence[RequestAdvice]) -> list[str]:
-    """Return a sentence, in a list, on resources for which the suggestions would have been worse than the requests."""
+def _remarks(requests: Sequence[RequestAdvice], line: str) -> list[str]:
+    """Return sentences on suggestions that the command line does not contain, such as those worse than the requests of these jobs."""
     worse = [_OTHERS[one.resource] for one in requests if not one.helps]
-    if not worse:
-        return []
-    return [f"For {listed(worse)}, keep the current request: with the suggestions, these jobs would have been allocated at least as much."]
+    helping = {one.resource: one.amount for one in requests if one.helps}
+    reason = "with the suggestions, these jobs would have been allocated at least as much."
+    keep = f"For {listed(worse or [''])}, keep the current request: {reason}"
+    divide = f"In addition, request {helping.get('memory', 0):,} MB of memory for the whole job, divided among its nodes."
+    holds = {keep: bool(worse), divide: "memory" in helping and "--mem" not in line}
+    holds["Request no GPUs: these jobs did not use theirs."] = helping.get("gpus") == 0
+    return [sentence for sentence, value in holds.items() if value]
 
 
 def _request_table(requests: Sequence[RequestAdvice]) -> Table:
     """Return a table of the suggested amounts of other resources."""
+    from walltime.accuracy.page import ratio_percent
+
     rows = []
     for one in requests:
         values = (one.upper, one.short, one.short_twice, one.over, one.over_requests, one.saved)
-        shares = (Cell(human_percent(value), value=value) for value in values)
+        shares = (Cell(ratio_percent(value), value=value) for value in values)
         amounts = (Cell(f"{value:,.0f}", value=value) for value in (one.amount, one.median_request, one.jobs))
         name = "memory, MB" if one.resource == "memory" else _OTHERS[one.resource]
         rows.append([name, *amounts, *shares, Cell(UNDEFINED if math.isnan(one.lost) else f"{one.lost:,.0f}", value=one.lost)])
@@ -183,18 +194,8 @@ def _request_table(requests: Sequence[RequestAdvice]) -> Table:
         "needed more than twice the memory. Over-allocated: allocated but not needed, by the suggestions and by the requests. Saved: share "
         "of the allocated hours; a job that fails runs again with twice the memory, then with its request. Lost: hours of failed runs."
     )
-    head = [
-        "",
-        "request",
-        "median request",
-        "jobs",
-        "risk at most",
-        "backtest",
-        "short at double",
-        "over-allocated",
-        "requests over-allocated",
-    ]
-    head += ["saved", "core-hours lost"]
+    head = ["", "request", "median request", "jobs", "risk at most", "backtest", "short at double", "over-allocated"]
+    head += ["requests over-allocated", "saved", "core-hours lost"]
     return Table(head, rows, f"Other resources at a risk of {requests[0].risk:g} %", note)
 
 

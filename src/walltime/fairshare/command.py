@@ -138,7 +138,7 @@ def _table(found: FairShare, places: Sequence[int], left_out: int = 0) -> Table:
     rows = []
     for k in places:
         one = found.associations[k]
-        level = UNDEFINED if math.isnan(one.level) else "no use" if math.isinf(one.level) else f"{one.level:,.2f}"
+        level = "no use" if math.isinf(one.level) else f"{one.level:,.2f}"
         factor = Cell(UNDEFINED) if math.isnan(one.factor) else Cell(f"{one.factor:.3f}", value=one.factor)
         used = Cell(UNDEFINED) if math.isnan(one.used) else Cell(human_percent(100 * one.used), value=one.used)
         rows.append(
@@ -156,8 +156,9 @@ def _table(found: FairShare, places: Sequence[int], left_out: int = 0) -> Table:
     heads: list[str | Column] = ["account", "user", "shares", "of the machine", "core-hours", "of the use", "level", "factor"]
     half_life = found.settings["priority_decay_half_life"]
     decay = f"Use decays with a half-life of {human_time(half_life)}." if half_life else "Use does not decay."
+    remark = f"{decay} Level: LevelFS of sshare, the part of the shares in the account above divided by the part of its use."
     rest = f" {counted(left_out, 'association')} with less use or none left out; a page and --json have all." if left_out else ""
-    return Table(heads, rows, "Shares and use", f"{decay} Level: share of the machine divided by share of the use.{rest}", texts=2)
+    return Table(heads, rows, "Shares and use", f"{remark}{rest}", texts=2)
 
 
 def _notes(found: FairShare) -> list[str]:

@@ -41,11 +41,8 @@ class Association:
     """share of the machine's decayed use, 0 to 1; nan if there is none"""
     factor: float
     """fair-share factor of a user, 0 to 1; nan for accounts"""
-
-    @property
-    def level(self) -> float:
-        """Return the share divided by the share of the use; infinite without use, nan if nothing was used."""
-        return self.share / self.used if self.used else math.inf
+    level: float
+    """Slurm's LevelFS: its part of the shares among its siblings, divided by its part of their use; infinite without use"""
 
 
 @dataclass(frozen=True)
@@ -192,9 +189,11 @@ def fair_share(workload: Workload, machine: Machine) -> FairShare:
         rate[parents[k]] += rate[k]
     below = np.zeros(len(parents))
     np.add.at(below, tree.parent[1:], tree.shares[1:])
-    share = np.ones(len(parents))
+    share, level = np.ones(len(parents)), np.full(len(parents), math.inf)
     for k in range(1, len(parents)):
-        share[k] = share[parents[k]] * (own[k] / below[parents[k]] if below[parents[k]] else 0.0)
+        part = own[k] / below[parents[k]] if below[parents[k]] else 0.0
+        share[k] = share[parents[k]] * part
+        level[k] = part * used[parents[k]] / used[k] if used[k] else math.inf
     rows = [
         Association(
             account or "",
@@ -204,6 +203,7 @@ def fair_share(workload: Workload, machine: Machine) -> FairShare:
             float(used[k]) / 3600,
             float(used[k] / used[0]) if used[0] else math.nan,
             shares.factor(k) if user is not None else math.nan,
+            float(level[k]),
         )
         for k, (account, user) in enumerate(names)
     ]

@@ -63,7 +63,7 @@ def waste(
         output.write(page.page(found, command_line(), joined))
     if metrics is not None:
         with whole_file(metrics) as file:
-            file.write(page.prometheus(found).encode())
+            file.write(page.prometheus(found, *([grouping.by] if grouping.by else [])).encode())
     shown = [by for by in grouping.by or ("user", "group") if by in found.groups]
     missing = [f"The log does not record the {GROUPINGS[by]} of its jobs." for by in grouping.by or () if by not in found.groups]
     record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), **counts, "version": version()}

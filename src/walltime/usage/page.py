@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -130,17 +130,19 @@ def chart(waste: Waste) -> Drawing:
     return Drawing(figure, "waste", f"Used share of the allocated hours. {answer(waste)}", words, wide=False)
 
 
-LABELS = {"user": "username", "group": "account"}
+LABELS = {"user": "username", "group": "account", "executable": "job_name"}
 """Labels of groups in metrics, which are those of Slurm's OpenMetrics, where they have another name."""
 
 
-def prometheus(waste: Waste) -> str:
-    """Return metrics in the text format of Prometheus, for the textfile collector of its node exporter."""
+def prometheus(waste: Waste, by: Iterable[str] = ("user", "group", "partition")) -> str:
+    """Return metrics in the text format of Prometheus, for the textfile collector of its node exporter; `by`: the groupings of hours."""
     by_group = {
-        by: [
-            (label(**{LABELS.get(by, by): group.group}, **of), value) for group in waste.groups.get(by, ()) for of, value in _values(group)
+        one: [
+            (label(**{LABELS.get(one, one): group.group}, **of), value)
+            for group in waste.groups.get(one, ())
+            for of, value in _values(group)
         ]
-        for by in ("user", "group", "partition")
+        for one in by
     }
     lost = [(label(cause=one.cause, resource=name), value) for one in waste.lost for name, value in one.hours.items()]
     patterns = [(label(pattern=one.name), one.jobs) for one in waste.patterns if one.judged]
@@ -148,7 +150,10 @@ def prometheus(waste: Waste) -> str:
         (
             ("waste_jobs", "Jobs of the log.", [("", waste.total.jobs)]),
             ("waste_hours", f"{KINDS_MEANING}.", [(label(**of), value) for of, value in _values(waste.total)]),
-            *((f"waste_hours_by_{GROUPINGS[by]}", f"{KINDS_MEANING}, by {GROUPINGS[by]}.", values) for by, values in by_group.items()),
+            *(
+                (f"waste_hours_by_{GROUPINGS[one].replace(' ', '_').lower()}", f"{KINDS_MEANING}, by {GROUPINGS[one]}.", values)
+                for one, values in by_group.items()
+            ),
             ("waste_lost_hours", "Allocated hours of jobs that lost them, by cause.", lost),
             ("waste_energy_kwh", "Energy of the jobs whose energy is known, kWh.", _known(waste.energy)),
             ("waste_co2_grams", "CO2 of the same jobs, grams.", _known(waste.total.grams)),

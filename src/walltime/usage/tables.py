@@ -38,7 +38,7 @@ def resources_table(total: GroupHours) -> Table:
     for name, one in total.hours.items():
         cells = [hours_cell(value) for value in (one.asked, one.allocated, one.measured, one.used, one.unused)]
         rows.append([RESOURCES[name], *cells, share_cell(one.efficiency), Cell(f"{one.unmeasured_jobs:,}", value=one.unmeasured_jobs)])
-    head = ["", "requested", "allocated", "measured", "used", "unused", "efficiency", "jobs unmeasured"]
+    head = ["resource", "requested", "allocated", "measured", "used", "unused", "efficiency", "jobs unmeasured"]
     measured = MEASURED if any(one.measured > 0 for one in total.hours.values()) else ""
     return Table(head, rows, "Hours by resource", MEANING + measured)
 
@@ -49,7 +49,8 @@ def lost_table(lost: Sequence[Lost], total: GroupHours) -> Table:
     cores = total.hours["cores"].allocated if "cores" in total.hours else 0.0
     for one in lost:
         share = one.hours["cores"] / cores if cores > 0 else math.nan
-        rows.append([CAUSES[one.cause], f"{one.jobs:,}", *(hours_cell(value) for value in one.hours.values()), share_cell(share)])
+        jobs = Cell(f"{one.jobs:,}", value=one.jobs)
+        rows.append([CAUSES[one.cause], jobs, *(hours_cell(value) for value in one.hours.values()), share_cell(share)])
     head = ["cause", "jobs", *(RESOURCES[name] for name in total.hours), "share of core-hours"]
     remark = "Allocated hours of the jobs that ended in this way. Jobs killed at their limit may have saved their state."
     return Table(head, rows, "Lost hours by cause", remark)

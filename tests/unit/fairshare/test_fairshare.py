@@ -69,6 +69,16 @@ def test_factors__of_the_tree():
     assert found.rank(found.find("ann", None)) == (3, 4)
 
 
+def test_level__is_that_of_sshare():
+    """Among its siblings: ann has a third of the shares of physics, and almost all of its use."""
+    found = fair_share(log_of(), machine_of())
+    level = {one.user or one.account: one.level for one in found.associations}
+    ann, bob, carl = decayed(4, 0, 600, 1000), decayed(2, 105, 205, 1000), decayed(4, 700, 1000, 1000)
+    expected = {"ann": (ann + bob) / ann / 3, "bob": (ann + bob) / bob / 3, "carl": 1, "physics": 0.75 * (1 + carl / (ann + bob))}
+    assert {name: level[name] for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert level["dora"] == math.inf
+
+
 def test_factors__are_known_without_a_weight():
     without = fair_share(log_of(), machine_of(PriorityWeightFairShare="0"))
     assert [one.factor for one in without.associations if one.user] == [0.5, 0.75, 0.25, 1.0]

@@ -9,7 +9,7 @@ import pytest
 
 import walltime as wt
 from tests.cli import call
-from tests.waste_month import month, write
+from tests.waste_month import month, sacct_text, write
 from walltime.accuracy.requests import judge_requests, sbatch_line
 from walltime.errors import WorkloadError
 from walltime.metrics.right_size import right_sized
@@ -135,7 +135,41 @@ def test_cores_and_gpus():
     idle = suggest_requests(jobs_with(need, **more | {"gpu_use": np.zeros(50)}), np.arange(50))
     assert idle[-1].amount == 0
     assert sbatch_line("1:00:00", idle, True) == "sbatch --time=1:00:00 --mem=1024M --cpus-per-task=3"
-    assert sbatch_line("1:00:00", list(found.values()), False) == "sbatch --time=1:00:00 --ntasks=3 --gpus=2"
+    # on several nodes, memory is by processor: 1,024 MB of the job divided by the three suggested ones, or by its own eight
+    assert sbatch_line("1:00:00", list(found.values()), False) == "sbatch --time=1:00:00 --mem-per-cpu=342M --ntasks=3 --gpus=2"
+    assert sbatch_line("1:00:00", [found["memory"]], False, procs=8) == "sbatch --time=1:00:00 --mem-per-cpu=128M"
+    assert sbatch_line("1:00:00", [found["memory"]], False) == "sbatch --time=1:00:00"
+
+
+def test_use_of_a_few_kilobytes__has_no_absurd_percentages(golden, tmp_path, capsys):
+    # 4 KB of 1 GB on two nodes of one or two processors, and idle GPUs; then requests of 1 MB, which the smallest suggestion exceeds
+    jobs = [
+        job | {"user": "u1", "used_mb": 2, "cpu": 100, "gpu_use": 0, "gpus": 2, "nodes": 2, "procs": 2 + 2 * (k % 2)}
+        for k, job in enumerate(month(40))
+    ]
+    for asked in (1024, 2):
+        path = tmp_path / f"{asked}.log"
+        path.write_text(
+            sacct_text([job | {"asked_mb": asked, "state": "COMPLETED", "run": 3600} for job in jobs]).replace("mem=2048K", "mem=4K")
+        )
+        out = call(capsys, "suggest", path, "--procs", 200, "--user", "u1", "--risk", 5)[1]
+        golden("suggest", out.split("Walltimes by")[0])
+
+
+def test_varied_jobs__are_told_by_name(golden, tmp_path, capsys):
+    jobs = [
+        job | {"user": "u1", "name": "align" if k % 3 else "train", "run": 100 if k % 3 else 9000, "limit": 86_400}
+        for k, job in enumerate(month(40))
+    ]
+    path = tmp_path / "site.log"
+    path.write_text(sacct_text(jobs))
+    golden(
+        "suggest",
+        *(
+            call(capsys, "suggest", path, "--procs", 200, "--user", "u1", *words)[1].split("Other")[0]
+            for words in ((), ("--job-name", "align"))
+        ),
+    )
 
 
 def test_unknown_use__gives_nothing():

@@ -73,6 +73,31 @@ def test_metrics(files, capsys, tmp_path):
     assert 'walltime_waste_hours{resource="nodes",kind="used"}' not in values
 
 
+def test_metrics__have_the_chosen_groups(files, capsys, tmp_path):
+    target = tmp_path / "waste.prom"
+    call(capsys, "waste", files["text"], "--by", "executable", "--by", "gpu_type", "--metrics", target)
+    names = {line.split("{")[0] for line in target.read_text().splitlines() if "hours_by" in line and not line.startswith("#")}
+    assert names == {"walltime_waste_hours_by_job_name", "walltime_waste_hours_by_gpu_type"}
+    assert '{job_name="align",resource="cores",kind="used"}' in target.read_text()
+
+
+def test_csv__has_numbers_and_a_name_in_each_column(files, capsys):
+    big = files["text"].parent / "big.log"
+    big.write_text(sacct_text([job | {"state": "FAILED", "limit": 86_400} for job in month(1200)]))
+    tables = [list(csv.reader(io.StringIO(table.strip()))) for table in call(capsys, "waste", big, "--format", "csv")[1].split("\n\n")]
+    assert all(all(head) for head, *_ in tables)
+    counts = [float(row[head.index("jobs")]) for head, *rows in tables if "jobs" in head for row in rows]
+    assert max(counts) == 1200
+
+
+def test_one_group_more_than_listed__has_its_name(files, capsys):
+    accounts = {job["account"] for job in JOBS}
+    for listed in (len(accounts) - 1, len(accounts) - 2):
+        record = json.loads(call(capsys, "waste", files["text"], "--by", "group", "--listed", listed, "--json")[1])
+        names = {one["group"] for one in record["groups"]["group"]}
+        assert (names == accounts) == (listed == len(accounts) - 1)
+
+
 def test_notes__memory_beyond_the_request(golden, capsys, tmp_path):
     # two processors each; memory in KB per processor: a job within its request, one beyond it, and one without a request
     rows = [
@@ -105,8 +130,11 @@ def test_report__has_the_waste_of_its_week(files, capsys, tmp_path):
     assert record["waste"]["total"]["lost"] == pytest.approx(
         record["numbers"]["failed_hours"] + record["numbers"]["limit_hours"] + _cancelled(inside)
     )
-    out = call(capsys, "report", files["text"], "--procs", 200, "--window", "2026-03-05:2026-03-12", "--report", page)[1]
+    price = ("--kwh-price", "0.5", "--report", page)
+    out = call(capsys, "report", files["text"], "--procs", 200, "--window", "2026-03-05:2026-03-12", *price)[1]
+    kwh = sum(job["joules"] or 0 for job in inside) / 3.6e6
     assert "of the core-hours" in out
+    assert f"{kwh:,.0f} kWh, cost {0.5 * kwh:,.2f}" in out
     assert "Patterns of waste" in page.read_text()
 
 
