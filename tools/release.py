@@ -25,7 +25,7 @@ SPACK = {"duckdb": "duckdb+python"}
 """The same for Spack, whose other packages of Python begin with py-."""
 NOT_IN_SPACK = {"learn", "mcp", "tune"}
 """Extras without a variant, because Spack does not have their packages."""
-IMPORTS = {"dask-jobqueue": "dask_jobqueue"}
+IMPORTS = {"dask-jobqueue": "dask_jobqueue", "pyzmq": "zmq"}
 """Modules that are not named as their package."""
 WORDS = (750, 1750)
 """Words of the paper without its heading, as a software journal accepts."""
@@ -226,14 +226,19 @@ def conda() -> list[str]:
         return []
 
 
+def modules() -> list[str]:
+    """Modules of the packages that the extras install."""
+    names = (re.match(r"[\w-]+", text)[0] for extra in project()["optional-dependencies"].values() for text in extra)
+    return [IMPORTS.get(name, name) for name in names]
+
+
 def extras() -> list[str]:
     """Check that each extra installs importable packages with the wheel."""
     (file,) = (ROOT / "dist").glob("*.whl")
     declared = project()["optional-dependencies"]
     with tempfile.TemporaryDirectory() as folder:
         run("bash", "packaging/install.sh", str(file), f"{folder}/venv", ",".join(declared))
-        names = [re.match(r"[\w-]+", text)[0] for group in declared.values() for text in group]
-        lines = [f"import {IMPORTS.get(name, name)}" for name in [*names, "walltime"]]
+        lines = [f"import {name}" for name in [*modules(), "walltime"]]
         run(f"{folder}/venv/bin/python", "-c", "\n".join([*lines, "import polars", "polars.DataFrame({'wait': [1]}).to_pandas()"]))
     return []
 

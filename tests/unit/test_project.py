@@ -179,6 +179,11 @@ def test_release__finds_a_python_of_pyenv_that_runs(release, tmp_path, monkeypat
     assert release.interpreter("3.99") == str(program)
 
 
+def test_release__extras_are_imported_by_the_names_of_their_modules(release):
+    """`make setup` installs all of them."""
+    assert [name for name in release.modules() if importlib.util.find_spec(name) is None] == []
+
+
 def test_release__images_install_every_extra(release, monkeypatch):
     monkeypatch.setattr(release, "_installed", lambda *words: None)
     try:
