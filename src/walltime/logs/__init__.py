@@ -1,4 +1,4 @@
-"""Reading job logs of real sites, unchanged and as workloads."""
+"""Read the job logs of real sites, unchanged or as workloads."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Anonymous logs: numbers replace users, accounts, jobs' names and reservations, consistently for a key, and irreversibly without it."""
+"""Anonymise logs: numbers derived from a key replace users, accounts, job names and reservations; they cannot be reversed without it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from walltime.logs.swf import SwfLog
 from walltime.workload import MISSING, Array
 
 PERSONAL = ("user", "group", "executable", "reservation")
-"""The columns that are replaced: users, accounts, names of jobs, and reservations."""
+"""The columns that are replaced."""
 SHORTEST = 8
 BITS = 48
-"""Bits of the numbers: fewer than 53, so that they are exact in all formats; collisions are unlikely (and checked)."""
+"""Bits of the numbers: fewer than 53, so that they are exact in all formats. Collisions are unlikely, and detected."""
 _KEPT = ("Version", "Conversion", "MaxJobs", "MaxRecords", "UnixStartTime", "TimeZone", "TimeZoneString", "MaxNodes", "MaxProcs")
 
 
@@ -53,10 +53,10 @@ def read_key(text: str) -> bytes:
 def anonymise(log: JobLog, key: bytes) -> JobLog:
     """Return the log with numbers derived from the key (HMAC-SHA256) in place of users, accounts, job names and reservations.
 
-    A name has the same number in all files with this key. Times, sizes, queues and job numbers stay, and the machine and the clock
-    in the header.
-
-    Raises LogError if two names get the same number (in one of 10^8 logs with a thousand names); another key helps.
+    A name has the same number in all files with this key. Times, sizes, queues and job numbers do not change; the header keeps only the
+    machine and the clock. Raises LogError if two names get the same number, which happens to one of 10^8 logs with a thousand names;
+    another
+    key helps.
     """
     columns = dict(log.columns)
     for name in PERSONAL:
@@ -73,7 +73,7 @@ def anonymise(log: JobLog, key: bytes) -> JobLog:
 
 
 def number_for(column: str, text: str, key: bytes) -> int:
-    """Return the number for a name of a column under this key, from 1 to 2**48 - 1."""
+    """Return the number that replaces a name in a column under this key, from 1 to 2**48 - 1."""
     digest = hmac.new(key, f"{column}\0{text}".encode(), hashlib.sha256).digest()
     return (int.from_bytes(digest[:8], "big") >> (64 - BITS)) or 1
 

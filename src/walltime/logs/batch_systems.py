@@ -1,4 +1,4 @@
-"""Logs from the accounting records of batch systems, in Unix times: parts that their formats share."""
+"""Parts shared by the readers of batch systems' accounting records, whose times are Unix times."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from walltime.logs.reader import ReaderState
 from walltime.workload import MISSING, Array
 
 FIRST_LINES = rb"(?:\s*+\S[^\n]*+\n){0,2}?\s*+"
-"""Start of patterns that match at the beginning of the first, second or third line of a file."""
+"""Prefix of patterns that match at the start of the first, second or third line of a file."""
 YEAR = 365 * 86_400
-"""Request of a job without a limit, s; Slurm writes the same for a partition without a limit."""
+"""The request of a job without a limit, s; Slurm's accounting uses the same value."""
 NO_LIMIT = -2
-"""Requested time of a job without a limit, until `make_log` replaces it."""
+"""The requested time of a job without a limit, until `make_log` replaces it."""
 UNREADABLE = -3
-"""A value that cannot be read, until `read_runs` counts it and replaces it by an unknown one."""
+"""A value that cannot be read, until `read_runs` counts it and replaces it with -1."""
 _WEIGHTS = (1, 60, 3600, 86_400)
 
 
@@ -42,7 +42,7 @@ def make_log(
     header: Mapping[str, Any] | None = None,
     absolute: bool = True,
 ) -> JobLog:
-    """Return the log of the jobs with these columns, in the order of the file; it begins with the first submission.
+    """Return the log of the jobs with these columns, in the order of the file; its time 0 is the first submission.
 
     `name`: of the format. The columns include `submit, start` and perhaps `eligible`: Unix times, int64, -1 if unknown; `runtime`: s;
     `requested`: s, NO_LIMIT without a limit. `absolute`: False if times count from an unknown start. Raises LogError without jobs.
@@ -99,7 +99,7 @@ def make_log(
 
 
 class Names:
-    """The names in a column, numbered from 1 block by block.
+    """The names in a column, numbered from 1 as they appear.
 
     >>> users = Names()
     >>> users.numbers(["bob", "alice", "", "bob"]).tolist(), users.numbers(["carol", "alice"]).tolist(), users.texts
@@ -111,11 +111,11 @@ class Names:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return the names so far; the k-th has the number k."""
+        """Return the names so far; the k-th one has the number k."""
         return tuple(self._numbers)
 
     def numbers(self, texts: list[str] | pl.Series, rows: Array | None = None) -> Array:
-        """Return the number of each text, int64; -1 for an empty or missing one, and for all outside of `rows` (bool)."""
+        """Return the number of each text, int64; -1 if it is empty or missing, or outside of `rows` (bool)."""
         series = pl.Series("", texts, pl.String)
         if not len(series):
             return np.zeros(0, np.int64)
@@ -128,7 +128,7 @@ class Names:
 
 
 def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
-    """Return numbers and names of a column without unused names, numbered again by first occurrence.
+    """Drop unused names of a column, number the others by first occurrence, and return the new numbers and names.
 
     >>> only_used(np.array([3, -1, 1, 3]), ("a", "b", "c"))
     (array([ 1, -1,  2,  1]), ('c', 'a'))
@@ -140,18 +140,18 @@ def only_used(numbers: Array, texts: Sequence[str]) -> tuple[Array, tuple[str, .
 
 
 class RecordError(Exception):
-    """The line is not a record; the message gives the reason."""
+    """The line is not a valid record; the message gives the reason."""
 
 
 class Skip(Exception):  # noqa: N818 (not an error)
-    """The record is not of a run; `rule` counts it."""
+    """The record does not describe a run; it is counted under `rule`."""
 
     def __init__(self, rule: rules.Rule) -> None:
         self.rule = rule
 
 
 Run = tuple[Mapping[str, float], Mapping[str, str], object]
-"""The numbers and the names of a run, and the common values of its job's runs, None if a job has one run.
+"""The numbers and the names of a run, and a value that all runs of its job share, None if a job has only one run.
 
 Its Unix times are `submit, eligible, start`; -1 is unknown, `UNREADABLE` a value that cannot be read.
 """
@@ -165,9 +165,9 @@ def read_runs(
     header: Mapping[str, Any] | None = None,
     absolute: bool = True,
 ) -> JobLog:
-    """Return the log of the runs in the records of a file, which `runs_of` reads one by one; all runs have the same columns.
+    """Return the log of the runs that `runs_of` finds in each record of a file; all runs must have the same columns.
 
-    `name, header, absolute`: as in `make_log`. Raises LogError for a file without runs, or if a record cannot be read.
+    `name, header, absolute`: as in `make_log`. Raises LogError if the file has no runs, or a record cannot be read.
     """
     columns: defaultdict[str, list[float]] = defaultdict(list)
     names: defaultdict[str, list[str]] = defaultdict(list)
@@ -206,7 +206,7 @@ def read_runs(
 
 
 def _submit_again(columns: Mapping[str, list[float]], rows: list[int]) -> int:
-    """Move the submissions of a job's later runs to the ends of the earlier ones; return how many were moved."""
+    """Move the submission of each later run of a job to the end of the run before it; return how many were moved."""
     submit, start, runtime = (columns[name] for name in ("submit", "start", "runtime"))
     moved = 0
     for earlier, later in pairwise(sorted(rows, key=start.__getitem__)):
@@ -218,13 +218,13 @@ def _submit_again(columns: Mapping[str, list[float]], rows: list[int]) -> int:
 
 
 def numbered(job: float, task: float | None) -> dict[str, float]:
-    """Return the columns of a job's number, or of an array's number and a task."""
+    """Return the columns for the number of a job, or for the numbers of an array and a task."""
     values = (job, MISSING, MISSING) if task is None else (MISSING, job, task)
     return dict(zip(("job_id", "array_job", "array_task"), values, strict=True))
 
 
 def whole(text: str | None, name: str) -> int:
-    """Return a whole number; -1 if missing. Raises RecordError for other texts."""
+    """Parse a whole number; return -1 if it is missing. Raises RecordError for other texts."""
     if not text:
         return MISSING
     if not (text.isascii() and text.isdecimal()) or len(text) > 15:
@@ -233,13 +233,13 @@ def whole(text: str | None, name: str) -> int:
 
 
 def count_of(text: str | None) -> int:
-    """Return a whole number, perhaps written with a fraction of zeros; -1 if it is missing or negative, `UNREADABLE` for other texts."""
+    """Parse a whole number, perhaps with a fraction of zeros; return -1 if it is missing or negative, `UNREADABLE` for other texts."""
     match = re.fullmatch(r"(-?)([0-9]{1,15})(?:\.0*)?", text or "-1", re.ASCII)
     return UNREADABLE if match is None else MISSING if match[1] else int(match[2])
 
 
 def seconds_of(text: str | None) -> int:
-    """Return a duration such as 1:02:03:04, 26:00:00 or 90, s; -1 if it is missing, 0 or negative, and for others the values below.
+    """Parse a duration such as 1:02:03:04, 26:00:00 or 90; return s, -1 if it is missing or not positive, else as below.
 
     >>> [seconds_of(text) for text in ("26:00:00", "90", "", "-1", "UNLIMITED", "soon")] == [93600, 90, -1, -1, NO_LIMIT, UNREADABLE]
     True
@@ -254,7 +254,7 @@ def seconds_of(text: str | None) -> int:
 
 
 def unix_time(text: str, zone: tzinfo) -> str:
-    """Return the text of the Unix time that a text gives, in one of the forms below, in this zone; raises RecordError for other texts.
+    """Parse a time in one of the forms below, in this zone, and return the Unix time as text; raises RecordError for other texts.
 
     >>> from datetime import UTC
     >>> forms = "Mon Mar  2 10:00:00 2026", "2026-03-02 10:00:00", "03/02/2026 10:00:00.5", "1772445600"
@@ -273,5 +273,5 @@ def unix_time(text: str, zone: tzinfo) -> str:
 
 
 def first_known(items: Mapping[str, str], readers: Iterable[tuple[str, Callable[[str], float]]]) -> float:
-    """Return the first positive amount among items, each read by its function, in this order; -1 if there is none."""
+    """Return the first positive amount among the items, in the order of `readers`, which parse them; -1 if there is none."""
     return next((amount for key, read in readers if key in items and (amount := read(items[key])) > 0), MISSING)

@@ -23,7 +23,7 @@ _DEEPEST = 20
 
 
 def _number(job: Mapping[str, Any], key: str) -> float:
-    """Return a number from 0 up; -1 if it is missing or negative, which means none. Raises RecordError."""
+    """Return a number from 0 up; -1 if it is missing or negative, which Batsim uses for no value. Raises RecordError."""
     value = job.get(key, MISSING)
     if isinstance(value, bool) or not isinstance(value, int | float) or not value < 2**53:
         raise RecordError(f"{key} must be a number, not {str(value)[:30]!r}")
@@ -31,7 +31,7 @@ def _number(job: Mapping[str, Any], key: str) -> float:
 
 
 def _duration(profiles: Mapping[str, Any], name: object, depth: int = 0) -> float:
-    """Return the runtime, s, of a profile of a fixed duration, or of a sequence of such profiles; -1 if a simulated machine decides it."""
+    """Return the runtime, s, of a profile with a fixed duration, or of a sequence of such profiles; -1 if it depends on the machine."""
     profile = profiles.get(str(name))
     if not isinstance(profile, Mapping) or depth > _DEEPEST:
         return float(MISSING)

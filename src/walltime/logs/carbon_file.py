@@ -1,4 +1,4 @@
-"""Carbon intensity of electricity as a file: CSV with the columns time and grams (of CO2 per kWh)."""
+"""Read the carbon intensity of electricity from a CSV file with the columns time and grams (of CO2 per kWh)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from walltime.workload import Array
 
 
 def read_carbon(path: str | Path, zone: tzinfo) -> tuple[Array, Array]:
-    """Return the grams per kWh, float64, and their times, int64 s since 1970, ascending.
+    """Return the grams of CO2 per kWh (float64), and their times (int64, Unix time), ascending.
 
-    Times are seconds since 1970, or such as 2026-03-01T13:00 in `zone` unless they have their own. Raises LogError for another file.
+    Times in the file are seconds since 1970, or such as 2026-03-01T13:00, in `zone` unless they have their own. Raises LogError.
     """
     where = printable(str(path))
     with reading(where, "CSV"):

@@ -1,4 +1,4 @@
-"""The logs of the Parallel Workloads Archive that the papers and this project use, with their addresses; the shipped mappings."""
+"""The logs of the Parallel Workloads Archive that the papers and this project use, and the mappings shipped with this program."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ACKNOWLEDGE = (
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """A log: its short name, its newest recommended file, its machine, and its use in the papers."""
+    """A log: its short name, its newest recommended file, the processors of its machine, and its use in the papers."""
 
     name: str
     file: str
@@ -59,11 +59,11 @@ _LOGS = (
     ("UniLu-Gaia", "UniLu-Gaia-2014-2.swf.gz", "l_unilu_gaia", 2004, "no paper here"),
 )
 CATALOGUE = tuple(CatalogueEntry(*row) for row in _LOGS)
-"""Newest recommended files first under their plain names; `-raw` is the uncleaned log. The size of the machine comes from the header."""
+"""The logs: recommended files under their plain names, uncleaned logs with the suffix `-raw`."""
 
 
 def catalogue_entry(name: str) -> CatalogueEntry:
-    """Return the entry with this name or file; raises PolicyError that lists the valid names.
+    """Return the entry with this name or file; raises PolicyError, which lists the valid names.
 
     >>> catalogue_entry("kth-sp2").procs
     100
@@ -75,7 +75,7 @@ def catalogue_entry(name: str) -> CatalogueEntry:
 
 
 def log_folder() -> Path:
-    """Return the folder of downloaded logs: `WALLTIME_LOGS`, else in the per-user cache folder."""
+    """Return the folder of downloaded logs: `WALLTIME_LOGS`, or else a folder in the user's cache."""
     folder = os.environ.get("WALLTIME_LOGS")
     if folder:
         return Path(folder)
@@ -85,9 +85,9 @@ def log_folder() -> Path:
 
 
 def find_log(log: str | os.PathLike[str]) -> Path:
-    """Return the file for a path, or for the name of a log of the catalogue that is on this machine.
+    """Return the file at a path, or the file of a catalogue log that is on this machine.
 
-    A file of that name takes precedence over the catalogue, whose logs are searched in the download folder and in `WALLTIME_TRACES`.
+    A file of that name takes precedence over the catalogue, whose logs are searched for in the download folder and in `WALLTIME_TRACES`.
     Raises LogError for a log of the catalogue that is not on this machine, and for anything that is not a path.
     """
     name = path_of(log)
@@ -111,14 +111,14 @@ def find_log(log: str | os.PathLike[str]) -> Path:
 
 @cache
 def shipped() -> Mapping[str, TableMapping]:
-    """Return the shipped mappings by name, such as `f-data`; each has `about`."""
+    """Return the shipped mappings by name, such as `f-data`; each describes its data set in `about`."""
     folder = files("walltime.logs") / "mappings"
     texts = {file.name.removesuffix(".toml"): file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".toml")}
     return {name: MAPPING_FILE.value(MAPPING_FILE.content(texts[name], name), name) for name in sorted(texts)}
 
 
 def known_by_titles(titles: Collection[str]) -> tuple[str, TableMapping] | None:
-    """Return the shipped mapping with most marks, all of them among the titles of a table, and its name; None if there is none."""
+    """Return the shipped mapping that recognises a table by its titles, and its name; the one with most marks, None if none does."""
     plain = {plain_title(title) for title in titles}
     marks = {name: mapping.about.marks for name, mapping in shipped().items() if mapping.about is not None and mapping.about.marks}
     fitting = [(len(marks[name]), name) for name in marks if {plain_title(mark) for mark in marks[name]} <= plain]
@@ -129,7 +129,7 @@ def known_by_titles(titles: Collection[str]) -> tuple[str, TableMapping] | None:
 
 
 def known_by_lines(head: bytes) -> tuple[str, TableMapping] | None:
-    """Return the shipped mapping of a file without a heading by its first bytes, and its name; None if there is none."""
+    """Return the shipped mapping that recognises a file without titles by its first bytes, and its name; None if none does."""
     head = head.removeprefix(b"\xef\xbb\xbf")
     lines = head[: 1 << 16].decode("utf-8", errors="replace").splitlines()[:-1] or [head[:4096].decode("utf-8", errors="replace")]
     for name, mapping in shipped().items():

@@ -1,4 +1,4 @@
-"""Cells of tables that other programs wrote: blank cells, times, durations, numbers."""
+"""Parse cells of tables that other programs wrote: blanks, times, durations and numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from walltime.workload import MISSING, Array
 
 _BLANK_WORDS = "NULL null NA N/A n/a NaN nan NaT <NA> None none NONE Unknown unknown \\N - -- (null) INVALID Partition_Limit"
 BLANK = ("", *_BLANK_WORDS.split(), "0000-00-00 00:00:00", "0000-00-00T00:00:00")
-"""Texts that stand for an unknown value."""
+"""Texts that mean an unknown value."""
 NO_LIMITS = ("unlimited", "infinite", "infinity", "inf", "no limit", "nolimit", "4294967295", "4294967294")
-"""Texts that stand for a request without a limit, in lower case; the last two are Slurm's INFINITE and NO_VAL."""
+"""Texts that mean a request without a limit, in lower case; the last two are Slurm's INFINITE and NO_VAL."""
 STAMP = re.compile(
     r"([0-9]{4}-[0-9][0-9]-[0-9][0-9])[T ]([0-9][0-9]:[0-9][0-9])(:[0-9][0-9])?(?:[.,][0-9]{1,9})?\s?("
     rf"Z|z|UTC|GMT|{ZONE_WORD}|[+-][0-9][0-9](?::?[0-9][0-9])?)?"
@@ -23,6 +23,7 @@ STAMP = re.compile(
 ZONE_IN_TEXT = rf"\b(UTC|GMT|{ZONE_WORD})\b"
 """The zone in a time of another format."""
 FORMATS: tuple[str, ...] = ("%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%d/%m/%Y %H:%M:%S")
+"""Other formats of times, in Python's notation; where several fit, the earlier one is used, and reported as doubtful."""
 FORMATS += ("%d/%m/%Y %H:%M", "%d-%m-%Y %H:%M:%S", "%d-%m-%Y %H:%M", "%d-%b-%Y %H:%M:%S", "%d %b %Y %H:%M:%S")
 FORMATS += ("%a %d %b %Y %I:%M:%S %p", "%a, %d %b %Y %H:%M:%S")
 FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
@@ -33,27 +34,27 @@ NUMBER = re.compile(r"\+?[0-9]{1,19}(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?")
 JOB_NUMBER = r"([0-9]{1,15})(?:[\[_.(:+].*)?"
 """A job's number, perhaps followed by the number of a part or the name of a server."""
 CLOCKS = ("mm:ss", "hh:mm")
-"""Meanings of a duration with one colon, such as 24:00: Slurm and PBS write the first one, LSF and qstat -a the second."""
+"""Meanings of a duration with one colon, such as 24:00: the first in Slurm and PBS, the second in LSF and qstat -a."""
 ONE_COLON = re.compile(r"[0-9]{1,9}:[0-9]{1,4}(?:\.[0-9]+)?")
 _CLOCK = r"^(?:([0-9]{1,6})\s?(-|\+|d(?:ays?)?,?\s?\+?)\s?)?([0-9]{1,9})(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(?::([0-9]{1,4}))?(\.[0-9]+)?$"
-"""Days and their sign, up to four parts between colons, fraction."""
+"""Days and the sign after them, up to four parts between colons, and a fraction."""
 _WEIGHTS = {(False, 3): (3600, 60, 1), (False, 4): (86_400, 3600, 60, 1), **{(True, k): (3600, 60, 1)[:k] for k in (1, 2, 3)}}
-"""Seconds of each part of a duration, by whether it has days before them, and the number of the parts."""
+"""Seconds of each part of a duration, by whether days precede them and by the number of parts."""
 _AMOUNT = r"([0-9]{1,12}(?:\.[0-9]+)?)\s*"
 _WORDS = ("w(?:eeks?)?", "d(?:ays?)?", "h(?:ou)?(?:rs?)?", "m(?:in(?:ute)?s?)?", r"s(?:ec(?:ond)?s?(?:\(s\))?)?")
 _UNITS = "(?i)^" + "".join(rf"(?:{_AMOUNT}{word},?)?\s*" for word in _WORDS) + "$"
 _THOUSANDS = r"^[1-9][0-9]{0,2},[0-9]{3}$"
 _MINUTES_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
-"""A limit as `bjobs` prints it: minutes, and the host or model whose speed they refer to."""
+"""A limit as `bjobs` prints it: minutes, and the host or model to whose speed they refer."""
 
 
 def blank(texts: pl.Series) -> Array:
-    """Return a mask of the cells that stand for an unknown value."""
+    """Return which cells have an unknown value (bool)."""
     return texts.is_in((*BLANK, str(MISSING), f"{MISSING}.0")).to_numpy()
 
 
 def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
-    """Return durations with their own units, s, float64, -1 where blank; and which of the cells are not durations.
+    """Parse durations with units of their own; return s (float64, -1 where blank), and which cells are not durations (bool).
 
     Formats: 1-02:03:04, 3-0, 0+01:02:03, `1 day, 2:03:04`, 2:03:04, `PT1H2M`, `1h 30m`, `90 min`, and, in minutes, `60.0/host` or
     `1:00/host`. `clock`: the meaning of 02:03, see `CLOCKS`.
@@ -80,15 +81,15 @@ def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
 
 
 def without_limit(texts: pl.Series) -> Array:
-    """Return which requests have no limit."""
+    """Return which requests have no limit (bool)."""
     free: Array = texts.str.to_lowercase().str.strip_suffix(".0").is_in(NO_LIMITS).to_numpy() & ~blank(texts)
     return free
 
 
 def zone_offsets(zones: pl.Series, site: str | None = None) -> Array:
-    """Return the offsets from UTC, s, of zones such as `Z`, `+01`, `+01:00` and `MST`; 0 where there is none.
+    """Return the offsets from UTC, int64 s, of zones such as `Z`, `+01`, `+01:00` and `MST`; 0 where there is none.
 
-    `site`: its zone, which decides between several meanings of an abbreviation. Raises LogError where it does not.
+    `site`: the site's zone, which decides between several meanings of an abbreviation. Raises LogError if it does not.
     """
     parts = zones.str.extract_groups(r"^([+-])([0-9][0-9])(?::?([0-9][0-9]))?$").struct.unnest()
     size = parts.to_series(1).cast(pl.Int64) * 3600 + parts.to_series(2).cast(pl.Int64).fill_null(0) * 60
@@ -101,9 +102,9 @@ def zone_offsets(zones: pl.Series, site: str | None = None) -> Array:
 
 
 def stamps(texts: pl.Series, site: str | None) -> tuple[Local, Array, Array]:
-    """Return times in ISO 8601 as Unix times; which of the cells are such times; and which of these have a zone of their own.
+    """Parse times in ISO 8601; return Unix times, which cells are such times, and which of these have a zone of their own.
 
-    `site`: the zone of the others, and the one that decides between several meanings of an abbreviation, see `zone_offsets`.
+    `site`: the zone of the others; it also decides between several meanings of an abbreviation, see `zone_offsets`.
     """
     sign = " " if len(texts) and texts[0][10:11] == " " else "T"
     usual = texts.str.contains(f"^[0-9]{{4}}-[0-9][0-9]-[0-9][0-9]{sign}[0-9][0-9]:[0-9][0-9]:[0-9][0-9]$")
@@ -124,9 +125,9 @@ def stamps(texts: pl.Series, site: str | None) -> tuple[Local, Array, Array]:
 
 
 def times_as(texts: pl.Series, form: str) -> pl.Series:
-    """Return times in a format, in which `%Z` is a zone, as datetimes of their clocks, null where a text is not one.
+    """Parse times in a format, in which `%Z` is a zone; return datetimes of their clocks, null where the format does not fit.
 
-    LSF's letters for the kind of an end, such as `Mar 2 10:00:00 2026 L`, are ignored.
+    LSF's letters for the kind of an end, as in `Mar 2 10:00:00 2026 L`, are ignored.
     """
     texts = texts.str.replace(r"([0-9]) [ELX]$", "$1")
     plain = texts.str.replace(ZONE_IN_TEXT, "UTC") if "%Z" in form else texts
@@ -134,11 +135,12 @@ def times_as(texts: pl.Series, form: str) -> pl.Series:
 
 
 def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
-    """Return numbers without separators of thousands (blanks, apostrophes, commas, points) and with a decimal point.
+    """Return numbers with a decimal point and without separators of thousands (blanks, apostrophes, commas, points).
 
-    A comma is a decimal point in columns of a table separated by commas if all numbers have one, and not all of them may be thousands.
-    Where columns are not separated by commas, a comma may be a decimal point. It separates thousands if all commas of the column may, and
-    no number of four digits is written without one; points do if a number has two of them, or smaller numbers have none.
+    In a table separated by commas, a comma is a decimal point if all numbers have one, and not all of them can be separators of thousands.
+    In
+    other tables, commas separate thousands if all of them can, and no number of four digits lacks one; otherwise they are decimal points.
+    Points separate thousands if a number has two of them, or if smaller numbers have none.
 
     >>> import polars as pl
     >>> [plain_numbers(pl.Series(one), ";").to_list() for one in (["3,600", "59"], ["3,600", "5999"], ["1.234.567", "3.600"], ["1.234,5"])]
@@ -168,7 +170,7 @@ def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
 
 
 def plain_texts(series: pl.Series) -> pl.Series:
-    """Return a column as texts, empty where unknown; times in ISO 8601, durations in s."""
+    """Return a column as texts, empty where unknown: times in ISO 8601, durations in s."""
     kind = series.dtype
     if kind == pl.Date:
         series = series.cast(pl.Datetime("us"))

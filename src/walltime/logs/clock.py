@@ -1,4 +1,4 @@
-"""Local times in logs as Unix times, across daylight saving time; abbreviations of time zones, such as MST."""
+"""Convert local times in logs to Unix times, across changes to and from summer time; abbreviations of time zones such as MST."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ABBREVIATIONS: Mapping[str, tuple[float, ...]] = {
 }
 """Abbreviations of time zones with their hours from UTC, the most common first, from the IANA data of 2000 to 2026."""
 ZONE_WORD = "|".join(sorted(ABBREVIATIONS, key=len, reverse=True))
-"""A regular expression that matches any of them."""
+"""A regular expression that matches any of these abbreviations."""
 
 
 def parse_zone(text: str) -> str:
-    """Return a time zone as in the header of a log: a name, or an offset from UTC in seconds. Raises PolicyError for anything else.
+    """Check a time zone, and return it as in the header of a log: a name, or an offset from UTC in seconds. Raises PolicyError.
 
     >>> parse_zone("Europe/Stockholm"), parse_zone("+05:30"), parse_zone("UTC")
     ('Europe/Stockholm', '19800', 'UTC')
@@ -55,7 +55,7 @@ def parse_zone(text: str) -> str:
 class Local:
     """Local times as Unix times, int64 s, -1 where unknown.
 
-    `first, last`: both possible times in an hour that occurs twice, elsewhere the same. `skipped`: bool, times that do not exist because
+    `first, last`: both possible times in an hour that occurs twice, otherwise equal. `skipped`: bool, times that do not exist because
     the clock was set forward.
     """
 
@@ -86,7 +86,7 @@ def to_unix(clock: pl.Series, zone: str | None) -> Local:
         raise PolicyError(f"{shown(zone)} is not a standard time zone; use an IANA name such as Europe/Stockholm") from None
     skipped = known & first.is_null().to_numpy()
     early, late = (times.dt.epoch("s").fill_null(MISSING).to_numpy().copy() for times in (first, last))
-    if skipped.any():  # with the offset that was in force before the clock was set forward
+    if skipped.any():  # use the offset from before the clock was set forward
         local = (datetime.fromtimestamp(seconds, UTC).replace(tzinfo=ZoneInfo(zone)) for seconds in naive[skipped].tolist())
         offsets = np.array([int((time.utcoffset() or timedelta(0)).total_seconds()) for time in local], np.int64)
         early[skipped] = late[skipped] = naive[skipped] - offsets
@@ -96,8 +96,8 @@ def to_unix(clock: pl.Series, zone: str | None) -> Local:
 def settle(local: Sequence[Local], elapsed: Array) -> tuple[dict[str, Array], Array]:
     """Choose between the two possible times, by the order submit <= eligible <= start <= end and by the elapsed time.
 
-    `local`: submission, eligible time, start and end. `elapsed`: int64 s, -1 if unknown. Returns the times by name, and a mask of the
-    jobs that remain ambiguous (the first time is taken).
+    `local`: submission, eligible time, start and end. `elapsed`: int64 s, -1 if unknown. Returns the times by name, and which jobs remain
+    ambiguous (bool; they get the first time).
     """
     times = {name: one.first for name, one in zip(("submit", "eligible", "start", "end"), local, strict=True)}
     unclear = np.logical_or.reduce([one.first != one.last for one in local])
@@ -127,7 +127,7 @@ def settle(local: Sequence[Local], elapsed: Array) -> tuple[dict[str, Array], Ar
 def offset_of(word: str, zone: str | None) -> int:
     """Return the offset from UTC, s, of an abbreviation of a time zone.
 
-    `zone`: time zone of the site, from `parse_zone`, which decides between several meanings. Raises LogError where it does not.
+    `zone`: the site's time zone, from `parse_zone`, which decides between several meanings. Raises LogError if it does not.
 
     >>> offset_of("MST", None), offset_of("IST", "Asia/Kolkata")
     (-25200, 19800)

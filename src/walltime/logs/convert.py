@@ -1,4 +1,4 @@
-"""Conversion of logs of any format into another."""
+"""Convert logs of any format into another one."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ from walltime.wording import printable
 from walltime.workload import SWF_BY_NAME, Workload
 
 ENDINGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
-"""File extensions of the formats in which a log can be written."""
+"""File extensions of the formats in which logs can be written."""
 
 
 def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
     """Write all records of a log, in the format of the file's extension.
 
-    In SWF, also to a device or a pipe, further columns are fields 19, 20, ..., declared in the header, and numbers replace names;
-    Parquet has names and counts; CSV has names, but no header. Raises OutputError for another extension, and if writing fails.
+    SWF, which is also written to devices and pipes, has further columns as fields 19, 20, ..., declared in the header, and numbers in place
+    of
+    names. Parquet has names and counts; CSV has names, but no header. Raises OutputError for another extension, and if writing fails.
     """
     name = Path(path).name.lower()
     if _is_swf(path):
@@ -40,7 +41,7 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
 
 
 def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:
-    """Write a workload as a log, in the format of the file's extension, see `write_log`; `extra_header` lines follow its header.
+    """Write a workload as a log, in the format of the file's extension (`write_log`); `extra_header` lines follow its header.
 
     All further columns of the workload are kept; in SWF as fields beyond the 18th, except those that its descriptors contain.
     """
@@ -58,7 +59,7 @@ def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_he
 
 
 def _are_words(texts: Sequence[str] | None) -> bool:
-    """Return whether texts can be fields of a line: there are some, none has a blank, and not all would be read as numbers."""
+    """Return whether texts can be fields of a line: there are some, none contains a blank, and not all look like numbers."""
     return texts is not None and all(len(text.split()) == 1 for text in texts) and not all(text.isdecimal() for text in texts)
 
 
@@ -69,7 +70,7 @@ def _is_swf(path: str | os.PathLike[str]) -> bool:
 
 
 def as_swf(log: JobLog) -> SwfLog:
-    """Return the log in the Standard Workload Format; notes in the header list the counts of the reader."""
+    """Return the log in the Standard Workload Format; notes in its header list the reader's counts."""
     if isinstance(log, SwfLog):
         return log
     further = tuple(name for name in log.columns if name not in SWF_BY_NAME)[: MOST_FIELDS - FIELDS]
@@ -81,7 +82,7 @@ def as_swf(log: JobLog) -> SwfLog:
 
 
 def with_procs(log: JobLog, procs: int) -> JobLog:
-    """Return the log with this size of the machine in its header."""
+    """Return the log with this number of processors in its header."""
     if isinstance(log, SwfLog):
         return log.with_header(with_max_procs(log.header_lines, procs))
     return log.with_header([*(line for line in log.header_lines if "MaxProcs" not in Header.parse([line])), f"; MaxProcs: {procs}"])

@@ -1,4 +1,4 @@
-"""The rows of CSV files, in tables of some hundred thousand rows: blocks of simple lines at once, others line by line."""
+"""Read the rows of CSV files in tables of some hundred thousand rows: simple blocks at once, others line by line."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from walltime.wording import counted, quoted
 Array = np.ndarray
 ROWS_AT_ONCE = 400_000
 _MOST_LINES = 1000
-"""Most lines of a record; in a longer one, a closing quote is missing."""
+"""Maximum number of lines of a record; if it has more, a closing quote is missing."""
 _CONTROL = bytes(code for code in (*range(32), 127) if code not in b"\t\n")
 _BLANK_LINE = re.compile(rb"(?m)^[ \t]*$")
 
 
 Table = tuple["pl.DataFrame", Array]
-"""Some rows of a table: the columns that a mapping uses, as texts, numbers or times, and the number of each row's line or record."""
+"""Some rows of a table: the columns that a mapping uses, as texts, numbers or times, and the line or record number of each row."""
 
 
 def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
-    """Return the places of the wanted columns among the titles; raises LogError for a missing one. `name`: of the mapping, for messages."""
+    """Return the places of the wanted columns among the titles; raises LogError if one is missing. `name`: the mapping, for messages."""
     for column in wanted:
         if column not in titles:
             known = ", ".join(titles[:40])
@@ -43,10 +43,11 @@ def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name:
 
 
 def csv_tables(state: ReaderState, wanted: Sequence[str], mapping: TableMapping, name: str, numbers: Sequence[str] = ()) -> Iterator[Table]:
-    """Yield the wanted columns of a CSV file in tables of about `ROWS_AT_ONCE` rows, at least one; all rows at once without commas.
+    """Yield the wanted columns of a CSV file in tables of about `ROWS_AT_ONCE` rows, at least one.
 
-    A column holds texts; a column among `numbers` may hold whole numbers, int64, null where the cell is empty. `name`: of the mapping,
-    for messages. Lines that are not records are added to the bad lines. Raises LogError for a missing column.
+    Without commas as delimiters, there is one table of all rows. A column holds texts; a column in `numbers` may hold whole numbers, int64,
+    null where the cell is empty. `name`: the mapping, for messages. Lines that are not records are added to the bad lines. Raises LogError
+    for a missing column.
     """
     rows = _Rows(list(wanted), set(numbers), mapping.delimiter)
     records = Records(mapping.delimiter)
@@ -130,7 +131,7 @@ class _Rows:
         return pl.DataFrame({column: table[names[place]] for column, place in places.items()})
 
     def _store(self, table: pl.DataFrame, places: Sequence[int] | Array) -> None:
-        """Keep rows, texts without blanks around them; texts of columns that held only whole numbers become numbers."""
+        """Keep rows, with blanks around texts removed; columns that have held only whole numbers so far become numbers."""
         texts = table.with_columns(pl.col(pl.String).str.strip_chars().fill_null(""))
         self._numbers = {one for one in self._numbers if texts[one].dtype == pl.Int64 or texts[one].str.contains(r"^[0-9]{0,18}$").all()}
         self._frames.append(texts.with_columns(pl.col(*self._numbers).cast(pl.Int64, strict=False)) if self._numbers else texts)
@@ -145,7 +146,7 @@ class _Rows:
 
 
 class _Blocks:
-    """Finds simple blocks: each line is a whole record, without comments, headings and control characters."""
+    """Finds simple blocks: each line is a whole record, and there are no comments, headings or control characters."""
 
     def __init__(self, delimiter: str, comment: str | None) -> None:
         self.fields = 0
@@ -154,7 +155,7 @@ class _Blocks:
         self._comment = None if comment is None else re.compile(rb"(?m)^\s*" + re.escape(comment.encode()))
 
     def plain(self, block: bytes) -> tuple[bytes, int, bool] | None:
-        """Return a simple block, the number of fields, and whether it has quotes; None for other blocks."""
+        """Return a simple block with its number of fields and whether it has quotes; None for other blocks."""
         if not self.fields or not self._delimiter.isascii():
             return None
         if b"\r" in block:
@@ -183,10 +184,10 @@ class _Blocks:
 
 
 class Records:
-    """Records of one line or several, with the number of their first line, and their fields; None if a closing quote is missing.
+    """Joins lines to records; yields the number of a record's first line, its text and its fields, None if a closing quote is missing.
 
-    A quoted text may continue on the next lines, but a line that is a whole record is never part of another. `joined`: the number of
-    multi-line records read so far.
+    A quoted text may continue on the next lines, but a line that is a whole record is never part of another one. `joined`: the number of
+    multi-line records so far.
     """
 
     def __init__(self, delimiter: str) -> None:
@@ -225,13 +226,13 @@ class Records:
             yield place, text, row
 
     def rest(self) -> Iterator[tuple[int, str, None]]:
-        """Yield the lines of a record that did not end."""
+        """Yield the lines of a record that has not ended."""
         waiting, self.waiting = self.waiting, []
         yield from ((at, part, None) for at, part in waiting)
 
 
 def fields_of(text: str, delimiter: str) -> list[str] | None:
-    """Return the fields of a record; None if a closing quote is missing, or a quote is in a wrong place."""
+    """Return the fields of a record; None if a closing quote is missing, or a quote is in the wrong place."""
     if delimiter == " ":
         return text.split()
     if '"' not in text:

@@ -1,4 +1,4 @@
-"""Downloads of archive logs, and of files of other data sets, to a user folder: verified, resumable, and recorded."""
+"""Download logs of the archive and files of other data sets to a user folder: verified, resumable, and recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Progress = Callable[[int, int | None], None]
 
 @dataclass(frozen=True)
 class FetchedLog:
-    """A log on this machine, its checksum, and the reference against which it was verified."""
+    """A log on this machine, its checksum, and what the checksum was compared with."""
 
     entry: CatalogueEntry
     path: Path
@@ -36,17 +36,18 @@ class FetchedLog:
 
 
 def archive_address() -> str:
-    """Return the address to download from: `WALLTIME_ARCHIVE` (a mirror with the archive's folders), else the archive itself."""
+    """Return the address of the archive, or of a mirror with the same folders, set by `WALLTIME_ARCHIVE`."""
     return os.environ.get("WALLTIME_ARCHIVE", ARCHIVE)
 
 
 def fetch(name: str, *, progress: Progress | None = None) -> FetchedLog:
     """Download a log of the catalogue, unless it is already present, and verify it.
 
-    The checksum comes from the catalogue if known, else from the first download on this machine, which is recorded next to
-    the logs. An interrupted download is resumed if the server confirms that the file is unchanged. `progress` is called with
-    the bytes so far and in total. Raises PolicyError for an unknown name, LogError, in one line, for a wrong checksum and
-    network failures.
+    The checksum comes from the catalogue if known, otherwise from the first download on this machine, which is recorded next to the logs.
+    An
+    interrupted download is resumed if the server confirms that the file is unchanged. `progress` is called with the bytes so far and in
+    total.
+    Raises PolicyError for an unknown name, LogError for a wrong checksum and network failures.
     """
     entry = catalogue_entry(name)
     checksum = entry.sha256 and f"sha256:{entry.sha256}"
@@ -67,7 +68,7 @@ class DataFile:
 def files_of(about: About) -> tuple[list[DataFile], str]:
     """Return the files of a data set and its licence, from its current record at Zenodo (or at the mirror `WALLTIME_ZENODO`).
 
-    Without a record they come from its mapping, which may list no files. Raises LogError, in one line, if the record cannot be read.
+    Without a record they come from its mapping, which may list no files. Raises LogError if the record cannot be read.
     """
     if about.zenodo is None:
         return [DataFile(address.rsplit("/", 1)[1], address) for address in about.files], about.licence
@@ -92,9 +93,9 @@ def files_of(about: About) -> tuple[list[DataFile], str]:
 
 
 def fetch_file(data_set: str, file: DataFile, *, progress: Progress | None = None) -> tuple[Path, str]:
-    """Download a file of a data set to a folder of that name, unless it is already there; return it, and the reference it agrees with.
+    """Download a file of a data set to a folder of that name, unless it is present; return its path, and what verified it.
 
-    Like `fetch` for logs. Raises LogError, in one line, for a wrong checksum and network failures.
+    Like `fetch`. Raises LogError for a wrong checksum and network failures.
     """
     if not file.name or Path(file.name).name != file.name or file.name.startswith("."):
         raise LogError(f"{file.address}: {printable(file.name)} is not a valid file name; download it yourself", "wrong_file_name")
@@ -107,15 +108,15 @@ def _digest(path: Path, algorithm: str = "sha256") -> str:
 
 
 def _agrees(path: Path, checksum: str | None) -> bool:
-    """Return whether a file has a checksum such as `sha256:...`, if there is one."""
+    """Return whether a file has a checksum such as `sha256:...`; True if there is none."""
     algorithm, _, digest = (checksum or "").rpartition(":")
     return checksum is None or _digest(path, algorithm or "sha256") == digest.lower()
 
 
 def _retrieved(address: str, path: Path, checksum: str | None, source: str, progress: Progress | None) -> tuple[Path, str]:
-    """Return the file, downloaded unless it is there, and the source of the checksum against which it was verified.
+    """Download a file, unless it is present; return its path, and the source of the checksum with which it was verified.
 
-    `checksum`: such as `sha256:...`, from `source`; if None, the checksum of the first download serves, and is recorded.
+    `checksum`: such as `sha256:...`, from `source`; if None, the checksum of the first download is used, and recorded.
     """
     folder = path.parent
     if not checksum:
@@ -145,7 +146,7 @@ def _recorded(folder: Path) -> dict[str, str]:
             raise ValueError("it is not a table of names and checksums")
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, RecursionError) as error:  # the only copy of the checksums of first downloads
+    except (OSError, ValueError, RecursionError) as error:  # it is the only copy of these checksums
         raise LogError(f"{folder / RECORD}: cannot be read ({error}); remove it, and the next downloads are recorded again") from error
     return dict(record)
 
@@ -157,10 +158,10 @@ def _record(name: str, checksum: str, folder: Path) -> None:
 
 
 class _Download:
-    """A download whose partial file is kept when the connection breaks, and which requests the rest the next time.
+    """A download that keeps its partial file when the connection breaks, and requests only the rest the next time.
 
-    The tag of a partial file, the ETag or date by which the server identifies this version, is stored next to it. A partial
-    file without a tag, or of another version, is discarded: two versions are never mixed.
+    The tag of a partial file, the ETag or date by which the server identifies this version, is stored next to it. A partial file without a
+    tag, or of another version, is discarded, so that two versions are never mixed.
     """
 
     def __init__(self, part: Path, progress: Progress | None):
@@ -200,7 +201,7 @@ class _Download:
             with requests.get(url, headers=headers, stream=True, timeout=TIMEOUT) as answer:
                 if range_of and answer.status_code == 206 and _tag(answer) in ("", tag):
                     return self._receive(answer, have)
-                if not (range_of and answer.status_code in (206, 416)):  # else the file has changed, and is requested as a whole
+                if not (range_of and answer.status_code in (206, 416)):  # otherwise the file has changed, and the whole file is requested
                     self.check(url, answer)
                     self.forget()
                     self.tag.write_text(_tag(answer), encoding="latin-1")
@@ -226,7 +227,7 @@ class _Download:
 
     @staticmethod
     def check(url: str, answer: Any) -> None:
-        """Raise LogError for an error of the server."""
+        """Raise LogError if the server's answer is an error."""
         if answer.status_code == 404:
             raise LogError(f"{url}: the file does not exist (404); the archive may have a newer version, see its page", "missing_download")
         if answer.status_code >= 400:
@@ -234,6 +235,6 @@ class _Download:
 
 
 def _tag(answer: Any) -> str:
-    """Return the identifier of this version of the file on the server: a strong ETag, else the date of its last change, else empty."""
+    """Return the server's identifier of this version of the file: a strong ETag, else the date of its last change, else empty."""
     etag: str = answer.headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else answer.headers.get("Last-Modified", "")

@@ -1,4 +1,4 @@
-"""The supported formats of job logs, and reading a log in any of them."""
+"""The supported formats of job logs, and functions that read logs in any of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from walltime.wording import printable
 from walltime.workload import Workload
 
 FORMATS: list[LogFormat] = [SWF, BATSIM, HTCONDOR, SLURM, SLURM_JSON, PBS, QSTAT, LSF, SGE, SIMULATOR, TABLE]
-"""All formats, in the order of detection."""
+"""All formats, in the order in which files are tested for them."""
 _SHOWN, _ROWS = 40, 5
 _BJOBS = "a list of LSF's jobs without all times; give lsb.acct, or print a table with bjobs -a -json -o 'jobid stat user queue nalloc_slot"
 _BJOBS += " submit_time start_time run_time runtimelimit', with LSB_DISPLAY_YEAR=Y"
@@ -66,7 +66,7 @@ _FOREIGN: tuple[tuple[bytes, str], ...] = (
     (rb"\s*job-ID\s+prior", "a list of Grid Engine's jobs that have not ended; give its accounting file, or print them with qacct -j"),
     (rb"(?i)\s*<(?:!doctype )?html", "a web page, perhaps from a failed download; fetch the log again"),
 )
-"""First bytes of files that are not logs, and the advice in the error."""
+"""First bytes of files that are not logs, and the advice for the error."""
 
 
 def read_log(
@@ -79,13 +79,15 @@ def read_log(
     anonymise: str | None = None,
     progress: Progress | None = None,
 ) -> JobLog:
-    """Read a job log unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard; the options as in `read`.
+    """Read a job log, unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard.
 
-    The format is recognised by the content, else by the file extension; the columns of a table without a mapping are recognised, unless an
-    essential one is doubtful. Skipped lines are listed in `bad_lines`. `progress` is called with the amount read, the total (None if
-    unknown), and the unit: bytes, columns or rows.
+    The options are explained in `read`. The format is recognised by the content, else by the file extension. The columns of a table without
+    a
+    mapping are recognised, unless an essential one is doubtful. Skipped lines are listed in `bad_lines`. `progress` is called with the
+    amount
+    read, the total (None if unknown), and the unit: bytes, columns or rows.
 
-    Raises LogError, in one line, for a file that cannot be read or has a bad line, and for an unknown format.
+    Raises LogError for a file that cannot be read or has a bad line, and for an unknown format.
     """
     key = None if anonymise is None else read_key(anonymise)
     options = ReadOptions(skip_bad_lines, None if time_zone is None else parse_zone(time_zone), join_runs)
@@ -135,7 +137,6 @@ def read(
 
 
 def _log_file(path: Path, mapping: TableMapping | None = None, progress: Progress | None = None) -> LogFile:
-    """Return the file of a log, or the joined tables of a folder."""
     is_folder = os.path.isdir(path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
     return (joined_tables(path, mapping, progress) if is_folder else None) or LogFile(path, progress=progress)
 
@@ -162,11 +163,10 @@ def _read(state: ReaderState) -> JobLog:
 
 
 def description_of(file: LogFile) -> Guess | LogFormat | None:
-    """Return the meaning of a table, by a shipped mapping or guessed from titles and values; None for files in one of the formats.
+    """Return the meaning of a table, from a shipped mapping or guessed from titles and values, or its format; None for other files.
 
-    A table with the fields of Slurm's sacct is of a format, although its content must be read to see this.
-
-    Raises LogError for a table that lacks an essential column.
+    A table with the fields of Slurm's sacct has a format, although its content must be read to see this. Raises LogError for a table that
+    lacks an essential column.
     """
     known = known_by_lines(file.head)
     if known is None and (is_own_parquet(file) if file.head.startswith(PARQUET) else _claimed(file)):
@@ -191,7 +191,7 @@ def description_of(file: LogFile) -> Guess | LogFormat | None:
 
 
 def _described_by_values(file: LogFile, sample: Sample) -> Guess | LogFormat | None:
-    """Return the meaning of a table without titles; None if nothing is recognised. Raises LogError where it is not enough, or doubtful."""
+    """Return the meaning of a table without titles; None if nothing is recognised. Raises LogError if it is not enough."""
     try:
         guess = GuessingByValues(file.where, sample).guess()
     except LogError:
@@ -203,7 +203,7 @@ def _described_by_values(file: LogFile, sample: Sample) -> Guess | LogFormat | N
 
 
 def _check_titles(file: LogFile) -> None:
-    """Raise LogError if a file has the output of sacct without titles."""
+    """Raise LogError if a file is output of sacct without titles."""
     if lacks_titles(file.head):
         raise LogError(
             f"{file.where}:1: the column titles of sacct are missing, and the values alone do not identify the columns; print the log "
@@ -213,7 +213,7 @@ def _check_titles(file: LogFile) -> None:
 
 
 def _read_mapped(state: ReaderState, chosen: TableMapping, mapping: str) -> JobLog:
-    """Read a table with a mapping. `mapping`: its name if it is a shipped one, else its file."""
+    """Read a table with a mapping; `mapping`: its name if it is a shipped one, else its file."""
     file = state.file
     if mapping not in shipped():
         return read_table(state, _with_clocks(file, chosen), f"the mapping {mapping}")
@@ -232,7 +232,7 @@ def _read_mapped(state: ReaderState, chosen: TableMapping, mapping: str) -> JobL
 
 
 def _with_clocks(file: LogFile, mapping: TableMapping) -> TableMapping:
-    """Return the mapping with the meaning of durations such as 24:00 where it does not give it and other columns decide it."""
+    """Return the mapping with a meaning of durations such as 24:00 where it has none and other columns decide it."""
     sample = sample_of(file, mapping.titles, mapping.delimiter)
     if sample is None:
         return mapping
@@ -244,13 +244,13 @@ def _with_clocks(file: LogFile, mapping: TableMapping) -> TableMapping:
 
 
 def _claimed(file: LogFile) -> bool:
-    """Return whether a text file has the content or the extension of a format; `.json` is not specific enough."""
+    """Return whether a text file has the content or the extension of a format; `.json` alone is not enough."""
     name = unpacked_name(file.path.lower())
     return bool(_by_content(file)) or any(name.endswith(one.endings) for one in FORMATS if not one.needs_head and one is not SLURM_JSON)
 
 
 def mapping_for(path: str | os.PathLike[str]) -> Guess:
-    """Return the meaning of a table's columns, as far as they are recognised. Raises LogError for other files."""
+    """Return the meaning of a table's columns, as far as they are recognised. Raises LogError for files that are not tables."""
     file = _log_file(find_log(path))
     described: Guess | LogFormat | None = description_of(file)
     if not isinstance(described, Guess):
@@ -263,7 +263,7 @@ def mapping_for(path: str | os.PathLike[str]) -> Guess:
 
 
 def columns_of(path: str | os.PathLike[str]) -> list[tuple[str, str, str]]:
-    """Return title, meaning and first values of the columns of a table, as far as they are recognised; none for other files."""
+    """Return the title, meaning and first values of each column of a table; an empty list for other files."""
     file = _log_file(find_log(path))
     sample = sample_of(file)
     if sample is None:
@@ -278,7 +278,7 @@ def columns_of(path: str | os.PathLike[str]) -> list[tuple[str, str, str]]:
 _KINDS = rb'"(nodes|partitions|sinfo|qos|reservations|associations)"\s*:'
 _OF_SLURM = re.compile(rb'\s*\{\s*(?:"(?:meta|jobs|last_update|errors|warnings)"\s*:|' + _KINDS + rb")")
 _DESCRIBED, _LISTS_JOBS = re.compile(_KINDS + rb"\s*\["), re.compile(rb'"jobs"\s*:\s*\[')
-"""The beginning of JSON of Slurm, its lists that describe a cluster, and its list of jobs."""
+"""The beginning of Slurm's JSON, its lists that describe a cluster, and its list of jobs."""
 
 
 def _by_content(file: LogFile) -> list[LogFormat]:
@@ -287,9 +287,9 @@ def _by_content(file: LogFile) -> list[LogFormat]:
 
 
 def format_of(file: LogFile) -> LogFormat:
-    """Return the format of a file: one that recognises the content (the extension decides between several), else by extension alone.
+    """Return the format that recognises a file's content (the extension decides between several), else the format of its extension.
 
-    Raises LogError, listing the known formats, if there is none.
+    Raises LogError, which lists the known formats, if there is none.
     """
     name = unpacked_name(file.path.lower())
     by_name = [known for known in FORMATS if name.endswith(known.endings)]
@@ -313,7 +313,7 @@ def format_of(file: LogFile) -> LogFormat:
             f" the columns are {', '.join(map(printable, titles))}",
             "unknown_columns",
         )
-    if SLURM_JSON in by_name:  # whose reader reports what is missing
+    if SLURM_JSON in by_name:  # its reader reports what is missing
         return SLURM_JSON
     first = next((line for line in file.head.split(b"\n") if line.strip()), b"").decode(errors="replace").strip()
     shown = first if len(first) <= _SHOWN else f"{first[: _SHOWN - 3]}..."
@@ -326,5 +326,5 @@ def format_of(file: LogFile) -> LogFormat:
 
 
 def all_rules() -> tuple[Rule, ...]:
-    """Return the rules for all logs, then those of batch systems, then those of single formats."""
+    """Return the rules of all logs, then those of batch systems, then those of single formats."""
     return (*RULES, *BATCH_RULES, *(rule for known in FORMATS for rule in known.rules))

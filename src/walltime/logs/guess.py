@@ -1,4 +1,4 @@
-"""Guesses of the meaning of a table's columns, from their titles and values."""
+"""Guess the meaning of a table's columns from their titles and values."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ from walltime.logs.sample import Sample
 from walltime.wording import printable
 
 WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
-"""Durations that are at most the request, usually in its unit."""
+"""Durations that are at most as long as the request, and usually in its unit."""
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
 _MOSTLY = 0.95
 _HALF = 0.51
-"""Share of values that must be readable in a column whose title tells its meaning; the others are bad, or unknown."""
+"""Share of readable values from which on a column is used if its title is clear; the others are bad, or unknown."""
 _CLEARLY = 0.9
 _SHOWN = 5
 _UNUSED = 12
 _RESOURCES = re.compile(r"[a-z][\w/:.-]*=[^,=]*(?:,[a-z][\w/:.-]*=[^,=]*)*")
 _FIRST_YEAR = 1970
 _FIRST = 50
-"""Number of texts by which most formats of times are excluded."""
+"""Number of texts with which most formats of times can be ruled out."""
 _CALENDAR = re.compile(r"(?:19[7-9][0-9]|20[0-9][0-9])(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9]")
-"""A time such as 20261120213345; as a time in milliseconds it would be after the year 2500."""
+"""A time such as 20261120213345; in milliseconds, such a number would be a time after the year 2500."""
 EARLIEST = 10**8
 _LONGEST = 10**9
 _EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
@@ -53,7 +53,7 @@ _EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
 
 @dataclass(frozen=True)
 class Guess:
-    """The meaning of a table: the mapping, a line about each column (`reading`), and a question about each doubtful one (`doubts`)."""
+    """The meaning of a table: a mapping, a sentence on each column (`reading`), and a question on each doubtful one (`doubts`)."""
 
     mapping: TableMapping
     reading: tuple[str, ...]
@@ -89,7 +89,7 @@ def fitted(mapping: TableMapping, sample: Sample, where: str) -> Guess:
 
 
 class Guessing:
-    """The guesses about one table so far; `reading`: the lines about its columns, by the name of the column or another key."""
+    """The guesses about one table so far; `reading`: sentences on its columns, by the name of the column or another key."""
 
     def __init__(self, where: str, sample: Sample) -> None:
         self.where, self.sample = where, sample
@@ -101,7 +101,7 @@ class Guessing:
         self.status: Status | None = None
 
     def guess(self) -> Guess | None:
-        """Return the meaning of the table; None if nothing is recognised. Raises LogError if it lacks an essential column."""
+        """Return the meaning of the table; None if nothing is recognised. Raises LogError if an essential column is missing."""
         for name, words in titles.SYNONYMS.items():
             likely = titles.candidates(words.split(), self.known) + titles.times_by_words(name, self.known)
             for unit, title in sorted(likely, key=lambda one: self._is_constant(name, one[1])):
@@ -117,17 +117,17 @@ class Guessing:
         return self.described()
 
     def name_unused(self, used: Container[str]) -> None:
-        """Add a line about the other columns whose titles are those of a request, a limit, memory, a state or a size."""
+        """Add a sentence on unused columns whose titles name a request, a limit, memory, a state or a size."""
         unused = [printable(title) for title, texts in self.known.items() if texts and title not in used and titles.is_telling(title)]
         more = f", and {len(unused) - _UNUSED} more" if len(unused) > _UNUSED else ""
         self.reading |= {"unused": f"not used: {', '.join(unused[:_UNUSED])}{more}"} if unused else {}
 
     def _is_constant(self, name: str, title: str) -> bool:
-        """Return whether all rows have the same value, so that another column is more likely to be the times or sizes of jobs."""
+        """Return whether all rows have the same value, so that another column more likely holds the times or sizes of jobs."""
         return name in (*TIMES, *COUNTS, "job_id") and len(set(self.sample.columns[title])) == 1
 
     def _leave_constant_sizes(self) -> None:
-        """Leave processors that are the same in all rows where the nodes differ: they may be those of a node."""
+        """Do not use processors that are the same in all rows while nodes differ: they may be those of a node."""
         constant = {name for name, source in self.sources.items() if self._is_constant(name, source.column or "")}
         if not {"nodes", "requested_nodes"} & self.sources.keys() - constant:
             return
@@ -137,7 +137,7 @@ class Guessing:
             self.reading[f"unused {name}"] = f"not used: {printable(title)!r}, which is {self.known[title][0]} in all rows"
 
     def _take_resources(self) -> None:
-        """Take GPUs and memory from a list of resources, such as `cpu=8,gres/gpu=2,mem=4000M`, if they have no columns."""
+        """Take GPUs and memory from a list of resources such as `cpu=8,gres/gpu=2,mem=4000M`, if they have no columns."""
         lists = [title for title, texts in self.known.items() if texts and share(texts, _RESOURCES) >= _MOSTLY]
         for name, pattern, least in (
             ("gpus", r"gres/gpu(?::[^,=]*)?[=:](\d+)", 0.0),
@@ -149,7 +149,7 @@ class Guessing:
                     break
 
     def described(self) -> Guess | None:
-        """Return the recognised columns in words; None if the table is not a log. Raises LogError if an essential column is missing."""
+        """Return the recognised columns as a guess; None if the table is not a log. Raises LogError if a column is missing."""
         columns = dict(self.sources)
         if not {"allocated_procs", "requested_procs"} & columns.keys():
             stand_ins = (("nodes", "allocated_procs"), ("requested_nodes", "requested_procs"), ("gpus", "allocated_procs"))
@@ -175,7 +175,7 @@ class Guessing:
         return Guess(mapping, tuple(self.reading.values()), tuple(self.doubts))
 
     def _second_meanings(self) -> None:
-        """Take a walltime as the runtime, or a duration as the request, where the usual columns are missing."""
+        """Use a walltime as the runtime, or a duration as the request, if the usual columns are missing."""
         if "runtime" not in self.sources and "requested" in self.sources:
             for unit, title in titles.candidates(("walltime",), self.known):
                 if self._fits("runtime", unit, title, self.known[title]):
@@ -188,13 +188,13 @@ class Guessing:
                     return
 
     def _number_rows(self) -> None:
-        """Take a first column without a title, in which some tools number the rows, as the job's number if there is no other."""
+        """Use a first column without a title, in which some tools number the rows, as job number if there is no other."""
         texts = self.known.get("", [])
         if "job_id" not in self.sources and len(texts) > 1 and len(set(texts)) == len(texts) and next(iter(self.known)) == "":
             self._fits("job_id", "", "", texts)
 
     def _fits(self, name: str, unit: str, title: str, texts: list[str]) -> bool:
-        """Take a column if its values agree with its title, and return whether they do."""
+        """Use a column if its values agree with its title, and return whether they do."""
         if (
             not texts
             or any(source.column == title for source in self.sources.values())
@@ -206,7 +206,7 @@ class Guessing:
             and self._is_constant(name, title)
             and (name == "job_id" or (name in COUNTS and re.fullmatch(r"0+(\.0*)?", texts[0])))
         ):
-            return False  # then the number is a cluster's, and the size is unknown
+            return False  # the number identifies a cluster, or the size is unknown
         if name in TIMES:
             waits = plain_title(title) in titles.MAY_BE_WAITS and share(texts, NUMBER) >= _MOSTLY and middle_of(texts) < EARLIEST
             source = None if waits else self.time(title, texts, _HALF)
@@ -218,11 +218,11 @@ class Guessing:
         elif name == "memory" and unit:
             name, source = "mem_mb", Source(title, factor=titles.MEGABYTES[unit], text=False) if share(texts, NUMBER) >= _HALF else None
         elif name == "memory":
-            requested = "req" in plain_title(title)  # of an unknown unit, and not what was used
+            requested = "req" in plain_title(title)  # its unit is unknown, and it is not the memory used
             source = None if requested else Source(title, text=share(texts, NUMBER) < _MOSTLY)
         elif name == "status":
             return self.take_status(title, texts)
-        else:  # a column of numbers with the title "queue" is the time in the queue
+        else:  # numbers under the title "queue" are times in the queue
             source = Source(title, text=name in TEXTS) if name != "queue" or share(texts, NUMBER) < _MOSTLY else None
         if source is None:
             return False
@@ -230,15 +230,15 @@ class Guessing:
         return True
 
     def take(self, name: str, source: Source, how: str) -> None:
-        """Set the source of a column, perhaps replacing an earlier one; `how`: a remark for the line about it."""
+        """Set the source of a column, and replace an earlier one; `how`: a remark for the sentence on it."""
         self.sources[name] = source
         title = repr(printable(source.column)) if source.column else "the first column, which has no title"
         self.reading.pop(name, None)
         self.reading[name] = f"{name} is {title}{f' ({how})' if how else ''}"
 
     def time(self, title: str, texts: list[str], least: float = _MOSTLY) -> Source | None:
-        """Return the source of a column of times, with their format or unit; None if fewer than `least` of the values are times."""
-        texts = [text for text in texts if text != "0"] or texts  # 0 stands for an event that did not happen
+        """Return a source for a column of times, with their format or unit; None if fewer than `least` of the values are times."""
+        texts = [text for text in texts if text != "0"] or texts  # 0 means that the event did not happen
         if share(texts, STAMP) >= least:
             return Source(title, text=False)
         if share(texts, NUMBER) >= least and share(texts, _CALENDAR) < least:
@@ -263,13 +263,13 @@ class Guessing:
         limited = series.filter(~pl.Series(without_limit(series)))
         if not len(limited):
             return None
-        if share(limited.to_list(), NUMBER) >= _MOSTLY:  # times since 1970 are not durations
+        if share(limited.to_list(), NUMBER) >= _MOSTLY:  # Unix times are not durations
             return Source(title, unit=unit or "s", text=False) if middle_of(limited.to_list()) < _LONGEST else None
         odd = spans(limited)[1] & ~limited.str.contains(f"^{NUMBER.pattern}$").to_numpy()
         return Source(title, unit=unit or "s", text=False) if odd.mean() <= 0.5 else None
 
     def take_status(self, title: str, texts: list[str]) -> bool:
-        """Take a column if it holds states, and return whether it does."""
+        """Use a column if it holds job states, and return whether it does."""
         if plain_title(title) in titles.EXITS and share(texts, re.compile(r"-?[0-9]+(\.0)?")) == 1:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading["status"] = f"status is {printable(title)!r} (completed: 0; all others failed)"
@@ -279,7 +279,7 @@ class Guessing:
             words = states.words_by_kind(texts, states.KINDS | states.OF_OAR)
         others = {plain_title(other) for other in self.known if self.known[other]} & set(titles.EXITS)
         if others and "completed" not in words and not all(re.search(states.FAILURES, text.lower()) for text in words.get("failed", ())):
-            return False  # such as PBS's F, finished
+            return False  # such as PBS's F, which means finished
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
             return False
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
@@ -294,7 +294,7 @@ class Guessing:
         return True
 
     def status_of(self, status: Status) -> Status | None:
-        """Return the states of a shipped mapping, or of the table if it has other words; None if these are unknown."""
+        """Return the states of a shipped mapping, or those of the table if it has other words; None if these are unknown."""
         texts = self.known.get(status.column, [])
         if not texts or any(status.kind_of(text) is not None for text in texts) or self.take_status(status.column, texts):
             return self.status or status
@@ -305,7 +305,7 @@ class Guessing:
         return None
 
     def compare(self) -> None:
-        """Correct the units of runtimes and requests in a given mapping where other columns of the table contradict them."""
+        """Correct the units of runtimes and requests in a given mapping if other columns of the table contradict them."""
         self.settle_clocks()
         runtime, spent = self.seconds("runtime"), self.between("start", "end")
         kinds: tuple[tuple[str, np.ndarray | None, Relation], ...]
@@ -319,13 +319,13 @@ class Guessing:
             if how == "limit" and source.unit == "s":
                 best = next((unit for unit in ("min", "h") if shares.get(unit, 0) >= _CLEARLY), "s")
             elif how == "limit":
-                best = source.unit  # a longer unit cannot be refuted
+                best = source.unit  # a longer unit cannot be ruled out
             if shares and shares.get(source.unit, 0) < 0.6 and shares[best] >= _CLEARLY:
                 self.sources[name] = replace(source, unit=best)
                 self.reading[f"unit of {name}"] = f"{name} is written in {WORDS[best]}, by comparison"
 
     def _check_units(self) -> None:
-        """Find the units of durations without one: compare a runtime with start and end, a request with the runtime."""
+        """Find the units of durations without one: compare a runtime with start and end, and a request with the runtime."""
         self.settle_clocks()
         runtime, spent = self.seconds("runtime"), self.between("start", "end")
         if spent is not None:
@@ -346,7 +346,7 @@ class Guessing:
         if runtime is not None and requested is not None and self._lacks_unit("requested"):
             self._settle("requested", requested, runtime, "limit")
         requested = self.seconds("requested")
-        for name in WITHIN_REQUESTS:  # in the unit of the requests, if they are at most as long in it
+        for name in WITHIN_REQUESTS:  # in the unit of the requests, if none of them is longer then
             if requested is None or name not in self.sources or not self._lacks_unit(name):
                 continue
             unit = self.sources["requested"].unit
@@ -356,7 +356,7 @@ class Guessing:
                 self._unit(name, unit)
 
     def settle_clocks(self) -> None:
-        """Find the meaning of durations with one colon, such as 24:00, and the unit of numbers between them, by comparison with others."""
+        """Find the meaning of durations with one colon, such as 24:00, and the unit of numbers among them, from other columns."""
         spent = self.between("start", "end")
         for name in SPANS:
             source = self.sources.get(name)
@@ -378,7 +378,7 @@ class Guessing:
             self.take(name, self.sources[name], f"{texts[int(np.argmax(clocks))]} is {kinds[clock]}{unit}")
 
     def _clock_of(self, name: str, source: Source, clocks: np.ndarray, others: np.ndarray | None, how: Relation) -> str:
-        """Return the meaning of a column's durations with one colon, by other columns or else its own texts; a doubt if neither decides."""
+        """Return the meaning of durations with one colon, from other columns or else from the texts; add a doubt if unclear."""
         title = source.column or ""
         texts = np.array(self.sample.columns[title])
         request = self.sources.get("requested")
@@ -405,13 +405,13 @@ class Guessing:
             share_of_jobs = f", with which {100 * short:.0f} or {100 * long:.0f} % of the jobs agree"
         with_more = any(text.count(":") > 1 or "-" in text for text in texts[~clocks])
         below_minute = name == "requested" and any(text.split(":")[0].strip("0") == "" and text[-2:] != "00" for text in texts[clocks])
-        if with_more != (usual or below_minute):  # one kind of evidence alone
+        if with_more != (usual or below_minute):  # there is evidence for one meaning only
             return CLOCKS[0] if with_more else CLOCKS[1]
         self.doubt(title, f"minutes and seconds, or hours and minutes (clock = mm:ss or hh:mm){share_of_jobs}", self.sample.columns[title])
         return CLOCKS[0]
 
     def _settle(self, name: str, values: np.ndarray, others: np.ndarray, how: Relation) -> None:
-        """Choose the unit in which a column agrees with another; add a doubt if no unit clearly does."""
+        """Choose the unit in which a column agrees with another one; add a doubt if no unit clearly does."""
         fits = agreeing(values, others, how)
         if not fits:
             return
@@ -424,7 +424,7 @@ class Guessing:
                 self.doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
         elif fits["ms"] >= _CLEARLY and self._has_milliseconds() and (values[np.isfinite(values)] % 1000 == 0).all():
             self._unit(name, "ms")
-        elif fits["s"] < _CLEARLY:  # else few jobs ran longer than their limit in seconds; longer units would fit, too
+        elif fits["s"] < _CLEARLY:  # otherwise seconds fit; longer units would fit as well
             if fits["min"] >= _CLEARLY and fits["s"] < 0.6:
                 self._unit(name, "min")
             elif fits["h"] >= _CLEARLY and fits["min"] < 0.6:
@@ -434,7 +434,6 @@ class Guessing:
                 self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
 
     def _has_milliseconds(self) -> bool:
-        """Return whether the times or runtimes of the table are in milliseconds."""
         return any(self.sources[name].unit == "ms" for name in (*TIMES, "runtime") if name in self.sources)
 
     def _unit(self, name: str, unit: str) -> None:
@@ -449,18 +448,18 @@ class Guessing:
         return self.sources[name].unit == "s" and self._is_numeric(self.sources[name])
 
     def between(self, first: str, last: str) -> np.ndarray | None:
-        """Return the time between two recognised times, s, NaN where unknown; None if one was not recognised."""
+        """Return the duration between two recognised times, s, NaN where unknown; None if one was not recognised."""
         if not {first, last} <= self.sources.keys():
             return None
         start, end = self.clock_of(self.sources[first]), self.clock_of(self.sources[last])
         return np.where((start > 0) & (end >= start), end - start, np.nan)
 
     def seconds(self, name: str) -> np.ndarray | None:
-        """Return the durations in a recognised column, s, NaN where unknown; None if it was not recognised."""
+        """Return the durations in a recognised column, float64 s, NaN where unknown; None if it was not recognised."""
         return self.seconds_of(self.sources[name]) if name in self.sources else None
 
     def seconds_of(self, source: Source) -> np.ndarray:
-        """Return the durations in a column, s, NaN where unknown."""
+        """Return the durations in a source's column, float64 s, NaN where unknown."""
         texts = self.sample.columns[source.column or ""]
         series = pl.Series(texts, dtype=pl.String)
         values, _ = spans(series, source.clock or CLOCKS[0])
@@ -469,7 +468,7 @@ class Guessing:
         return np.where(np.isnan(numbers), np.where(values >= 0, values, np.nan), numbers * UNITS[source.unit])
 
     def clock_of(self, source: Source) -> np.ndarray:
-        """Return the times in a column, Unix times in s, NaN where unknown."""
+        """Return the times in a source's column, Unix times, float64 s, NaN where unknown."""
         texts = pl.Series(self.sample.columns[source.column or ""], dtype=pl.String)
         if source.format is not None:
             return _seconds_in(times_as(texts, source.format))
@@ -478,13 +477,12 @@ class Guessing:
         return np.where(np.isnan(numbers), _seconds_in(times_as(texts, "%Y-%m-%d %H:%M:%S")), numbers)
 
     def doubt(self, title: str, meanings: str, texts: Sequence[str]) -> None:
-        """Add the question which of two meanings of a column is right, with its first values."""
+        """Add the question which meaning of a column is right, with its first values."""
         rows = ", ".join(printable(text) for text in [text for text in texts if text not in BLANK][:_SHOWN])
         self.doubts.append(f"is {printable(title)!r} {meanings}? Its first values are {rows}")
 
 
 def _times_as(texts: pl.Series, form: str) -> int:
-    """Return the number of texts that are times in this format."""
     return int((times_as(texts, form).dt.year() >= _FIRST_YEAR).sum())
 
 

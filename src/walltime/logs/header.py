@@ -1,4 +1,4 @@
-"""The header of a Standard Workload Format file: its keys, and the machine, start and time zone from them."""
+"""The header of a Standard Workload Format file: its keys, and the machine, start time and time zone in them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KEY = re.compile(r"([A-Za-z]\w*)\s*:(?!//)(.*)", re.DOTALL)
 _WHOLE = re.compile(
     r"([+-]?)([0-9]{1,2}(?: [0-9]{3})+(?= *$)|[0-9]{1,300}|[0-9]{1,3}(?:[,'_][0-9]{3})+)(?:\.0*)?(?:[eE]\+?([0-9]{1,2}))?(?=\s|$)"
 )
-"""Sign, digits, perhaps with signs between thousands, and exponent."""
+"""A sign, digits, perhaps with separators of thousands, and an exponent."""
 _DAY = 86_400
 _FIELD = re.compile(r"[\s;]*field\s*([0-9]{1,3})\s*:\s*(\w+).*", re.IGNORECASE | re.DOTALL)
 _FIELDS = re.compile(r"[\s;]*fields\s*:(.*)", re.IGNORECASE | re.DOTALL)
@@ -56,7 +56,7 @@ class Header(Mapping[str, tuple[str, ...]]):
                 indent = column
                 entries.setdefault(_SPELLING[match[1].casefold()], []).append(value)
             elif match and column <= indent:
-                value = None  # a non-standard key; an indented one would be prose with a colon
+                value = None  # a non-standard key; if indented, it would be prose with a colon
             elif value is not None:
                 value.append(text)
         return cls({key: ["\n".join(parts).strip() for parts in values] for key, values in entries.items()})
@@ -80,25 +80,25 @@ class Header(Mapping[str, tuple[str, ...]]):
 
     @property
     def contradictions(self) -> dict[str, tuple[str, ...]]:
-        """Return the different values of each key that may have only one; the first valid value counts."""
+        """Return the different values of each key that may have only one; only the first valid value is used."""
         different = {key: tuple(dict.fromkeys(values)) for key, values in self.items() if key not in _SEVERAL}
         return {key: values for key, values in different.items() if len(values) > 1}
 
     @property
     def machine_procs(self) -> int | None:
-        """Return the processors of the machine: MaxProcs, else MaxNodes, if positive; None if neither is."""
+        """Return the processors of the machine: MaxProcs, else MaxNodes; None if neither is positive."""
         sizes = (self.whole_number(key) or 0 for key in ("MaxProcs", "MaxNodes"))
         return next((size for size in sizes if size > 0), None)
 
     @property
     def unix_start_time(self) -> int | None:
-        """Unix time of the log's time 0, in seconds, negative before 1970; None if missing or -1 (unknown)."""
+        """Return the Unix time of the log's time 0, s, negative before 1970; None if it is missing or -1 (unknown)."""
         start = self.whole_number("UnixStartTime")
         return start if start != -1 else None
 
     @property
     def time_zone(self) -> str:
-        """Return TimeZoneString, else the offset of TimeZone in seconds, else UTC."""
+        """Return TimeZoneString, else the offset in TimeZone in seconds, else UTC."""
         for value in self.get("TimeZoneString", ()):
             words = value.split()
             if words and not words[0].lstrip("+-").isdecimal():
@@ -111,7 +111,7 @@ class Header(Mapping[str, tuple[str, ...]]):
 
 
 def declared_fields(lines: Iterable[str]) -> dict[int, str]:
-    """Return the field names declared in header lines, by number from 1, in lower case; both forms are accepted.
+    """Return the field names declared in header lines, by number from 1, in lower case.
 
     >>> declared_fields(["; Field 19: Nodes (allocated)", "; Field20: energy"])
     {19: 'nodes', 20: 'energy'}
@@ -128,6 +128,6 @@ def declared_fields(lines: Iterable[str]) -> dict[int, str]:
 
 
 def with_max_procs(lines: Iterable[str], procs: int) -> list[str]:
-    """Return header lines with this size of the machine; a note keeps another size."""
+    """Return header lines with this number of processors; a note keeps the former number."""
     kept = [f"; Note: the log had {line.strip(BLANKS + ';')}" if "MaxProcs" in Header.parse([line]) else line for line in lines]
     return [*kept, f"; MaxProcs: {procs}"]

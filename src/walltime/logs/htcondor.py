@@ -28,7 +28,7 @@ _PARALLEL, _AT_SUBMIT_HOST = 11, (7, 12)
 _OPEN = {1: STILL_PENDING, 5: STILL_PENDING, 2: STILL_RUNNING, 6: STILL_RUNNING, 7: STILL_RUNNING}
 """Values of JobStatus for jobs that have not ended: idle, held, running, transferring output, suspended."""
 _LIMITS = (("maxwalltimemins", 60), ("maxwalltime", 60), ("maxruntime", 1), ("allowedexecuteduration", 1), ("allowedjobduration", 1))
-"""Attributes in which sites and users give a time limit, with their unit in s."""
+"""Attributes in which sites and users set a time limit, and the s in their unit."""
 _SIZES = {
     "allocated_procs": ("cpusprovisioned",),
     "requested_procs": ("requestcpus",),
@@ -38,12 +38,12 @@ _SIZES = {
     "requested_mem_mb": ("requestmemory",),
 }
 USE = ("cpu_time", "used_mem_mb", "gpu_use")
-"""The measures of a run: RemoteUserCpu and RemoteSysCpu, MemoryUsage (or ResidentSetSize), and GPUsAverageUsage, in GPUs."""
+"""The measures of a run, from RemoteUserCpu and RemoteSysCpu, MemoryUsage (or ResidentSetSize), and GPUsAverageUsage (in GPUs)."""
 _TEXTS = {"user": ("owner", "user"), "group": ("acctgroup", "accountinggroup"), "executable": ("cmd",)}
 
 
 class _Ad:
-    """The attributes of a job, whose names ignore case."""
+    """The attributes of a job; the case of their names does not matter."""
 
     def __init__(self, row: Mapping[str, object]) -> None:
         self._values = {name.lower(): str(value) for name, value in row.items() if value is not None}
@@ -62,7 +62,7 @@ class _Ad:
 
 
 def _starts(ad: _Ad) -> list[tuple[float, float]]:
-    """Start and runtime of the runs of a job; the runs before the last one are taken as one."""
+    """Return the start and runtime of each run of a job; the runs before the last one count as one."""
     first, start = ad.number("jobstartdate", least=1), ad.number("jobcurrentstartdate", "jobstartdate", least=1)
     end = ad.number("completiondate", "enteredcurrentstatus", least=1)
     total, last = ad.number("remotewallclocktime"), ad.number("lastremotewallclocktime")
@@ -75,7 +75,6 @@ def _starts(ad: _Ad) -> list[tuple[float, float]]:
 
 
 def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
-    """Yield the runs of a job."""
     ad = _Ad(row)
     status = int(ad.number("jobstatus")) if ad.number("jobstatus") >= 0 else _COMPLETED
     cluster, part, submit = (ad.number(name) for name in ("clusterid", "procid", "qdate"))
@@ -112,7 +111,7 @@ def _runs(state: ReaderState, row: Mapping[str, object]) -> Iterator[Run]:
 
 
 def _use(ad: _Ad, numbers: Mapping[str, float]) -> dict[str, float]:
-    """Return the use of a job with a single run (`USE`), -1 if unknown; the attributes are sums over all runs."""
+    """Return the measures (`USE`) of a job with a single run, -1 if unknown; HTCondor's attributes are sums over all runs."""
     user, system, gpus = ad.number("remoteusercpu"), ad.number("remotesyscpu"), numbers["gpus"]
     resident, average = ad.number("residentsetsize_raw", "residentsetsize", least=1e-9), ad.number("gpusaverageusage")
     procs = max(numbers["allocated_procs"], numbers["requested_procs"], 1)
@@ -126,7 +125,7 @@ def _use(ad: _Ad, numbers: Mapping[str, float]) -> dict[str, float]:
 
 
 def is_history(sample: Sample) -> bool:
-    """Return whether a table has a row for each ad, with their attributes as titles."""
+    """Return whether a table has a row for each class ad, with the attributes as titles."""
     return {"clusterid", "qdate", "jobstatus"} <= {title.lower() for title in sample.columns}
 
 

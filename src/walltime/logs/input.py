@@ -1,4 +1,4 @@
-"""Input files: read once, from start to end, plain or compressed; every failure is a one-line error."""
+"""Input files, which are read once from start to end, plain or compressed; every failure is an error of one line."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from walltime.wording import printable, shown
 
 _CHUNK = 2**19
 _LATER_CHUNKS = 2**22
-"""Bytes of the pieces after the first one, by which the format is recognised."""
+"""Size in bytes of the pieces after the first one; from the first one the format is recognised."""
 _AHEAD = 3
-"""Number of pieces that are unpacked in advance."""
+"""Number of pieces that are decompressed in advance."""
 _LONGEST_LINE = 2**20
 _OPEN: dict[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\x1f\x8b": ("gzip", lambda raw: gzip.GzipFile(fileobj=raw)),
@@ -54,13 +54,13 @@ _UNREADABLE = {
 }
 """Messages and codes for files that cannot be opened."""
 LOG_FACTS = "walltime-log"
-"""Key of the metadata of a Parquet file for the facts of a log that a table cannot hold."""
+"""Key in the metadata of a Parquet file under which the facts are stored that a table cannot hold."""
 PARTS = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson")
-"""Extensions of the parts of a log in a folder, perhaps followed by one of PACKED."""
+"""Extensions of the parts of a log in a folder, which may be followed by one of PACKED."""
 
 
 class LogFile:
-    """An input file, plain or packed with gzip, bzip2, xz or Zstandard, by content; it is read only once, so it may be a pipe.
+    """An input file, plain or compressed with gzip, bzip2, xz or Zstandard; it is read only once, so it may be a pipe.
 
     A folder is read as the concatenation of its files, sorted by name, if all are Parquet, all are CSV with the same titles, or all are
     JSON lines.
@@ -95,11 +95,11 @@ class LogFile:
 
     @property
     def sha256(self) -> str:
-        """Checksum of the file as stored, after it has been read completely."""
+        """Return the checksum of the file as stored; only after it has been read completely."""
         return self._digest.sha256.hexdigest()
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the decompressed bytes in pieces; if the first piece ends its lines with carriage returns, as line feeds."""
+        """Yield the decompressed bytes in pieces; if lines end with carriage returns, these become line feeds."""
         yield self.head
         for chunk in self._rest:
             if self.progress is not None:
@@ -107,13 +107,13 @@ class LogFile:
             yield chunk.replace(b"\r", b"\n") if self._returns else chunk
 
     def content(self) -> bytes:
-        """Return all decompressed bytes, which are kept; only before `chunks` or `text_blocks` has been called."""
+        """Return all decompressed bytes, and keep them; not after `chunks` or `text_blocks` has been called."""
         if self._content is None:
             self._content = b"".join(self.chunks())
         return self._content
 
     def text_blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Yield blocks of whole lines, without the last line end, with the number of the first line of each, from 1."""
+        """Yield blocks of whole lines, each with the number of its first line, from 1, and without its last line end."""
         first = 1
         rest = b""
         for chunk in self.chunks():
@@ -126,7 +126,7 @@ class LogFile:
                 if 2 * sum(b"\0" in line for line in lines) > len(lines) or len(lines) == 1:
                     line = first + text.count(b"\n", 0, zero)
                     raise LogError(f"{self.where}:{line}: not a text log (it has NUL bytes); use a text file, plain or compressed")
-                text = text.replace(b"\0", b"\xff")  # as after a crash of the server; like all bytes that are not text
+                text = text.replace(b"\0", b"\xff")  # NUL bytes are left by crashes; they are treated as bytes that are not text
             end = text.rfind(b"\n")
             rest = text[end + 1 :]
             if len(rest) > _LONGEST_LINE:
@@ -142,7 +142,7 @@ class LogFile:
 
 @contextmanager
 def reading(where: str, kind: str = "Parquet", code: str = "") -> Iterator[None]:
-    """Raise a LogError, in one line, for a file of this kind that polars cannot read in this context, and print nothing."""
+    """Convert errors of polars in this context to a LogError of one line, and suppress its output; `kind`: of the file."""
     try:
         with without_panics():
             yield
@@ -155,7 +155,7 @@ def reading(where: str, kind: str = "Parquet", code: str = "") -> Iterator[None]
 
 @contextmanager
 def without_panics() -> Iterator[None]:
-    """Close standard error in this context, because polars writes the panics that damaged files cause directly to it."""
+    """Close standard error in this context: polars writes the panics that damaged files cause directly to it."""
     try:
         kept = os.dup(2)
     except OSError:  # standard error is closed already
@@ -172,7 +172,7 @@ def without_panics() -> Iterator[None]:
 
 
 def path_of(path: str | os.PathLike[str]) -> str:
-    """Return a path as text; raises LogError for anything else."""
+    """Return a path as text; raises LogError for anything that is not a path."""
     try:
         return os.fsdecode(path)
     except TypeError as error:
@@ -180,7 +180,7 @@ def path_of(path: str | os.PathLike[str]) -> str:
 
 
 class Digest:
-    """The checksum and the number of the bytes that have been read."""
+    """The checksum of the bytes that have been read, and their number."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -193,7 +193,7 @@ class Digest:
 
 
 def _in_advance(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same pieces; a thread makes those after the first while the caller works on others."""
+    """Yield the same pieces; a thread makes those after the first one in advance, while the caller works."""
     yield from (piece for piece in [next(pieces, b"")] if piece)
     pool = ThreadPoolExecutor(1)
     worker = pool.submit(threading.get_ident).result()
@@ -231,11 +231,11 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
             raw = io.BufferedReader(_Hashed(file, digest), _CHUNK)
             start = raw.peek(6)
             packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, contextlib.nullcontext))
-            # Not in advance from a pipe: interrupting the program would wait for more input.
+            # Pipes are not read in advance: an interrupted program would wait for more input.
             arrange = _in_advance if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else iter
             with unpack(raw) as unpacked:
                 yield from arrange(_without_frame(_as_utf8(unpacked)))
-            while packed and raw.read(_CHUNK):  # bytes behind the packed data count in the checksum
+            while packed and raw.read(_CHUNK):  # the checksum includes bytes after the packed data
                 pass
     except EOFError as error:
         raise LogError(f"{where}: the {packed} file is truncated; fetch it again", "damaged_archive") from error
@@ -253,7 +253,7 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
 
 
 def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
-    """Yield the bytes of the files in a folder, one after the other; Parquet files become one file with all their rows."""
+    """Yield the bytes of the files in a folder, one after the other; Parquet files become one file with all rows."""
     files = sorted(file for file in Path(path).rglob("*") if unpacked_name(file.name.lower()).endswith(PARTS) and file.is_file())
     kinds = {Path(unpacked_name(file.name.lower())).suffix for file in files}
     if len(kinds) != 1:
@@ -283,7 +283,7 @@ def _parts(path: str, where: str, digest: Digest) -> Iterator[bytes]:
 
 
 def _titles(chunk: bytes) -> bytes | None:
-    """Return the line of titles with which a table begins, None if it begins with a row."""
+    """Return the line of titles at the beginning of a table; None if it begins with a row."""
     titles = re.sub(rb'[\s"]', b"", chunk.split(b"\n", 1)[0])
     return None if re.search(rb"(?:^|[,;|])[-+.]?[0-9]", titles) else titles
 
@@ -303,9 +303,9 @@ def _joined(files: Sequence[Path], where: str, digest: Digest) -> bytes:
 
 
 def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, Any]:
-    """Return the facts of a log from the facts of its parts: counts are added, and only header lines of all parts are kept.
+    """Merge the facts of a log's parts: counts are added, and only header lines that all parts share are kept.
 
-    Raises LogError for parts whose times count from different starts.
+    Raises LogError if the times of the parts count from different starts.
     """
     headers = [part.get("header", []) for part in parts]
     starts = {line for header in headers for line in header if "UnixStartTime" in line}
@@ -324,7 +324,7 @@ def _facts_together(parts: Sequence[dict[str, Any]], where: str) -> dict[str, An
 
 
 def _as_utf8(file: Any) -> Iterator[bytes]:
-    """Yield the bytes of a file in pieces; texts in UTF-16, as spreadsheets write them, become UTF-8."""
+    """Yield the bytes of a file in pieces; UTF-16, as spreadsheets write it, is converted to UTF-8."""
     chunk = file.read(_CHUNK)
     if not chunk.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         while chunk:
@@ -340,7 +340,7 @@ def _as_utf8(file: Any) -> Iterator[bytes]:
 
 
 def _without_frame(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces of a file; a Markdown table loses its outer bars, and has an empty line below the titles."""
+    """Yield the pieces of a file; a Markdown table loses its outer bars, and the rule below its titles."""
     first = next(pieces, b"")
     if not first.startswith((b"|", b" ", b"\xef\xbb\xbf", b"\n", b"\r")) or not _FRAMED.match(first):
         yield from filter(None, (first,))
@@ -357,7 +357,7 @@ def _without_frame(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _zstandard(raw: Any) -> Any:
-    """Return an unpacked Zstandard file: by Python 3.14, else by polars, which reads all lines at once."""
+    """Return a decompressed Zstandard file: with Python 3.14, else with polars, which reads all lines at once."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -382,7 +382,7 @@ def unpacked_name(name: str) -> str:
 
 
 def decoded(line: bytes) -> tuple[str, bool]:
-    """Return a line as text, and whether it was UTF-8; else it is read as Latin-1."""
+    """Return a line as text, and whether it is UTF-8; if not, it is read as Latin-1."""
     try:
         return line.decode(), True
     except UnicodeDecodeError:

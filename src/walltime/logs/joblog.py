@@ -1,4 +1,4 @@
-"""Job logs as they are read from files, and the workloads of their jobs that can be simulated."""
+"""Job logs as they are read from files, and the conversion to workloads of jobs that can be simulated."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ TooWide = Literal["drop", "clip", "error"]
 ENDINGS = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".parquet", ".sacct", ".acct")
 """File extensions of logs, except those of the Standard Workload Format."""
 RESERVED_NAMES = frozenset({*SWF_BY_NAME, PROCS.name, BELIEVED.name, "job", "and", "or", "not"})
-"""Names that additional columns may not have: they have other meanings in workloads and filters."""
+"""Names that additional columns must not have, because workloads and filters use them for something else."""
 _PARTS = (2, 3, 4)
 _FIRST = 4096
 _CANCELLED = 5
 _WORKLOAD_FIELDS = ("job_id", "submit", "runtime", "requested")
 WHOLE_NODES = 0.9
-"""If this share of the jobs has equally many processors on each node, jobs take whole nodes."""
+"""If at least this share of jobs has the same number of processors per node, jobs take whole nodes."""
 LIMIT = 2.0**53
-"""All whole numbers below it are exact in a float64, so one parser serves all fields."""
+"""Whole numbers below it are exact in float64, so one parser serves all fields."""
 _NOT_NEGATIVE = ("submit", "runtime", "requested")
 _NUMBERED = frozenset({"swf", "slurm"})
-"""Formats in which two records of one job differ in some column; elsewhere, tasks of an array may have one number, and be equal."""
+"""Formats in which repeated records of a job differ in some column; elsewhere, tasks of an array may have equal records."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,15 @@ class BadLine:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JobLog:
-    """A log whose columns have been read and mapped to the common names by a reader.
+    """A log whose columns a reader has mapped to the common names.
 
     `columns`: by name, one entry per record in the order of the file; the columns of `walltime.workload.SWF_COLUMNS`, in their units,
     and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
     value is fractional; columns that are -1 everywhere are not stored. `format`: its name. `header_lines`: the log's description of
-    itself, as lines of the Standard Workload Format. `names`: the texts for which the numbers 1, 2, ... of a column stand, if the log has
+    itself, as lines of the Standard Workload Format. `names`: the texts that the numbers 1, 2, ... of a column stand for, if the log has
     names. `dropped, changed, noticed`: the reader's counts, by rule; `dropped_work`: processor-seconds, by rule,
     where known. `reading`: notes on how the columns of a table were recognised.
     `endings`: file extensions to remove from the name of the log, after the extension of a packed file.
-
     Raises LogError if the columns differ in length or contain invalid values.
 
     >>> log = JobLog(2, {"job_id": [1, 2], "submit": [0, 5], "runtime": [9, 9], "allocated_procs": [4, 2], "nodes": [1, 1]})
@@ -99,7 +98,7 @@ class JobLog:
 
     @property
     def name(self) -> str:
-        """File name without directory, the ending of a packed file and the extension of the format."""
+        """Return the file name without its directory and the extensions of compression and format."""
         file = Path(self.path).name
         short = unpacked_name(file)
         ending = next((one for one in self.endings if short.lower().endswith(one)), "")
@@ -124,7 +123,7 @@ class JobLog:
         return tuple(name for name in self.columns if name not in SWF_BY_NAME)
 
     def column(self, name: str) -> Array:
-        """Return a column, one entry per record; all -1 if nothing is known. Raises KeyError for an unknown name."""
+        """Return a column, one entry per record, all -1 if it is unknown. Raises KeyError for a name that logs do not have."""
         if name in self.columns:
             return self.columns[name]
         known = dict.fromkeys([*SWF_BY_NAME, *self.further_columns])
@@ -135,12 +134,13 @@ class JobLog:
     def to_workload(
         self, *, procs: int | None = None, partial: Partial = "summary", too_wide: TooWide = "drop", requested_first: bool = False
     ) -> Workload:
-        """Return the jobs of the log that can be simulated, in order of arrival, with all changes counted in `origin`.
+        """Return the jobs of the log that can be simulated, in order of arrival; `origin` counts all changes.
 
-        `procs`: processors of the machine, else MaxProcs or MaxNodes of the header. `partial`: keep the `summary` or the `parts` of an
+        `procs`: processors of the machine, by default MaxProcs or MaxNodes of the header. `partial`: keep the `summary` or the `parts` of
+        an
         interrupted job. `too_wide`: `drop` jobs wider than the machine, `clip` them to it, or raise an `error`. A job
-        has the number of processors allocated or, if unknown, requested; `requested_first` reverses this, which is open in the
-        papers. The rules are listed in `walltime.logs.RULES`; if none dropped or moved a record, the workload shares its arrays
+        has the number of processors allocated or, if unknown, requested; `requested_first` reverses this, which the papers leave
+        open. The rules are listed in `walltime.logs.RULES`; if none dropped or moved a record, the workload shares its arrays
         with the log.
 
         Raises WorkloadError if the size of the machine is unknown, or no job is left.
@@ -246,17 +246,17 @@ class JobLog:
 
 
 def _is_known(values: Array) -> bool:
-    """Return whether a column holds anything but -1; the first values are checked first, as they usually decide."""
+    """Return whether a column holds any value but -1; the first values, which usually decide, are checked first."""
     return bool((values[:_FIRST] != MISSING).any() or (values[_FIRST:] != MISSING).any())
 
 
 def is_further_name(name: str) -> bool:
-    """Return whether this is a valid name for a non-standard column: lower case, and usable in a filter."""
+    """Return whether an additional column may have this name: lower case, and usable in a filter."""
     return name.isidentifier() and name == name.lower() and name not in RESERVED_NAMES
 
 
 def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
-    """Yield masks of the invalid values (float64 or int64) in a column, each with the reason; none for whole numbers that are all valid."""
+    """Yield masks of the invalid values (float64 or int64) in a column, each with the reason; nothing if all whole numbers are valid."""
     if values.dtype == np.int64 and values.min(initial=0) >= MISSING and values.max(initial=0) < LIMIT:
         return
     yield ~((values > -LIMIT) & (values < LIMIT)), "a number below 2**53"
@@ -275,7 +275,7 @@ def narrowed(values: Array) -> Array:
 
 
 def _whole_times(log: JobLog) -> tuple[dict[str, Array], Array]:
-    """Return the times of a log by column, in whole seconds, int64, and which records had fractional ones."""
+    """Return the times of a log by column, rounded to whole seconds, int64, and which records had fractional ones."""
     rounded = np.zeros(log.records, bool)
     times = {}
     for name in ("submit", "runtime", "requested", "wait", "think_time"):
@@ -316,8 +316,8 @@ class SizeEstimate:
     """A lower bound of the size of a machine.
 
     `procs`: the most processors that were busy at once, for `seconds` in total; None if the log does not give the times at which jobs
-    ran, and then `procs` is the widest job. `nodes`, `nodes_seconds`: the same for nodes, None if the log has none, or if its
-    jobs do not take whole nodes of one size, which they may share.
+    ran, and then `procs` is the width of the widest job. `nodes`, `nodes_seconds`: the same for nodes; None if the log has none, or if its
+    jobs do not take whole nodes of one size, so that they may share them.
     """
 
     procs: int
@@ -329,7 +329,7 @@ class SizeEstimate:
 
 
 def estimated_size(log: JobLog) -> SizeEstimate | None:
-    """Return the least size of machine on which the jobs of a log can have run; None if none of them has a size.
+    """Return the smallest machine on which the jobs of a log can have run; None if no job has a size.
 
     >>> log = JobLog(2, {"submit": [0, 5], "wait": [0, 0], "runtime": [9, 9], "allocated_procs": [4, 2], "nodes": [2, 1]})
     >>> estimated_size(log)
@@ -343,7 +343,7 @@ def estimated_size(log: JobLog) -> SizeEstimate | None:
     nodes = log.column("nodes") if "nodes" in log.columns else np.zeros(log.records, np.int64)
     has_both = (width > 0) & (nodes > 0)
     usual = np.unique(width[has_both] / nodes[has_both], return_counts=True)[1].max(initial=0)
-    takes_whole_nodes = usual >= WHOLE_NODES * np.count_nonzero(has_both) > 0  # else jobs may share nodes, which would count twice
+    takes_whole_nodes = usual >= WHOLE_NODES * np.count_nonzero(has_both) > 0  # otherwise jobs may share nodes, which would count twice
     shared = _overlap_on_nodes(log)
     used = _highest_use(log, nodes) if takes_whole_nodes and not shared else None
     busy, seconds = used or (None, None)
@@ -362,7 +362,7 @@ def _overlap_on_nodes(log: JobLog) -> bool | None:
 
 
 def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
-    """Return the highest total of `size` over jobs that ran at the same time, and how long it lasted in total, s.
+    """Return the highest total of `size` over jobs that ran at the same time, and for how many s in total it was reached.
 
     None if no job has a start, a runtime and a size.
     """
@@ -371,7 +371,7 @@ def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
     if not ran.any():
         return None
     start, used = (submit + wait)[ran], size[ran].astype(np.int64)
-    times = np.concatenate([start + runtime[ran], start])  # at the same time ends come first
+    times = np.concatenate([start + runtime[ran], start])  # of equal times, ends come first
     order = np.argsort(times, kind="stable")
     busy = np.cumsum(np.concatenate([-used, used])[order])
     lasting = np.diff(times[order], append=times[order][-1])
@@ -379,7 +379,7 @@ def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
 
 
 def _width(log: JobLog, requested_first: bool) -> Array:
-    """Return the processors of each record: the first of the two numbers that is positive; 0 or less if neither is."""
+    """Return the processors of each record: allocated or requested ones, whichever is positive first; 0 or less if neither is."""
     first, second = log.column("allocated_procs"), log.column("requested_procs")
     if requested_first:
         first, second = second, first
@@ -387,7 +387,7 @@ def _width(log: JobLog, requested_first: bool) -> Array:
 
 
 def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, partial: Partial) -> dict[str, Array]:
-    """Return which records each rule drops, in the order of the rules; bool."""
+    """Return, for each rule in order, which records it drops (bool)."""
     status, ids = log.column("status"), log.column("job_id")
     part = (status >= min(_PARTS)) & (status <= max(_PARTS))
     reasons = (
@@ -414,7 +414,7 @@ def repeated(columns: Iterable[Array]) -> Array:
 
 
 def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array) -> tuple[Array, list[Drop]]:
-    """Return which records become jobs (bool), and the records that the reader and the rules of the masks leave out."""
+    """Return which records become jobs (bool), and the records that the reader and the masks' rules leave out."""
     work = np.where((runtime >= 0) & (width > 0), runtime * width.astype(np.float64), np.nan)
     for name in IDLE & masks.keys():
         work[masks[name]] = 0.0
@@ -433,7 +433,7 @@ def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array
 
 
 def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
-    """Return job numbers without repetition among the kept records, and which of them are new."""
+    """Return job numbers that are distinct among the kept records, and which of them are new."""
     unknown = kept & (ids < 0)
     if not unknown.any() and (ids[1:] > ids[:-1]).all():
         return ids, {}
@@ -447,7 +447,7 @@ def _distinct_ids(ids: Array, kept: Array) -> tuple[Array, dict[str, Array]]:
 
 
 def _order_of_arrival(kept: Array, submit: Array, ids: Array) -> Array | None:
-    """Return rows of the kept records by submission, then job number; None if these are all records in the order of the file."""
+    """Return the rows of kept records by submission and job number; None if that is all records in the order of the file."""
     rows = np.flatnonzero(kept)
     order = rows[np.lexsort((ids[rows], submit[rows]))]
     return None if len(order) == len(kept) and (order[1:] > order[:-1]).all() else order

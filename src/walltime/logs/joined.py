@@ -1,4 +1,4 @@
-"""Folders of tables that belong together: one table has a row for each job, others are joined to it."""
+"""Join the tables in a folder: one has a row for each job, and others are joined to it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from walltime.wording import printable
 
 
 def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress | None) -> LogFile | None:
-    """Return the tables of a folder, joined by this mapping or a shipped one, as one CSV file; None if they are missing.
+    """Return the tables of a folder, joined by this mapping or a shipped one, as one CSV file; None if it has no such tables.
 
-    Raises LogError where they cannot be joined.
+    Raises LogError if they cannot be joined.
     """
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     for one in shipped().values() if mapping is None else (mapping,):
@@ -31,7 +31,7 @@ def joined_tables(folder: Path, mapping: TableMapping | None, progress: Progress
 
 
 def _joined(mapping: TableMapping, tables: dict[str, Path], path: str, where: str, digest: Digest) -> Iterator[bytes]:
-    """Return the table of the jobs, with the columns from the joined tables, as CSV; `tables`: the files by pattern."""
+    """Yield the table of the jobs with the columns of the joined tables, as CSV; `tables`: the files by pattern."""
     main = _texts(tables[str(mapping.table)], digest)
     for join in mapping.joins:
         if join.file not in tables:

@@ -1,7 +1,7 @@
-"""LSF's `lsb.acct`: a line for each finished job, with fields in a fixed order.
+"""Read LSF's `lsb.acct`: a line for each finished job, with fields in a fixed order.
 
-Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields that only some
-versions have are read where they are certain.
+Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields that only some versions have are read only if they are
+certain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FINISH = (
     " dependCond preExecCmd fromHost cwd inFile outFile errFile jobFile askedHosts* execHosts* jStatus# hostFactor. jobName command"
     f" {_USAGE} mailUser projectName exitStatus#"
 )
-"""The fields of JOB_FINISH in every version: whole numbers (#), numbers (.), counted lists of texts (*), and texts."""
+"""The fields of JOB_FINISH in every version: whole numbers (#), numbers (.), lists preceded by their length (*), and texts."""
 _OPTIONAL = (
     "maxNumProcessors# loginShell timeEvent idx# maxRMem. maxRSwap. inFileSpool commandSpool rsvId sla exceptMask. additionalInfo exitInfo#"
     " warningAction warningTimePeriod. chargedSAAP licenseProject app postExecCmd runtimeEstimation#"
@@ -36,13 +36,13 @@ _LATER = (
     "jobGroupName requeueEvalues options2. resizeNotifyCmd lastResizeTime. rsvId2 jobDescription submitEXT% hostRusage@ runLimit# maxMem."
     " avgMem. effectiveResReq"
 )
-"""The fields that follow since LSF 10.1, with counted pairs of a key and a text (%), and of a host and four numbers (@)."""
+"""The fields that follow since LSF 10.1; (%) marks a list of keys and texts, and (@) a list of hosts with four numbers each."""
 _HOST_USAGE = "hostname mem. swap. utime. stime."
 _DONE, _EXIT = 64, 32
 _KILLED = (8, 9, 14, 15)
-"""exitInfo: killed by the owner or an administrator."""
+"""Values of exitInfo for jobs killed by the owner or an administrator."""
 _STATES = {1: "PREEMPTED", 5: "TIMEOUT", 6: "DEADLINE", 16: "OUT_OF_MEMORY"}
-"""Slurm's names of the states that exitInfo stands for."""
+"""Slurm's names for the states that exitInfo means."""
 _GPUS, _LIMITS = 1042, 1086
 """Keys of submission extensions: the requested GPUs, such as `num=2:mode=shared`, and the limits; the run limit has the index `_RUN`."""
 _RUN = 9
@@ -56,7 +56,7 @@ def _parts(layout: str) -> list[tuple[str, str]]:
 
 
 class _Fields:
-    """The fields of a record, read one by one; a field of the wrong kind raises RecordError, so that fields are not confused."""
+    """The fields of a record, read one by one. A field of the wrong kind raises RecordError, so that fields are not mixed up."""
 
     def __init__(self, line: str) -> None:
         self.tokens: list[tuple[str, bool]] = []
@@ -72,7 +72,7 @@ class _Fields:
             place = match.end()
 
     def read(self, layout: str) -> dict[str, Any]:
-        """Add the fields of a layout to `values`, and return them, only up to the first that is missing or of the wrong kind."""
+        """Add the fields of a layout to `values`, and return them; stops with an error at one that is missing or of the wrong kind."""
         for name, kind in _parts(layout):
             self.values[name] = self._value(name, kind)
         return self.values
@@ -104,7 +104,7 @@ def _fields(line: str) -> dict[str, Any]:
     try:
         fields.read(_OPTIONAL)
     except RecordError:
-        if fields.next < len(fields.tokens):  # a damaged record, not a shorter one of an older version
+        if fields.next < len(fields.tokens):  # damaged, and not a shorter record of an older version
             raise
         return fields.values
     try:
@@ -116,7 +116,7 @@ def _fields(line: str) -> dict[str, Any]:
 
 
 def _limit(fields: dict[str, Any]) -> int:
-    """Return the run limit, else the estimated runtime, s; -1 if they are not logged or not certain."""
+    """Return the run limit, else the estimated runtime, s; -1 if the log lacks them or they are not certain."""
     limits, limit = fields.get("submitEXT", {}).get(_LIMITS, "").split(), fields.get("runLimit", MISSING)
     is_written = len(limits) > _RUN and re.fullmatch("[0-9]{1,15}", limits[_RUN])
     limit = int(limits[_RUN]) if is_written else limit if limit % 60 == 0 else MISSING
@@ -124,14 +124,13 @@ def _limit(fields: dict[str, Any]) -> int:
 
 
 def _gpus(fields: dict[str, Any], hosts: int, tasks: int) -> int:
-    """Return the GPUs of a job, which are given for each host or for each task; -1 if there are none."""
+    """Return the GPUs of a job from a request for each host or each task; -1 if there is none."""
     asked = re.search(r"\bnum=([0-9]{1,4})(/task)?", fields.get("submitEXT", {}).get(_GPUS, ""))
     asked = asked or _GPUS_USED.search(fields.get("effectiveResReq", "")) or _GPUS_USED.search(fields["resReq"])
     return int(asked[1]) * (tasks if asked[2] else hosts) or MISSING if asked else MISSING
 
 
 def _runs(line: str) -> Iterator[Run]:
-    """Yield the run in a record JOB_FINISH."""
     if line.startswith("#"):
         return
     if _EVENT.match(line) is None:

@@ -1,4 +1,4 @@
-"""Logs from tables (CSV, Parquet, JSON) whose columns a mapping describes."""
+"""Read logs from tables (CSV, Parquet, JSON) whose columns a mapping describes."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from walltime.workload import MISSING, SWF_BY_NAME, Array
 
 _NUMBER = f"^{cells.NUMBER.pattern}$"
 _STEP = r"^(.+)\.(?:batch|extern|interactive|[0-9]{1,10})$"
-"""The number of a step of a job, and of its job."""
+"""The number of a step of a job; the group is the job's number."""
 _ARRAY_TASK = r"^([0-9]{1,15})(?:_|\[)([0-9]{1,9})\]?(?:\..*)?$"
 """The number of a job array, and of a task in it."""
 _ESSENTIAL = {"runtime": ("start", "end"), "wait": ("submit", "start"), "allocated_procs": (), "requested_procs": ()}
-"""Numbers without which a record is not a job, with the times that give a duration as well."""
+"""Values without which a record is not a job, and the times from which a duration can be computed instead."""
 _NOTED = (rules.ZONE_UNKNOWN, rules.FLOORED, rules.UNREADABLE_DURATION, rules.UNREADABLE_VALUE, rules.AMBIGUOUS, rules.SKIPPED)
 """The rules for rows that become jobs."""
 _FRACTION = r":[0-9][0-9][.,][0-9]*[1-9]"
 _NO_LIMITS = [float(text) for text in cells.NO_LIMITS if cells.NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
-"""Times up to this many s since 1970 stand for events that did not happen."""
+"""Times up to this many s since 1970 mean that the event did not happen."""
 
 
 def read_table(state: ReaderState, mapping: TableMapping, name: str = "the mapping") -> JobLog:
-    """Return the log in a table. `name`: the mapping, in messages."""
+    """Return the log in a table; `name`: the mapping, for messages."""
     file = state.file
     is_parquet, is_json = file.head.startswith(PARQUET), holds_objects(file.head)
     state.options = replace(state.options, time_zone=state.options.time_zone or mapping.time_zone)
@@ -62,14 +62,14 @@ def read_table(state: ReaderState, mapping: TableMapping, name: str = "the mappi
 
 
 def _narrow(values: Array) -> Array:
-    """Return the values in as little memory as possible, if they are whole numbers."""
+    """Return the values as int32 if they are whole numbers that fit, to save memory."""
     if values.dtype in (np.float64, np.int64) and (np.abs(values) < 2.0**31).all() and (values == np.floor(values)).all():
         return values.astype(np.int32)
     return values
 
 
 class _TablePart:
-    """Reads some rows of a table according to a mapping; `names`: the names so far. `ids`: the numbers of the jobs, as written."""
+    """Reads some rows of a table according to a mapping. `names`: the names of earlier rows; `ids`: the job numbers as written."""
 
     def __init__(self, table: pl.DataFrame, mapping: TableMapping, zone: str | None, names: Mapping[str, Names]) -> None:
         self.table, self.mapping, self.zone = table, mapping, zone
@@ -100,7 +100,7 @@ class _TablePart:
             self.reasons.setdefault(row, f"{source.column} must be {what}, not {quoted(str(texts[row]))}")
 
     def _texts(self, source: Source, grouped: bool = True) -> pl.Series:
-        """Return the texts, empty where unknown; `grouped`: numbers may have separators of thousands, which are removed."""
+        """Return the texts of a source, empty where unknown; `grouped`: remove separators of thousands from numbers."""
         if source.column is None:
             return pl.repeat(str(source.constant), self.rows, dtype=pl.String, eager=True)
         texts = cells.plain_texts(self.table[source.column])
@@ -111,7 +111,7 @@ class _TablePart:
         return texts.set(texts.is_in((*cells.BLANK, str(MISSING)) if source.text else cells.BLANK), "")
 
     def _numbers(self, name: str, source: Source) -> Array:
-        """Return numbers with unit and factor, float64; -1 if unknown."""
+        """Return the numbers of a source, scaled by unit and factor, float64; -1 if unknown."""
         if source.otherwise is not None:
             titles = (source.column, source.otherwise)
             first, second = (self._numbers(name, replace(source, column=title, otherwise=None)) for title in titles)
@@ -132,7 +132,7 @@ class _TablePart:
         free = cells.without_limit(texts) if name == "requested" else np.zeros(self.rows, bool)
         if name == "job_id":
             self.ids = texts
-            if bad.any():  # 17[3], 17_3 and 17.server are 17; other names, such as 0x1f and 2026-17, are unknown
+            if bad.any():  # 17[3], 17_3 and 17.server mean 17; others, such as 0x1f and 2026-17, are unknown
                 numbers = texts.str.extract(f"^{cells.JOB_NUMBER}$").cast(pl.Float64, strict=False).fill_null(float(MISSING)).to_numpy()
                 values = np.where(bad, numbers, values)
                 bad[:] = False
@@ -144,7 +144,7 @@ class _TablePart:
         return self._checked(name, source, texts, values, bad & ~free, free)
 
     def _checked(self, name: str, source: Source, texts: pl.Series, values: Array, bad: Array, free: Array) -> Array:
-        """Return the numbers (float64) after checks. `bad`: cells that are not numbers, `free`: requests without a limit."""
+        """Check numbers, and return them as float64. `bad`: cells that are not numbers; `free`: requests without a limit."""
         values[free] = NO_LIMIT
         known = SWF_BY_NAME.get(name)
         whole = known is not None and known.dtype == "int64" and known.unit != "s"
@@ -195,7 +195,7 @@ class _TablePart:
         return Local.exact(np.where(parsed.is_null().to_numpy(), MISSING, seconds - offsets))
 
     def _epochs(self, source: Source, texts: pl.Series, numbers: Array, bad: Array) -> Array:
-        """Return Unix times in s, int64, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
+        """Return Unix times, int64 s, from numbers in the source's unit (float64, -1 unknown); `bad`: cells that are not times."""
         exact = numbers * UNITS[source.unit]
         unix = np.where(numbers >= 0, np.floor(exact + 1e-6), MISSING)
         self.noted[rules.FLOORED] |= (numbers >= 0) & (exact - unix > 1e-6)
@@ -226,7 +226,7 @@ class _TablePart:
         self._bad(Source(status.column), texts, self.status == -99, unnamed)
 
     def columns(self) -> dict[str, Array]:
-        """Return the columns, with `submit, eligible, start` as Unix times and `runtime, requested` in s."""
+        """Return the columns, with `submit, eligible, start` as Unix times, and `runtime, requested` in s."""
         values, status = self.values, self.status
         nothing = Local.exact(unknown(self.rows))
         elapsed = np.floor(values.get("runtime", unknown(self.rows))).astype(np.int64)
@@ -247,13 +247,13 @@ class _TablePart:
         return {**values, **times, "runtime": runtime, "requested": requested}
 
     def never_started(self, columns: Mapping[str, Array]) -> Array:
-        """Return a mask of the rows whose jobs ended without a start and were not cancelled."""
+        """Return which rows are jobs that ended without a start and were not cancelled (bool)."""
         idle = (columns["runtime"] == 0) | ((columns["runtime"] < 0) & (self.status == STATUS["failed"]))
         return idle & (columns["start"] < 0) & (self.status != STATUS["cancelled"]) & ("start" in self.times)
 
 
 class _TableReader:
-    """Reads the tables of a file according to a mapping, and makes a log of them."""
+    """Reads the tables of a file according to a mapping, and makes a log of all of them."""
 
     def __init__(self, state: ReaderState, mapping: TableMapping) -> None:
         self.state, self.mapping = state, mapping
@@ -263,13 +263,13 @@ class _TableReader:
         self._noted: defaultdict[rules.Rule, list[Array]] = defaultdict(list)
         self._ids: list[pl.Series | None] = []
         self._later: dict[int, tuple[int, str]] = {}
-        """Rows that are bad unless they are steps of jobs: their line or record, and the reason."""
+        """Rows that are bad unless they are steps of jobs: their line or record number, and the reason."""
 
     def add(self, table: pl.DataFrame, places: Array) -> None:
-        """Read further rows of these lines or records; bad ones are added to the bad lines, except for possible steps of jobs."""
+        """Read further rows, with their line or record numbers; bad rows are added to the bad lines, unless they may be steps."""
         try:
             part = _TablePart(table, self.mapping, self.state.options.time_zone, self._names)
-        except LogError as error:  # it concerns all rows
+        except LogError as error:  # it is about all rows
             raise LogError(f"{self.state.file.where}: {error}") from None
         columns = part.columns()
         facts = {"STATUS": part.status, "GOOD": part.good, "NEVER": part.never_started(columns)}
@@ -286,7 +286,7 @@ class _TableReader:
         self.rows += part.rows
 
     def log(self) -> JobLog:
-        """Return the log of the good rows; rows that may have been steps of jobs, but are not, are added to the bad lines."""
+        """Return the log of the good rows; rows that turn out not to be steps of jobs are added to the bad lines."""
         state, numbers = self.state, [part for part in self._ids if part is not None]
         texts = (
             pl.concat(map(cells.plain_texts, numbers)) if any(one.dtype == pl.String for one in numbers) else pl.Series([""] * self.rows)
@@ -318,7 +318,7 @@ class _TableReader:
 
 
 def _steps(numbers: pl.Series) -> Array:
-    """Return records that are steps of jobs: their number is `12.batch` or `12.0`, and there is a record of 12."""
+    """Return which records are steps of jobs (bool): their number is `12.batch` or `12.0`, and there is a record of 12."""
     jobs = numbers.str.extract(_STEP)
     has_any = jobs.null_count() < len(jobs)
     step: Array = jobs.is_in(numbers.unique().implode()).fill_null(False).to_numpy() if has_any else np.zeros(len(jobs), bool)
@@ -326,7 +326,7 @@ def _steps(numbers: pl.Series) -> Array:
 
 
 def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
-    """Return the job arrays with several tasks, and the tasks, in numbers such as 52_12 and 52[12], -1 for others; None without any."""
+    """Return arrays and tasks from numbers such as 52_12 and 52[12]; -1 for other jobs and arrays of one task, None if there are none."""
     if not numbers.str.contains(_ARRAY_TASK).any():
         return None
     pieces = numbers.str.extract_groups(_ARRAY_TASK).struct.unnest()
@@ -336,7 +336,7 @@ def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
 
 
 def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
-    """Return the values of a column of numbers (float64, -1 if unknown), and masks of the invalid ones and of requests without a limit."""
+    """Return a numeric column as float64 (-1 if unknown), and which values are invalid and which are requests without a limit."""
     values = column.cast(pl.Float64).fill_null(float(MISSING)).to_numpy().copy()
     values[np.isnan(values)] = MISSING
     free = np.isin(values, _NO_LIMITS) if name == "requested" else np.zeros(len(values), bool)
@@ -346,7 +346,7 @@ def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
 
 
 def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) -> Iterator[Table]:
-    """Return the rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; numbers and times unchanged, others as texts."""
+    """Yield the rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; texts unless they are numbers or times."""
     if is_parquet:
         with reading(file.where):
             places_of(file, list(pl.read_parquet_schema(io.BytesIO(file.content()))), wanted, name)

@@ -1,4 +1,4 @@
-"""Mappings: the meaning of a table's columns, from a TOML file or of a known format."""
+"""Mappings: the meaning of a table's columns, from a TOML file or shipped for a known format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TEXTS = ("user", "group", "executable", "queue", "partition")
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 STATUS = {"completed": 1, "failed": 0, "cancelled": 5, "pending": -10, "running": -11}
-"""Kinds of status: the numbers of the Standard Workload Format, and two for jobs that have not ended."""
+"""Kinds of status, and their numbers: those of the Standard Workload Format, and two for jobs that have not ended."""
 Words = tuple[str | int, ...]
 
 
@@ -45,28 +45,28 @@ def _pattern(text: str) -> str:
 
 @dataclass(frozen=True)
 class Source:
-    """The source of a column's values."""
+    """The column, or the constant, from which a value of each job comes."""
 
     column: str | None = None
-    """its title in the table"""
+    """title of the column in the table"""
     unit: Annotated[str, Field(known=tuple(UNITS))] = "s"
     """unit of a duration, or of a time in numbers"""
     clock: Annotated[str | None, Field(known=CLOCKS)] = None
-    """meaning of a duration with one colon, such as 24:00; by default as the values decide"""
+    """meaning of a duration with one colon, such as 24:00; by default, the values decide"""
     format: str | None = None
-    """format of a time, as in Python; by default such as 2026-11-20 21:33:45, or seconds since 1970"""
+    """format of a time, as in Python; by default as in 2026-11-20 21:33:45, or seconds since 1970"""
     factor: Annotated[float, Field("times", above=0, below=2**40)] = 1.0
     """factor by which numbers are multiplied"""
     by: str | None = None
-    """title of a further column by which numbers are multiplied, such as processors of a node by nodes"""
+    """title of another column by which numbers are multiplied, such as processors per node by nodes"""
     otherwise: str | None = None
-    """title of the column whose numbers are taken where those of the first one are unknown"""
+    """title of the column that is used where the first one is unknown"""
     pattern: Annotated[str | None, Field(read=_pattern)] = None
     """regular expression whose first group is the value"""
     text: bool | None = None
     """whether the values are names; by default for user, group, executable, queue and partition"""
     constant: int | float | str | None = None
-    """value of all jobs, in place of a column"""
+    """value for all jobs, instead of a column"""
 
     def __post_init__(self) -> None:
         if (self.column is None) == (self.constant is None):
@@ -78,7 +78,7 @@ REPLACEMENTS = {
     "believed": "requested",
     "job": "job_id",
 }
-"""The correct names of columns for names that have other meanings in workloads and filters."""
+"""The correct names of columns, by wrong names that mean something else in workloads and filters."""
 KNOWN = (*SWF_BY_NAME, *TIMES)
 
 
@@ -91,7 +91,7 @@ def _hint_for_name(name: str) -> str:
 
 
 def _hint_for_missing(columns: Collection[str], *missing: str) -> str:
-    """Return a question if another column has a similar name to a missing one, else empty.
+    """Return a question if another column has a name similar to a missing one; empty otherwise.
 
     >>> _hint_for_missing(["submit", "allocated_proc"], "allocated_procs", "requested_procs")
     ". Did you mean 'allocated_procs' instead of 'allocated_proc'?"
@@ -101,7 +101,7 @@ def _hint_for_missing(columns: Collection[str], *missing: str) -> str:
 
 
 def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
-    """Return the source of each column; a title alone is a source, too."""
+    """Return the source of each column, and check its name; a title alone is a source, too."""
     sources = {}
     for name, one in given.items():
         if name == "status":
@@ -117,25 +117,25 @@ def _sources(given: Mapping[str, str | Source]) -> dict[str, Source]:
 
 @dataclass(frozen=True)
 class Status:
-    """The words of a column for each final job state."""
+    """The words for each final job state in a column."""
 
     column: str
-    """its title in the table"""
+    """title of the column in the table"""
     otherwise: str | None = None
-    """title of the column that is taken if the table lacks the first one"""
+    """title of the column that is used if the table lacks the first one"""
     exit_code: str | None = None
-    """title of a column of exit codes: a completed job with another code than 0 failed"""
+    """title of a column of exit codes: a completed job with an exit code other than 0 has failed"""
     completed: Words = ()
     failed: Words = ()
     cancelled: Words = ()
     pending: Words = ()
-    """not jobs yet"""
+    """for records that are not jobs yet"""
     running: Words = ()
     other: Literal["completed", "failed", "cancelled", "pending", "running"] | None = None
-    """meaning of other words; without it, they are bad lines"""
+    """meaning of all other words; without it, their records are bad lines"""
 
     def kind_of(self, text: str) -> int | None:
-        """Return the number (in `STATUS`) of a text: by the word, else ignoring case, else by its first word, as in CANCELLED by 1000.
+        """Return the number (in `STATUS`) of a word: as written, ignoring case, or by its first part, as in CANCELLED by 1000.
 
         >>> status = Status("state", completed=("COMPLETED",), cancelled=("CANCELLED",))
         >>> status.kind_of("Completed"), status.kind_of("CANCELLED by 1000"), status.kind_of("lost")
@@ -149,7 +149,7 @@ class Status:
 
 @dataclass(frozen=True)
 class About:
-    """The published data set that a mapping is for, and how a file of it is recognised."""
+    """The published data set for which a mapping is made, and how its files are recognised."""
 
     title: str
     page: str
@@ -157,48 +157,48 @@ class About:
     source: str
     """address of a description of its columns"""
     note: str = ""
-    """assumptions, and missing data"""
+    """assumptions and missing data"""
     power: str = ""
-    """the column of power"""
+    """title of the column of power"""
     size: str = ""
     """size of the files, according to the source"""
     licence: str = ""
-    """licence, or conditions of the source"""
+    """licence, or conditions set by the source"""
     zenodo: int | None = None
     """number of its record at Zenodo, which lists the files and the licence"""
     files: tuple[str, ...] = ()
     """addresses of its files, if it is not at Zenodo"""
     marks: tuple[str, ...] = ()
-    """columns by which a table of this data set is recognised"""
+    """titles by which a table of this data set is recognised"""
     line: Annotated[str | None, Field(read=_expression)] = None
     """for files without a heading, in place of marks: a regular expression that matches all lines"""
 
 
 @dataclass(frozen=True)
 class Join:
-    """A further table of a folder, with several rows for each job."""
+    """Another table in a folder, with several rows for each job."""
 
     name: str
-    """name of the join: its column energy is called `nodes.energy` if the name is nodes"""
+    """name of the join; with the name nodes, its column energy becomes `nodes.energy`"""
     file: str
-    """file in the folder; `*` stands for any text"""
+    """file in the folder; `*` matches any text"""
     key: str
-    """the column by which rows are matched to jobs, in both tables"""
+    """title, in both tables, of the column by which rows are matched to jobs"""
     sums: Annotated[tuple[str, ...], Field("sum")] = ()
-    """columns whose known values are added up for each job"""
+    """columns whose known values are summed for each job"""
     most: tuple[str, ...] = ()
-    """columns whose largest value each job gets"""
+    """columns whose largest value becomes the job's"""
 
 
 @dataclass(frozen=True)
 class TableMapping:
-    """The meaning of a table's columns; raises LogError where they do not suffice for a log."""
+    """The meaning of a table's columns; raises LogError if they are not enough for a log."""
 
     columns: Annotated[Mapping[str, Source], Field(accepts=Mapping[str, str | Source], read=_sources)]
     """the source of each column of a log: a title, or a table"""
     status: Status | None = None
     time_zone: Annotated[str | None, Field(read=parse_zone)] = None
-    """time zone of times without one, such as Europe/Stockholm"""
+    """time zone of times that do not give one, such as Europe/Stockholm"""
     relative_times: bool = False
     """whether times count from an unknown start"""
     procs: Annotated[int | None, Field(least=1)] = None
@@ -206,15 +206,15 @@ class TableMapping:
     computer: str | None = None
     """name of the machine"""
     delimiter: Annotated[str, Field(least=1, most=1)] = ","
-    """separator of the columns of CSV; a blank stands for any number of blanks"""
+    """separator of the columns of CSV; a blank means any number of blanks"""
     titles: tuple[str, ...] = ()
-    """titles of the columns, if the file has no line with them"""
+    """titles of the columns, if the file has no line of titles"""
     comment: str | None = None
-    """start of lines to ignore"""
+    """characters at the beginning of lines to ignore"""
     table: str | None = None
-    """in a folder of several tables, the file with a row for each job; `*` stands for any text"""
+    """in a folder of several tables, the file with a row for each job; `*` matches any text"""
     joins: Annotated[tuple[Join, ...], Field("join")] = ()
-    """further tables of that folder"""
+    """other tables in that folder"""
     about: About | None = None
 
     def __post_init__(self) -> None:
@@ -228,9 +228,9 @@ class TableMapping:
                 raise LogError(f"columns: a log needs {names}{_hint_for_missing(self.columns, *one, *other)}")
 
     def restricted(self, titles: Collection[str]) -> TableMapping:
-        """Return the mapping without the columns that a table with these titles lacks; raises LogError if the rest does not suffice.
+        """Return the mapping without the columns that a table with these titles lacks.
 
-        Case and punctuation of titles are ignored.
+        Case and punctuation of titles are ignored. Raises LogError if the remaining columns are not enough.
         """
         by_plain = {plain_title(title): title for title in reversed(list(titles))} | {title: title for title in titles}
 
@@ -251,20 +251,20 @@ class TableMapping:
 
     @property
     def wanted(self) -> list[str]:
-        """Return the titles of all columns that are read."""
+        """Return the titles of all columns that must be read."""
         titles = [title for source in self.columns.values() for title in (source.column, source.by, source.otherwise)]
         titles += [] if self.status is None else [self.status.column, self.status.exit_code]
         return list(dict.fromkeys(title for title in titles if title is not None))
 
     @property
     def header(self) -> dict[str, str]:
-        """Return the machine's size and name, under the keys of a header."""
+        """Return the size and name of the machine, by the keys of a header."""
         facts = {"MaxProcs": self.procs, "Computer": self.computer and " ".join(self.computer.split())}
         return {key: str(value) for key, value in facts.items() if value}
 
 
 def plain_title(title: str) -> str:
-    """Return a title in lower case, letters and digits only.
+    """Return the letters and digits of a title, in lower case.
 
     >>> plain_title("Job ID")
     'jobid'
@@ -273,7 +273,7 @@ def plain_title(title: str) -> str:
 
 
 def as_text(mapping: TableMapping) -> str:
-    """Return the mapping as a TOML file."""
+    """Return the mapping as the text of a TOML file."""
     plain = {
         name: replace(source, text=None if source.text == (name in TEXTS) else source.text) for name, source in mapping.columns.items()
     }

@@ -1,4 +1,4 @@
-"""Tables from Parquet, JSON, HTCondor's class ads, and lines such as `JobId=17 JobState=FAILED`; nested values become columns."""
+"""Read tables from Parquet, JSON, HTCondor's class ads, and lines such as `JobId=17 JobState=FAILED`; nested values become columns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from walltime.logs.input import LogFile, reading
 from walltime.logs.table_file import PARQUET
 
 _JOB_FIELDS = 3
-"""Least number of simple values by which an object is a job, rather than a file of jobs."""
+"""Smallest number of simple values with which an object is a job, and not a file of jobs."""
 _DEEPEST = 6
-"""Greatest depth of nested objects and lists in JSON that become columns."""
+"""Maximum depth of nested objects and lists in JSON that become columns."""
 _LINES = re.compile(rb"\A\{[^\n]*\}\s*\n\s*\{")
-"""JSON lines: a line is a whole object, and another follows."""
+"""JSON lines: one line is a whole object, and another one follows."""
 _CLASS_ADS = re.compile(rb"\A(?:\s*+\*\*\*[^\n]*+\n)?+\s*+(?:[A-Za-z]\w*+ = [^\n]*+\r?\n){5}")
 _CLASS_ADS_XML = re.compile(rb"\s*(?:<[?!][^>]*>\s*)*<classads")
 _NEW_CLASS_ADS = re.compile(rb"\{?\s*\[\s*[A-Za-z]\w*\s*=")
@@ -29,7 +29,7 @@ _PAIR = re.compile(r"(?:^|(?<=\s))([A-Za-z][\w:/.@-]*)=(.*?)(?=\s[A-Za-z][\w:/.@
 
 
 def holds_objects(head: bytes) -> bool:
-    """Return whether a file starts with JSON lines, an array of objects, HTCondor's class ads, or pairs as from `scontrol show job`."""
+    """Return whether a file begins with JSON, HTCondor's class ads, or pairs as printed by `scontrol show job`."""
     start = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if _CLASS_ADS.match(start) or _CLASS_ADS_XML.match(start) or _NEW_CLASS_ADS.match(start):
         return True
@@ -53,7 +53,8 @@ def frame_of(file: LogFile, rows: int | None = None) -> pl.DataFrame:
 def _flat(table: pl.DataFrame) -> pl.DataFrame:
     """Return the table with columns for the parts of objects and lists.
 
-    `a.b` is the entry b of an object; `a.first`, `a.last` and `a.count` describe a list; `a.b.count` counts lists b in a list of objects.
+    `a.b` is the entry b of an object; `a.first`, `a.last` and `a.count` describe a list; `a.b.count` counts the lists b in a list of
+    objects.
     """
     for _ in range(_DEEPEST):
         if not any(isinstance(series.dtype, pl.Struct | pl.List) for series in table):
@@ -100,7 +101,7 @@ def _table_of_objects(content: bytes) -> pl.DataFrame:
 
 
 def _rows_in(whole: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the jobs in an object: its list of objects, its objects with their names as keys, its columns, or itself."""
+    """Return the jobs in an object: its list of objects, its objects keyed by name, its columns, or the object itself."""
     values = list(whole.values())
     if values and all(isinstance(one, dict) for one in values):
         by_number = [all(key.isdecimal() for key in one) for one in (whole, *values)]
@@ -122,7 +123,7 @@ def _rows_in(whole: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """Return the table of these objects; values of several kinds in a column become texts."""
+    """Return a table of these objects; a column with values of several kinds becomes texts."""
     columns = []
     for name in dict.fromkeys(name for row in rows for name in row):
         values = [row.get(name) for row in rows]
@@ -130,14 +131,14 @@ def _of_rows(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
             column = pl.Series(name, values, strict=False)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, TypeError, ValueError, OverflowError):
             column = None
-        if column is None or column.dtype == pl.Object:  # the type that polars uses if it has none for all values
+        if column is None or column.dtype == pl.Object:  # the type that polars uses if no other fits all values
             column = pl.Series(name, [None if one is None else json.dumps(one) for one in values], pl.String)
         columns.append(column)
     return pl.DataFrame(columns)
 
 
 def _class_ads(content: bytes) -> pl.DataFrame:
-    """Return the class ads from `condor_history -long`, or from HTCondor's history file: lines such as `Owner = "ann"`."""
+    """Parse class ads from `condor_history -long`, or from HTCondor's history file: lines such as `Owner = "ann"`."""
     rows: list[dict[str, str]] = [{}]
     for line in content.decode("utf-8", "replace").splitlines():
         name, sign, value = line.partition(" = ")
@@ -149,7 +150,7 @@ def _class_ads(content: bytes) -> pl.DataFrame:
 
 
 def _new_class_ads(text: str) -> list[dict[str, str]]:
-    """Return the class ads from `condor_q -long:new`: `[ ClusterId = 17; Owner = "ann" ]`, perhaps in a list."""
+    """Parse class ads from `condor_q -long:new`: `[ ClusterId = 17; Owner = "ann" ]`, which may be in a list."""
     rows: list[dict[str, str]] = []
     depth, inside, words = 0, 1 + text.startswith("{"), ""
     for piece in _PIECE.findall(text):
@@ -170,7 +171,7 @@ def _new_class_ads(text: str) -> list[dict[str, str]]:
 
 
 def _ads_in_xml(content: bytes) -> list[dict[str, str]]:
-    """Return the class ads in the XML of `condor_history -xml`: attributes such as `<a n="Owner"><s>ann</s></a>`; lists are left out."""
+    """Parse class ads from `condor_history -xml`: attributes such as `<a n="Owner"><s>ann</s></a>`; lists are left out."""
     try:
         ads = ElementTree.fromstring(content)
     except ElementTree.ParseError as error:
@@ -182,14 +183,14 @@ def _ads_in_xml(content: bytes) -> list[dict[str, str]]:
 
 
 def _value_in_xml(value: ElementTree.Element) -> str | None:
-    """Return the value of an attribute as in a class ad, None for an unknown one and for lists."""
+    """Return the value of an attribute as written in a class ad; None if it is unknown or a list."""
     if value.tag == "b":
         return {"t": "true", "f": "false"}.get(value.get("v", ""))
     return None if len(value) else value.text
 
 
 def _pairs(content: bytes) -> pl.DataFrame:
-    """Return the records of Slurm's file of completed jobs or of `scontrol show job`, on one or more lines: `JobId=17 UserId=ann(1001)`."""
+    """Parse pairs such as `JobId=17 UserId=ann(1001)`: from `scontrol show job`, or from Slurm's file of completed jobs."""
     rows: list[dict[str, str]] = []
     first = None
     for line in content.decode("utf-8", "replace").splitlines():

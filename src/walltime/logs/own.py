@@ -1,4 +1,4 @@
-"""Readers of logs that users add: `FILE.py:NAME`, or an installed package with an entry point in `walltime.formats`."""
+"""Readers of logs that users add: `FILE.py:NAME`, or an entry point in `walltime.formats` of an installed package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORM = "def NAME(path)"
 
 
 def own_reader(text: str) -> Callable[..., Any] | None:
-    """Return the user's reader that a text names, None for other texts; raises PolicyError if it cannot be used."""
+    """Return the user's reader that a text names; None if it names none. Raises PolicyError if the reader cannot be used."""
     found = own_part("formats", text, "reader of logs")
     if found is None:
         return None
@@ -34,10 +34,11 @@ def own_reader(text: str) -> Callable[..., Any] | None:
 
 
 def read_own(state: ReaderState, reader: Callable[..., Any], name: str) -> JobLog:
-    """Return the log that a user's reader returns as a `Workload` or a `JobLog`.
+    """Return the log from a user's reader, which returns a `Workload` or a `JobLog`.
 
-    The reader itself decides which lines it skips. Raises LogError for another result, and for a time zone; PolicyError for an error of
-    the reader.
+    The reader itself decides which lines it skips. Raises LogError for another result, and if a time zone is given; PolicyError if the
+    reader
+    fails.
     """
     file, options = state.file, state.options
     if options.time_zone is not None:
@@ -55,7 +56,7 @@ def read_own(state: ReaderState, reader: Callable[..., Any], name: str) -> JobLo
 
 
 def _log_of(workload: Workload, name: str) -> JobLog:
-    """Return a workload as a log; raises LogError if it has planned runtimes, which a log does not have."""
+    """Convert a workload to a log; raises LogError if it has planned runtimes, which logs do not have."""
     if not np.array_equal(workload.believed, workload.requested):
         raise LogError(f"the reader {name} returns a workload with planned runtimes; give only the requests", "wrong_values")
     origin = workload.origin

@@ -1,4 +1,4 @@
-"""Accounting files of OpenPBS, PBS Professional and Torque: a line for each event of a job; the line of its end describes the job.
+"""Read the accounting files of OpenPBS, PBS Professional and Torque, with a line for each event; the line of a job's end describes the job.
 
 Sources: OpenPBS Administrator's Guide, Accounting Log; Torque Administrator's Guide, Accounting Records.
 """
@@ -43,25 +43,25 @@ _ID = re.compile(r"([0-9]{1,15})(?:\[([0-9]{0,9})\]|-([0-9]{1,9}))?(?:\.\S*)?")
 _SIZE = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,9})?)([kmgtp]?)([bw]?)", re.IGNORECASE)
 _UNITS = {"": 1 / 1024, "k": 1, "m": 1024, "g": 1024**2, "t": 1024**3, "p": 1024**4}
 _WORD = 8
-"""Bytes of a word, in sizes such as 512mw."""
+"""Bytes of a word, the unit of sizes such as 512mw."""
 _TEXTS = {"user": ("user",), "group": ("account", "project", "group"), "queue": ("queue",), "executable": ("jobname",)}
-"""The items that may have each name; the first known one counts."""
+"""The items that may give each name; the first known one is used."""
 _STATES = {"-20": "NODE_FAIL", "-26": "OUT_OF_MEMORY", "-27": "OUT_OF_MEMORY", "-29": "TIMEOUT"}
-"""Slurm's names of the states that OpenPBS's Exit_status stands for; lower numbers than 20 have other meanings in Torque."""
+"""Slurm's names for the states that OpenPBS's Exit_status means; in Torque, numbers below 20 mean something else."""
 _NO_PROJECT = "_pbs_project_default"
 _ENDS = ("E", "R", "A")
-"""Records of the end of a run: of its job, before the job is queued again, and because the server aborted it."""
+"""Records of the end of a run: of the job's end (E), because it is queued again (R), or because the server aborted it (A)."""
 _REPEATED = frozenset({"user", "ctime", "qtime", "etime", "start", "end", "Exit_status", "Resource_List.walltime", "Resource_List.ncpus"})
 
 
 def _items(text: str) -> dict[str, str]:
-    """Return the items `key=value`; values may contain blanks. Raises RecordError if an essential one occurs twice, perhaps in a text."""
+    """Return the items `key=value`; values may contain blanks. Raises RecordError if an important key occurs twice, perhaps in a text."""
     if '"' not in text and "'" not in text:
         parts = [part.split("=", 1) for part in text.split(" ")]
         if all(len(part) == 2 for part in parts):
             plain: dict[str, str] = dict(parts)
             if len(plain) == len(parts) and all(map(_is_key, plain)):
-                return plain  # the most frequent case: no value has a blank in it
+                return plain  # the most frequent case: no value contains a blank
     items: dict[str, str] = {}
     for match in _ITEM.finditer(text):
         key, value = match[1], match[2]
@@ -86,7 +86,7 @@ def _kilobytes(text: str | None) -> float:
 def chunks(text: str, *names: str) -> int:
     """Return the amount of a resource in a selection such as `2:ncpus=4+1:ncpus=1`, or in Torque's nodes, `2:ppn=4+n7`; -1 if none.
 
-    A chunk has one processor (ncpus, ppn) by default. `names`: other names of the same resource.
+    A chunk has one processor (ncpus, ppn) by default. `names`: the resource's names.
 
     >>> chunks("2:ncpus=4+1:ncpus=1:mem=1gb", "ncpus"), chunks("2:ppn=4+n7", "ppn"), chunks("3", "ppn"), chunks("3", "ngpus")
     (9, 9, 3, -1)
@@ -99,7 +99,7 @@ def chunks(text: str, *names: str) -> int:
 
 
 def _sum(text: str, *names: str) -> int:
-    """Return the sum of a resource in a text such as exec_vnode; 0 if it has none."""
+    """Return the total of a resource in a text such as exec_vnode; 0 if it has none."""
     return sum(map(int, re.findall(rf"\b(?:{'|'.join(names)})=([0-9]{{1,9}})", text)))
 
 
@@ -128,7 +128,7 @@ REQUESTED = (
     ("Resource_List.nodect", lambda text: chunks(text, "ppn", "ncpus") if ":" in text else MISSING),
 )
 WIDTHS = (("Resource_List.mppwidth", count_of), ("Resource_List.size", count_of), ("Resource_List.procs", count_of))
-"""Processors on machines whose jobs start from a login node, on which alone they are recorded (Cray), or anywhere (procs)."""
+"""Items for jobs that start on a login node, which alone is recorded (Cray), or anywhere (procs)."""
 GPUS = (
     ("exec_gpus", _slots),
     ("exec_vnode", lambda text: _sum(text, *_GPUS)),
@@ -136,7 +136,7 @@ GPUS = (
     *((key, lambda text: chunks(text, *_GPUS)) for key in _CHUNKS),
     ("Resource_List.gres", lambda text: int((re.search(r"\bgpus?[:=+]([0-9]{1,6})", text) or ["", "0"])[1])),
 )
-"""The items that give an amount, and how each is read, the most reliable first."""
+"""The items that may give an amount, and how each is parsed; the most reliable come first."""
 
 
 def _sizes(items: Mapping[str, str]) -> dict[str, float]:
@@ -149,7 +149,7 @@ def _sizes(items: Mapping[str, str]) -> dict[str, float]:
             nodes = -(-wide // per_node) if per_node > 0 else MISSING
             wide *= max(count_of(items.get("Resource_List.mppdepth")), 1)
         requested = wide
-    if 0 < allocated < requested:  # exec_host is a login node alone, or cut
+    if 0 < allocated < requested:  # exec_host lists only a login node, or is truncated
         allocated = MISSING
     return {"allocated_procs": allocated, "requested_procs": requested, "nodes": nodes, "gpus": first_known(items, GPUS)} | {
         "requested_gpus": first_known(items, GPUS[2:])
@@ -157,7 +157,7 @@ def _sizes(items: Mapping[str, str]) -> dict[str, float]:
 
 
 class PbsRecords:
-    """Reads the records of a file one by one; `deleted`: the jobs that were deleted, `started`: the records of starts, by job."""
+    """Reads records one by one. `deleted`: the jobs that were deleted; `started`: the start records of jobs that have not ended."""
 
     def __init__(self, state: ReaderState) -> None:
         self.state = state
@@ -165,7 +165,7 @@ class PbsRecords:
         self.started: dict[str, tuple[str, str]] = {}
 
     def __call__(self, line: str) -> Iterator[Run]:
-        """Yield the run that ended, if the record is of its end."""
+        """Yield the run whose end the record describes, if it does."""
         match = _LINE.fullmatch(line.strip())
         if match is None:
             raise RecordError("not a record such as 03/02/2026 10:00:00;E;12.server;user=...")
@@ -179,7 +179,9 @@ class PbsRecords:
         if event not in _ENDS or (event == "A" and begun is None):
             raise Skip(OTHER_EVENT)
         values = _items(items)
-        if event != "E" and "end" not in values and "[]" not in identity:  # Torque's record of a requeued or aborted run has only its time
+        if (
+            event != "E" and "end" not in values and "[]" not in identity
+        ):  # in Torque, the record of a requeued or aborted run has only a time
             if begun is None:
                 raise Skip(OTHER_EVENT)
             values = _items(begun[1]) | values
@@ -238,12 +240,12 @@ class PbsRecords:
 
 
 def _shared(amount: float, processors: float) -> float:
-    """Return an amount for each processor; values below 0 have other meanings."""
+    """Divide an amount among processors; values below 0, which have other meanings, do not change."""
     return amount / processors if amount >= 0 else amount
 
 
 def _time_of(stamp: str) -> int:
-    """Return the time of a record, in s since an unknown beginning."""
+    """Parse the time of a record; return s since a fixed but arbitrary time."""
     try:
         return int(datetime.strptime(stamp[:19], "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp())
     except ValueError:

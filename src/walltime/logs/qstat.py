@@ -1,4 +1,4 @@
-"""The items of PBS's accounting records in other forms: the output of `qstat -f`, as text or JSON, and tables with the items as titles."""
+"""Read the items of PBS's accounting records from `qstat -f`, as text or JSON, and from tables with the items as titles."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMES = {
     "group": ("egroup",),
     "Exit_status": ("exit_status",),
 }
-"""The items of accounting records, with the names that `qstat` has for them."""
+"""The items of accounting records, and their names in `qstat`."""
 _IDS = ("id", "job_id", "jobid", "Job_Id", "JobID", "job")
 _TIMES = ("ctime", "qtime", "etime", "start", "end")
 _OPEN = {**dict.fromkeys("QHWTMB", STILL_PENDING), **dict.fromkeys("RESU", STILL_RUNNING)}
@@ -37,7 +37,7 @@ _OPEN = {**dict.fromkeys("QHWTMB", STILL_PENDING), **dict.fromkeys("RESU", STILL
 
 
 def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield the number and the items of each job; the item `id` is its name."""
+    """Yield the number and the items of each job; the item `id` is its identifier."""
     state.unit = "record"
     content = state.file.content().removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     if not content.lstrip().startswith("{"):
@@ -58,14 +58,14 @@ def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
 
 
 def is_pbs(sample: Sample) -> bool:
-    """Return whether a table has items of PBS's accounting as titles: times, and resources that are read by PBS's rules alone."""
+    """Return whether a table's titles are items of PBS's accounting: times, and resources in PBS's notation."""
     titles = set(sample.columns)
     times = ({"ctime", "qtime"}, {"start", *_NAMES["start"]}, {"end", *_NAMES["end"]})
     return bool(titles & {"exec_vnode", "exec_host", "Resource_List.select", "Resource_List.nodes"}) and all(titles & one for one in times)
 
 
 def _items(row: Mapping[str, object]) -> dict[str, str]:
-    """Return the items in a row of a table, without those that are unknown."""
+    """Return the known items in a row of a table."""
     texts = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
     return {"id": next((texts[name] for name in _IDS if name in texts), "")} | texts
 

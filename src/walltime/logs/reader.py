@@ -1,4 +1,4 @@
-"""Parts of readers that all formats share: their description, the options, and the bad lines and counts of one file."""
+"""Parts shared by all readers: the description of a format, the options, and the bad lines and counts of a file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from walltime.logs.rules import NOT_UTF8, Rule
 from walltime.wording import counted
 
 BLANKS = " \t\n\r\v\f"
-"""The characters of a blank line."""
+"""The characters that may occur in a blank line."""
 
 
 @dataclass(frozen=True)
 class ReadOptions:
     """Options of readers.
 
-    `skip_bad_lines`: skip and list invalid lines, instead of raising LogError. `time_zone`: time zone of the local times in a log that
-    does not give it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job
-    that Slurm put back into the queue.
+    `skip_bad_lines`: skip and list invalid lines instead of raising LogError. `time_zone`: zone of local times in a log that does not give
+    it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job that Slurm put
+    back
+    into the queue.
     """
 
     skip_bad_lines: bool = False
@@ -34,7 +35,7 @@ class ReadOptions:
 
 @dataclass
 class ReaderState:
-    """The file that a reader reads, its options, and the bad lines and the counts by rule so far; zeros are not kept.
+    """The file that a reader reads, its options, and the bad lines and non-zero counts by rule so far.
 
     `unit`: the word for a record in messages, `line` or `record`.
     """
@@ -49,20 +50,20 @@ class ReaderState:
     dropped_work: dict[str, float] = field(default_factory=dict)
 
     def add_bad(self, line: int, reason: str, text: str) -> None:
-        """Add a bad line; raises LogError that names it, unless bad lines are skipped."""
+        """Add a bad line; raises LogError unless bad lines are skipped."""
         if not self.options.skip_bad_lines:
             place = f"{self.file.where}:{line}" if self.unit == "line" else f"{self.file.where}: {self.unit} {line}"
             raise LogError(f"{place}: {reason}; correct the {self.unit}, or skip bad lines with skip_bad_lines=True", "bad_line")
         self.bad_lines.append(BadLine(line, reason, text))
 
     def count(self, rule: Rule, what: np.ndarray | int) -> None:
-        """Add a number of jobs, or the jobs of a mask, to the count of a rule."""
+        """Add a number of jobs, or the number of jobs that a mask marks, to the count of a rule."""
         counts = {"drop": self.dropped, "change": self.changed, "notice": self.noticed}[rule.effect]
         if number := int(np.count_nonzero(what)) if isinstance(what, np.ndarray) else what:
             counts[rule.name] = counts.get(rule.name, 0) + number
 
     def drop(self, kept: np.ndarray, rule: Rule, mask: np.ndarray, work: np.ndarray | None = None) -> None:
-        """Count the jobs of a mask that are still in `kept` under a rule, and remove them from `kept`.
+        """Remove the jobs that `mask` marks from `kept`, and count those that were still in it under a rule.
 
         `work`: the processor-seconds of each job, float64; None if unknown.
         """
@@ -72,12 +73,12 @@ class ReaderState:
         np.logical_and(kept, ~mask, out=kept)
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines that are not blank, with their numbers; lines that are not UTF-8 are counted."""
+        """Yield the lines that are not blank, with their numbers, and count lines that are not UTF-8."""
         for first, text in self.file.text_blocks():
             yield from self.lines_in(first, text)
 
     def lines_in(self, first: int, text: bytes) -> Iterator[tuple[int, str]]:
-        """Yield the lines of a block whose first line has this number, as `lines` does."""
+        """Yield the lines of a block, as `lines` does; `first`: the number of its first line."""
         try:
             lines = text.decode().split("\n")
         except UnicodeDecodeError:
@@ -100,12 +101,12 @@ class ReaderState:
 
 @dataclass(frozen=True)
 class LogFormat:
-    """A format of job logs: its name, and how files are recognised and read.
+    """A format of job logs: its name, how files are recognised, and the function that reads them.
 
     `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
     no format recognises the content. `head`: a pattern to search for in the first bytes of a file (up to 512 KiB, decompressed). `read`:
     reads the file of a `ReaderState`, to which it adds invalid lines. `rules`: rules that the reader itself counts. `is_one`: a further
-    test of the first bytes, where `head` does not suffice. `needs_head`: an extension alone does not make a file one of this format.
+    test of the first bytes, for formats that `head` does not identify. `needs_head`: the extension alone does not identify the format.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The rules by which records of logs are dropped, changed or noticed, for logs of all formats and of batch systems."""
+"""Rules by which records of logs are dropped, changed or noticed; those of all formats and of batch systems are here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ IDLE = frozenset(
         *("repeated_record", "partial_execution", "partial_execution_summary"),
     }
 )
-"""Rules that drop only records without work of their own: the job never ran, or its work is in another record."""
+"""Rules that drop only records without work of their own: the job never ran, or another record has its work."""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule for certain records of a log, applied when a workload is built.
+    """A rule for certain records of a log, which is applied when a log is read or a workload is made of it.
 
     `effect`: `drop` (the record does not become a job), `change` (the job differs from its record) or `notice` (the job is
     unusual, but unchanged).
@@ -56,9 +56,9 @@ RULES = (
     Rule("runtime_over_estimate", "notice", "The job ran longer than requested."),
     Rule("procs_differ", "notice", "The numbers of allocated and requested processors differ."),
 )
-"""The rules for logs of all formats; rules that drop records are applied in this order.
+"""The rules of all formats; rules that drop records are applied in this order, and a record counts under the first that drops it.
 
-A record counts under the first rule that drops it. `all_rules` of `formats.py` adds the rules of single formats.
+`all_rules` of `formats.py` adds the rules of single formats.
 """
 
 OTHER_EVENT = Rule(
@@ -105,4 +105,4 @@ BATCH_RULES = (
     OTHER_EVENT, STILL_PENDING, STILL_RUNNING, ELIGIBLE_LATER, ELIGIBLE_AFTER_START, START_BEFORE_SUBMIT, UNLIMITED, NOT_UTF8,
     NEWLINE_IN_TEXT, FLOORED, UNREADABLE_DURATION, UNREADABLE_VALUE, SUBMITTED_AGAIN, ZONE_UNKNOWN, AMBIGUOUS, SKIPPED,
 )  # fmt: skip
-"""The rules for logs of all batch systems."""
+"""The rules of all batch systems."""

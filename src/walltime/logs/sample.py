@@ -1,4 +1,4 @@
-"""The first rows of a table in any format, as texts; by them it is recognised."""
+"""The first rows of a table in any format, as texts, from which the table is recognised."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from walltime.logs.table_file import PARQUET
 ROWS = 2000
 MOSTLY = 0.95
 LEAST_UNTITLED = 4
-"""Least number of columns of a table without titles."""
+"""Smallest number of columns of a table without titles."""
 DELIMITERS = (",", ";", "\t", "|", " ")
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The first rows of a table as texts, by title; the delimiter of the columns, and the start of comments."""
+    """The first rows of a table as texts, by title; its delimiter, and the character that begins comments."""
 
     columns: Mapping[str, list[str]]
     delimiter: str = ","
     comment: str | None = None
     untitled: bool = False
-    """Whether the table has no titles; its columns are called column1, column2, ... then."""
+    """Whether the table has no titles; its columns are then named column1, column2, ..."""
 
 
 def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None = None) -> Sample | None:
-    """Return the first rows of a table; None if the file is not a table. `titles, delimiter`: of a file without a heading."""
+    """Return the first rows of a table; None if the file is not a table. `titles, delimiter`: for files without titles."""
     if file.head.startswith(PARQUET) or holds_objects(file.head):
         return sample_of_frame(frame_of(file, ROWS))
     lines = file.head.removeprefix(b"\xef\xbb\xbf").decode("utf-8", errors="replace").splitlines()[: ROWS + 50]
@@ -56,15 +56,15 @@ def sample_of(file: LogFile, titles: Sequence[str] = (), delimiter: str | None =
 
 
 def sample_of_frame(frame: pl.DataFrame) -> Sample | None:
-    """Return the first rows of a table; None if it has none."""
+    """Return the first rows of a table; None if it has no rows or usable columns."""
     plain = [one for one in frame.head(ROWS) if not one.dtype.is_nested() and one.dtype != pl.Binary]
     return Sample({one.name: plain_texts(one).to_list() for one in plain}) if plain and len(frame) else None
 
 
 def items_of(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
-    """Yield the rows of a table in any format, with their numbers and as values by title; sets the unit of the state.
+    """Yield the number and the values by title of each row of a table in any format; sets the state's unit.
 
-    The values of a line with a wrong number of fields are empty.
+    Lines with a wrong number of fields have no values.
     """
     if state.file.head.startswith(PARQUET) or holds_objects(state.file.head):
         state.unit = "record"
@@ -86,5 +86,5 @@ def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: st
 
 
 def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Return the fields of the records; lines without a closing quote are left out."""
+    """Return the fields of each record; lines that lack a closing quote are left out."""
     return [fields for _, _, fields in Records(delimiter).of(enumerate(lines)) if fields is not None]

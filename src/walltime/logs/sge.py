@@ -1,4 +1,4 @@
-"""Grid Engine (Sun, Son of, Univa, Altair): the accounting file, the reporting file that contains its records, and `qacct -j`.
+"""Read Grid Engine's accounting file (Sun, Son of, Univa, Altair), the reporting file with the same records, and `qacct -j`.
 
 Sources: manual pages accounting(5), such as https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html, and reporting(5)
 """
@@ -37,11 +37,11 @@ _FIELDS: tuple[tuple[str, str], ...] = (
     ("task_number", "[0-9]{1,12}"),
     *((name, _NUMBER) for name in ("cpu", "mem", "io")),
 )
-"""The fields with their patterns, up to the category, according to the manual page; job names may contain colons."""
+"""The fields up to the category, and their patterns, according to the manual page; job names may contain colons."""
 _LATER = rf"(?::(?P<category>.*?)(?::{_NUMBER}:(?P<pe_taskid>NONE|[0-9]*\.[^:]*[A-Za-z-][^:]*)?:(?P<maxvmem>{_NUMBER}[KMGT]?)(?::.*)?)?)?"
-"""Category, whose requests may contain colons, iow, pe_taskid, maxvmem, and the fields that later versions append."""
+"""Category, whose requests may contain colons, iow, pe_taskid, maxvmem, and fields that later versions append."""
 _EVENT = r"(?:[0-9]{9,13}:(?P<event>[a-z_]+):)?"
-"""Time and kind of a record of the reporting file."""
+"""The time and the kind of a record in the reporting file."""
 _RECORD = re.compile(_EVENT + ":".join(f"(?P<{name}>{pattern})" for name, pattern in _FIELDS) + _LATER)
 _HEAD = re.compile(
     rb"^(?:[0-9]{9,13}:acct:)?[\w.@-]+:[^:\n]*(?::[^:\n]*){2}:[^\n]*?:[0-9]{1,10}:[^\n]*?:-?[0-9]{1,6}(?::[0-9]{1,13}){3}(?::[0-9]{1,4}){2}"
@@ -52,31 +52,30 @@ _QACCT = re.compile(rb"\A\s*={20,} *\r?\nqname +\S")
 _ITEM = re.compile(r"(\w+) +(\S.*?)\s*")
 _QACCT_NAMES = {"job_name": "jobname", "job_number": "jobnumber", "task_number": "taskid", "submission_time": "qsub_time"}
 _RAN = ("0", "25", "30", "37", "100")
-"""Values of `failed` with which a job ran: no failure, rescheduled, failed afterwards, over a limit, killed."""
+"""Values of `failed` for jobs that ran: no failure, rescheduled, failed afterwards, over a limit, killed."""
 
 _TEXTS = {"user": "owner", "group": "project", "executable": "job_name", "queue": "qname", "parallel_environment": "granted_pe"}
 
 
 def _requested(category: str, name: str) -> str:
-    """Return the value of a resource in the category, such as `-l h_rt=24:00:00,gpu=2`; empty if it is not given."""
+    """Return the requested amount of a resource in the category, such as `-l h_rt=24:00:00,gpu=2`; empty if there is none."""
     match = re.search(rf"(?:-l |,)\s*(?:{name})=([^,\s]+)", category)
     return match[1].rstrip("s") if match else ""
 
 
 def _megabytes(text: str) -> float:
-    """Return memory such as 1.5G, 300M or a number of bytes, MB; -1 if it is unknown or 0, and for limits such as INFINITY.
+    """Parse memory such as 1.5G, 300M or a number of bytes; return MB, or -1 if it is unknown, 0, or INFINITY.
 
     >>> _megabytes("1.5G"), _megabytes("1048576"), _megabytes("1k"), _megabytes("INFINITY")
     (1536.0, 1.0, 0.00095367431640625, -1.0)
     """
     match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]+)?)([kKmMgGtT]?)", text, re.ASCII)
-    base = 1024 if match is None or match[2].isupper() else 1000  # queue_conf(5): capital letters are powers of 1024
+    base = 1024 if match is None or match[2].isupper() else 1000  # queue_conf(5): capital letters mean powers of 1024
     amount = MISSING if match is None else float(match[1]) * base ** (" kmgt".index(match[2].lower() or " ")) / 1024**2
     return amount if amount > 0 else float(MISSING)
 
 
 def _runs(line: str) -> Iterator[Run]:
-    """Yield the run in a record."""
     text = line.strip()
     event = re.match(_EVENT, text)
     if text.startswith("#"):
@@ -90,13 +89,12 @@ def _runs(line: str) -> Iterator[Run]:
 
 
 def _of_table(row: Mapping[str, object]) -> Iterator[Run]:
-    """Yield the run in a row of a table."""
     values = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
     yield _run({name: values.get(name, "") for name, _ in (*_FIELDS, ("category", ""), ("pe_taskid", ""), ("maxvmem", ""))})
 
 
 def _of_qacct(zone: tzinfo) -> Callable[[str], Iterator[Run]]:
-    """Return a function that yields the run in a block of `qacct -j`, whose times are local ones in this zone."""
+    """Return a function that yields the run in a block of `qacct -j`; `zone`: of its times."""
 
     def runs(block: str) -> Iterator[Run]:
         found = {match[1]: match[2] for line in block.splitlines() if (match := _ITEM.fullmatch(line))}
@@ -117,7 +115,7 @@ def _run(record: Mapping[str, str]) -> Run:
     if record["pe_taskid"] not in ("", "NONE"):
         raise Skip(STEP)
     times = {name: record[name] for name in ("submission_time", "start_time", "end_time")}
-    # the first ten digits are seconds where Univa's versions write milliseconds, and later ones microseconds
+    # Univa's versions write milliseconds, later ones microseconds; the first ten digits are the seconds
     submit, start, end = (whole(text[:10] if len(text) > 11 else text, name) for name, text in times.items())
     if start <= 0 or (record["failed"] not in _RAN and end <= start):
         raise Skip(NEVER_STARTED)
@@ -147,7 +145,7 @@ def _run(record: Mapping[str, str]) -> Run:
 
 
 def is_accounting(sample: Sample) -> bool:
-    """Return whether a table has the fields of Grid Engine's accounting as titles, and its times in numbers."""
+    """Return whether a table's titles are the fields of Grid Engine's accounting, with numbers as times."""
     names = ("job_number", "submission_time", "start_time", "end_time", "failed", "slots")
     times = [text for name in names[1:4] for text in sample.columns.get(name, ())]
     return set(names) <= sample.columns.keys() and all(text in BLANK or NUMBER.fullmatch(text) for text in times)

@@ -1,4 +1,4 @@
-"""Words for the states of jobs, in tables of unknown systems."""
+"""Words for job states in tables of unknown systems."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXIT_CODE = re.compile(r"-?[0-9]+(?:\.0*)?(?::[0-9]+)?")
 
 
 def words_by_kind(texts: Iterable[str], kinds: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the different states by kind, each by the first pattern that it matches, else failed."""
+    """Return the distinct states by kind: the first kind whose pattern a state matches, or else `failed`."""
     words: dict[str, list[str]] = {}
     for text in dict.fromkeys(texts):
         kind = next((kind for kind, pattern in kinds.items() if re.search(pattern, text.lower())), "failed")

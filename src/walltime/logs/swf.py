@@ -1,4 +1,4 @@
-"""Logs in the Standard Workload Format 2.2: read with all fields and comments, and written."""
+"""Read and write logs in the Standard Workload Format 2.2, with all fields and comments."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from walltime.workload import MISSING, SWF_BY_NAME, Array, Workload
 ENDINGS = (".swf",)
 _ROWS_AT_ONCE = 8192
 _TESTED_LINES = 200
-"""Number of lines by which files of other formats are recognised."""
+"""Number of lines from which files of other formats are recognised."""
 _NUMBERED = re.compile(r"field[0-9]{1,3}")
 
 MORE_FIELDS = Rule(
@@ -91,7 +91,7 @@ class SwfLog(JobLog):
 
     @property
     def fields(self) -> list[str]:
-        """Return sentences on the fields beyond the 18th, with the source of their names."""
+        """Return sentences on the fields beyond the 18th, and on the source of their names."""
         notes = []
         declared = further_fields(FIELDS + len(self.further), self.header_lines)
         for number, (name, in_header) in enumerate(zip(self.further, declared, strict=True), FIELDS + 1):
@@ -115,9 +115,9 @@ class SwfLog(JobLog):
         return name in SWF_BY_NAME or (further and super().may_have(name))
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write all comments and all fields, as gzip if the name ends in `.gz`; reading the file gives an equal log.
+        """Write all comments and fields; gzip is used if the name ends in `.gz`. Reading the file gives an equal log.
 
-        The file appears when it is complete, and the same log always gives the same bytes. Raises OutputError.
+        The file appears only when it is complete, and the same log always gives the same bytes. Raises OutputError.
         """
         done = 0
         with whole_file(path) as file:
@@ -195,7 +195,7 @@ def _read(state: ReaderState) -> SwfLog:
 
 
 def further_fields(fields: int, header: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the fields from 19 to `fields`: those declared in the header, if they are valid names of columns."""
+    """Return the names of the fields from 19 to `fields`: as declared in the header, if they are valid names of columns."""
     declared = declared_fields(header)
     names: list[str] = []
     for number in range(FIELDS + 1, fields + 1):
@@ -235,12 +235,12 @@ def write_swf(
 ) -> None:
     """Write a workload as a log; reading it with default options gives the same jobs on the same machine.
 
-    `wait, submit, runtime`: int64 seconds, one per job, replace fields 3, 2 and 4 with the times of a simulated schedule; the records
-    are then in order of that submission. The header comes from the original log, with MaxProcs of the workload's machine, or is
-    minimal; `extra_header` lines follow it.
+    `wait, submit, runtime`: int64 s, one per job, replace fields 3, 2 and 4 with the times of a simulated schedule; the records are then in
+    the order of that submission. The header comes from the original log, with MaxProcs of the workload's machine, or is minimal;
+    `extra_header` lines follow it.
 
     Fields that would be read differently are adapted to the job. Allocated processors become the processors of the job if the log's numbers
-    differ. The status is -1 if it means a part of a job, or a cancelled job with runtime 0.
+    differ. The status becomes -1 if it means a part of a job, or a cancelled job with runtime 0.
 
     Raises WorkloadError if an array does not fit the jobs, LogError if a header line is not a line of text, OutputError if the
     file cannot be written.
@@ -257,7 +257,7 @@ def swf_of(
     extra_header: Sequence[str] = (),
     others: Sequence[str] = swf_text.BY_VALUES,
 ) -> SwfLog:
-    """Return the log that `write_swf` writes; `others`: further columns of the workload that become fields, named in the header."""
+    """Return the log that `write_swf` writes; `others`: additional columns of the workload that become fields, named in the header."""
     columns = dict(workload.columns)
     columns |= {"job_id": workload.job_id, "submit": workload.submit, "runtime": workload.runtime, "requested": workload.requested}
     times = {"wait": wait, "submit": submit, "runtime": runtime}
@@ -283,7 +283,7 @@ def swf_of(
 
 
 def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, ...]:
-    """Return the fields beyond the 18th of the original log, up to the last known one; columns of other origin are excluded."""
+    """Return the names of the fields beyond the 18th of the original log, up to the last one that is known."""
     most = max([FIELDS, *declared_fields(header), *(int(name[5:]) for name in workload.columns if _NUMBERED.fullmatch(name))])
     names = further_fields(min(most, MOST_FIELDS), header)
     known = [place for place, name in enumerate(names, 1) if name in workload.columns]
@@ -291,7 +291,7 @@ def _further_fields_of(workload: Workload, header: Sequence[str]) -> tuple[str, 
 
 
 def _header(workload: Workload) -> list[str]:
-    """Return header lines of the workload's origin, or a minimal header; both with the size of the machine."""
+    """Return the header lines of the workload's origin, or a minimal header; both have the size of the machine."""
     origin, size = workload.origin, workload.machine_procs
     if not origin.header:
         lines = [
@@ -317,7 +317,7 @@ def _check_comment(comment: Comment, records: int) -> None:
 
 
 def _tokens(values: Array | None, start: int, stop: int, texts: Sequence[str] | None) -> list[str]:
-    """Return the fields of some rows as text: the shortest that restores the same value. `texts`: the names of the numbers 1, 2, ..."""
+    """Return the fields of some rows, each as the shortest text that restores the value. `texts`: the names for the numbers 1, 2, ..."""
     if values is None:
         return [str(MISSING)] * (stop - start)
     numbers = values[start:stop].tolist()

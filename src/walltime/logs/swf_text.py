@@ -1,4 +1,4 @@
-"""Parsing of Standard Workload Format files into columns and comments, in blocks of lines."""
+"""Parse files in the Standard Workload Format into columns and comments, in blocks of lines."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from walltime.workload import MISSING, SWF_COLUMNS, Array, Column
 
 FIELDS = len(SWF_COLUMNS)
 MOST_FIELDS = 100
-"""A line with more fields is not a record."""
+"""A line with more fields than this is not a record."""
 MANY = 5_000
-"""Least number of records in a block that are parsed by polars; below it, its import takes longer."""
+"""Smallest number of records in a block that polars parses; for fewer, importing polars takes longer."""
 _PLAIN = b"0123456789+-.eE \t\r"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NUMBER_AT_ONCE = rb"[+-]?(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
 HEAD = re.compile(
     rb"\A\s*+;|^[ \t]*%(n)s(?:[ \t\r\x0b\x0c]++%(n)s){17}+(?:[ \t]++\S++){0,82}+\s*?$" % {b"n": _NUMBER_AT_ONCE}, re.MULTILINE
 )
-"""The first line is a comment, or some line has 18 numbers, and at most 82 further numbers or texts."""
+"""The first line is a comment, or some line has 18 numbers and at most 82 more numbers or texts."""
 _NOT_FINITE = re.compile(rb"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 
 
@@ -42,18 +42,18 @@ class Comment:
 
 
 def field_column(number: int) -> Column:
-    """Return the column of a field, counted from 1; beyond the 18th it has only a number."""
+    """Return the column of a field, counted from 1; beyond the 18th, its name is only a number."""
     return SWF_COLUMNS[number - 1] if number <= FIELDS else Column(f"field{number}", "float64", "", "", number)
 
 
 Texts = dict[int, list[str]]
-"""Fields beyond the 18th in which a block of records has texts, by number: the texts of all records, empty where missing."""
+"""Fields beyond the 18th that contain texts, by number: the texts of all records in a block, empty where missing."""
 
 
 class SwfText:
-    """The content of a file, which grows block by block; parts of columns without a known value are not stored.
+    """The content of a file, which grows block by block. Parts of columns without a known value are not stored.
 
-    `records`: their number. `fields`: the number of fields in the longest one. `comments`: all lines that start with a semicolon.
+    `records`: their number. `fields`: the largest number of fields in a record. `comments`: all lines that start with a semicolon.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class SwfText:
         self._texts: dict[str, list[tuple[int, list[str]]]] = {}
 
     def add(self, values: Sequence[Array], texts: Texts) -> None:
-        """Add a block: the values of each field, and the texts of fields that have any."""
+        """Add a block: the values of each field, and the texts of fields that contain any."""
         self.fields = max([self.fields, len(values), *texts])
         for number, block in enumerate(values, 1):
             if (block != MISSING).any():
@@ -74,9 +74,9 @@ class SwfText:
         self.records += len(values[0])
 
     def columns(self) -> tuple[dict[str, Array], dict[str, tuple[str, ...]]]:
-        """Return the columns with known values (int64, or float64), and the names of those with texts; the blocks are released.
+        """Return the columns with known values (int64 or float64), and the names of columns with texts; the blocks are released.
 
-        A column beyond the 18th is named by its number, such as `field19`; if it has any text, it is a column of names.
+        A column beyond the 18th is named by its number, such as `field19`; if it contains any text, all its values are names.
         """
         joined, names = {}, {}
         for name, blocks in self._texts.items():
@@ -97,7 +97,7 @@ class SwfText:
 
 
 def parse_swf(state: ReaderState) -> SwfText:
-    """Parse a file; raises LogError, see `walltime.logs.read_swf`."""
+    """Parse a file; raises LogError as described in `walltime.logs.read_swf`."""
     text = SwfText()
     for first, block in state.file.text_blocks():
         plain = _plain_numbers(block)
@@ -128,7 +128,7 @@ def parse_swf(state: ReaderState) -> SwfText:
 
 
 def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
-    """Return the values of the good records (float64, one row each), their texts, and the reasons of the bad ones by row, in order."""
+    """Return the values of good records (float64, one row each), their texts, and the reasons by row why others are bad."""
     if not records:
         return np.empty((0, FIELDS)), {}, {}
     if not b"".join(records).translate(None, _PLAIN):
@@ -144,7 +144,7 @@ def _values(records: list[bytes]) -> tuple[Array, Texts, dict[int, str]]:
 
 
 def _plain_numbers(block: bytes) -> list[Array] | None:
-    """Return the values of each field in a block of valid records only, with numbers separated by single blanks; None for other blocks."""
+    """Return the values of each field in a block of valid records of numbers with single blanks between them; None for other blocks."""
     records = block.count(b"\n") + 1
     if records < MANY or any(other in block for other in (b"  ", b"\t", b"\r", b";", b"\n\n")) or block.translate(None, _PLAIN + b"\n"):
         return None
@@ -228,30 +228,30 @@ NODE_LIST_DIFFERS = Rule(
     "node_list_differs", "notice", "The job's list of nodes and its descriptor give different numbers of nodes; the descriptor is used."
 )
 DERIVED = ("nodes", "procs_per_node", "exclusive")
-"""Columns from descriptors."""
+"""Columns that are derived from descriptors."""
 BY_VALUES = ("node_list", "queue_name", "descriptor", "used_gpus", "soft_walltime")
-"""Further fields that are recognised by their values, where the header does not name them."""
+"""Fields beyond the 18th that are recognised by their values if the header does not name them."""
 EXCLUSIVE = {"excl": 1, "exclusive": 1, "shared": 0, "share": 0}
 _META = re.compile(r"(?P<nodes>[0-9]{1,9}):ppn=(?P<procs>[0-9]{1,9})(?::.*)?")
 _FRONTIER = re.compile(r"(?P<machine>[\w.-]+):(?P<mode>excl|exclusive|share|shared):(?P<nodes>[0-9]{1,9})x(?P<procs>[0-9]{1,9})")
 _NODE_LIST = re.compile(r"\{[\w.-]+(?:,[\w.-]+)*,?\}|\{\}")
 _MOST_GPUS = 16
-"""Greatest plausible number of GPUs of a node."""
+"""Largest plausible number of GPUs in a node."""
 _SAMPLE = 1000
 _MOSTLY = 0.9
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout of further fields: its name, and the pattern of a job's descriptor, with groups `nodes` and `procs` (and `mode`)."""
+    """A layout of fields beyond the 18th: its name, and a pattern for jobs' descriptors with groups `nodes` and `procs` (and `mode`)."""
 
     name: str
     descriptor: re.Pattern[str]
     numbers: bool = False
-    """Whether there are fields of numbers that are recognised by their values: used GPUs, soft walltimes."""
+    """Whether it has numeric fields that are recognised by their values: used GPUs, soft walltimes."""
 
     def columns_of(self, numbers: Array, texts: Sequence[str]) -> dict[str, Array]:
-        """Return the columns in the descriptors: `nodes`, `procs_per_node`, and perhaps `exclusive` (1 or 0); -1 where unknown."""
+        """Return the columns in descriptors: `nodes`, `procs_per_node`, and `exclusive` (1 or 0) if it is given; -1 if unknown."""
         matches = [self.descriptor.fullmatch(text) for text in texts]
         tables = {
             "nodes": [int(match["nodes"]) if match else MISSING for match in matches],
@@ -268,7 +268,7 @@ LAYOUTS = (Layout("MetaCentrum/CERIT", _META), Layout("Frontier", _FRONTIER, num
 
 
 def layout_of(names: Mapping[str, tuple[str, ...]]) -> tuple[Layout, str] | None:
-    """Return the layout of a log with these columns of texts, and the column of its descriptors; None if unknown."""
+    """Return the layout of a log with these columns of texts, and the column of its descriptors; None if no layout fits."""
     for layout in LAYOUTS:
         for column, texts in names.items():
             if _most_are(layout.descriptor, texts):
@@ -277,14 +277,14 @@ def layout_of(names: Mapping[str, tuple[str, ...]]) -> tuple[Layout, str] | None
 
 
 def name_by_content(texts: Sequence[str]) -> str | None:
-    """Return the name of a column of texts that the header does not name, from its texts; None if unknown."""
+    """Return a name for a column of texts that the header does not name, from its texts; None if unknown."""
     if _most_are(_NODE_LIST, texts):
         return "node_list"
     return "queue_name" if len(texts) <= _SAMPLE and _most_are(re.compile(r"[A-Za-z][\w.@-]*"), texts) else None
 
 
 def name_by_values(values: Array, nodes: Array, requested: Array) -> str | None:
-    """Return the name of a field of numbers that the header does not name: GPUs of nodes, or times within the requests; None if unknown.
+    """Return a name for a numeric field that the header does not name: GPUs of nodes, or times within requests; None if unknown.
 
     >>> nodes, requested = np.array([2, 1]), np.array([7200, 3600])
     >>> [name_by_values(np.array(values), nodes, requested) for values in ([16, 8], [3600, -1], [9e9, 1.0])]

@@ -1,4 +1,4 @@
-"""Logs as tables of this program: Parquet, with all facts of the log, or CSV for spreadsheets, with its columns alone."""
+"""Logs as tables of this program: Parquet, which keeps all facts of a log, or CSV for spreadsheets, which has only the columns."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _HEAD = re.compile(
     rb"(?![^\n]*\b(?:start|end|procs|believed|job|and|or|not)\b)[\w\",\x80-\xff]+\r?$",
     re.MULTILINE,
 )
-"""Parquet, or a heading with the columns of a log, without times of day and names that have other meanings."""
+"""Parquet, or a heading with columns of a log, but without times of day and reserved names."""
 _NUMERIC = ("submit", "runtime", "requested", "allocated_procs", "requested_procs")
 _IS_NUMBER = re.compile(r"-?[0-9]*(\.[0-9]+)?")
 _CELL = re.compile(r'(?:"(?:[^"]|"")*"|[^,]*)(?:,|$)')
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "'")
-"""First characters of texts that spreadsheets take as formulas; the apostrophe, which marks them, is marked as well."""
+"""First characters of texts that spreadsheets take for formulas; texts that begin with an apostrophe get another one."""
 
 
 def table_of(log: JobLog) -> pl.DataFrame:
-    """Return the columns of a log; with names where it has them, null where unknown."""
+    """Return the columns of a log as a table, with names where it has them, null where unknown."""
     columns = {}
     for name, values in log.columns.items():
         if texts := log.names.get(name):
@@ -51,7 +51,7 @@ def table_of(log: JobLog) -> pl.DataFrame:
 
 
 def write_parquet(path: str | os.PathLike[str], log: JobLog) -> None:
-    """Write a log as Parquet; reading the file gives the same jobs, names and counts. Raises OutputError."""
+    """Write a log as Parquet, from which the same jobs, names and counts can be read. Raises OutputError."""
     facts = {
         "records": log.records,
         "from": log.format,
@@ -67,7 +67,7 @@ def write_parquet(path: str | os.PathLike[str], log: JobLog) -> None:
 def write_csv(path: str | os.PathLike[str], log: JobLog) -> None:
     """Write the columns of a log as CSV; raises OutputError.
 
-    An apostrophe precedes names that a spreadsheet would take as formulas, and control characters are written as escapes.
+    Names that a spreadsheet would take for formulas get an apostrophe in front, and control characters are escaped.
     """
     table = table_of(log)
     safe = {}
@@ -141,7 +141,7 @@ def _csv(file: LogFile, content: bytes) -> pl.DataFrame:
         table = pl.read_csv(io.BytesIO(content), infer_schema_length=None, schema_overrides=quoted)
     texts = [name for name, kind in table.schema.items() if kind == pl.String]
     table = table.with_columns(pl.col(name).str.strip_prefix("'") for name in texts)
-    return table.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # numbers beyond int64, which no column can have
+    return table.with_columns(pl.col(pl.Int128).cast(pl.Float64))  # numbers beyond int64, which columns cannot hold
 
 
 def _is_own(head: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Titles of a table's columns: the names that batch systems and studies use for the columns of a log."""
+"""Titles of columns: the names that batch systems and studies use for the columns of a log."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ SYNONYMS: Mapping[str, str] = {
     "memory": "memory mem memreq memoryreq reqmem memrequested reqmemtotal",
     "status": "state status jobstate jobstatus exitstate finalstate stat newstatus newstate jobresult podphase outcome exitstatus exitcode",
 }
-"""Titles for columns of a log, in lower case, letters and digits only, the most likely first."""
+"""Titles for the columns of a log, as lower-case letters and digits, the most likely first."""
 MAY_BE_WAITS = ("queued", "queuetime", "qtime")
-"""Titles of times, or of durations if the numbers are small."""
+"""Titles of times, or of durations if the values are small."""
 MAY_BE_RUNTIMES = ("walltime", "walltimelimit", "limit")
-"""Titles of requests, or of runtimes if the values are the time from start to end."""
+"""Titles of requests, or of runtimes if the values equal the time from start to end."""
 HOURS_AND_MINUTES = ("reqdtime", "elaptime", "runlimit", "runtimelimit")
-"""Titles of durations that qstat -a and LSF write as hours and minutes."""
+"""Titles of durations that qstat -a and LSF write in hours and minutes."""
 EXITS = ("exitstatus", "exitcode")
 _ENDINGS = {"ms": "milliseconds ms", "us": "microseconds us", "ns": "ns", "s": "seconds secs sec s", "min": "minutes mins min"}
 _ENDINGS |= {"h": "hours hrs hour h", "kB": "kb kib kbytes", "MB": "mb mib mbytes", "GB": "gb gib gbytes", "B": "bytes"}
 ENDINGS: Mapping[str, str] = {end: unit for unit, ends in _ENDINGS.items() for end in ends.split()}
-"""Units that a title may end with, of durations and of memory."""
+"""Units of durations and of memory with which a title may end."""
 MEGABYTES = {"B": 2.0**-20, "kB": 2.0**-10, "MB": 1.0, "GB": 2.0**10}
 """The units of memory, MB."""
 EVENT_WORDS: Mapping[str, str] = {
@@ -67,20 +67,20 @@ EVENT_WORDS: Mapping[str, str] = {
     "start": "start started begin began dispatch dispatched launch launched scheduled",
     "end": "end ended finish finished complete completed completion done stop stopped terminated termination deleted deletion",
 }
-"""Words for the event that a time belongs to."""
+"""Words for the event whose time a column contains."""
 TIME_WORDS = (
     "time times timestamp tstamp stamp ts t date datetime dt day at on of job jobs the epoch unix utc gmt local iso s sec seconds ms us ns"
 )
-"""Further words in titles of times."""
+"""Further words that occur in titles of times."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 
 def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, str]]:
-    """Return unit (empty: none given) and title of columns that are called one of these words, in the order of the words."""
+    """Return the unit (empty if none is given) and title of each column named by one of these words, in the order of the words."""
     rank_of = {word: rank for rank, word in enumerate(dict.fromkeys(words))}
     ranked = []
     for title in titles:
-        plain = plain_title(title.removesuffix("_x"))  # as pandas marks a column of the first of two joined tables
+        plain = plain_title(title.removesuffix("_x"))  # the suffix that pandas adds to columns of the first of two joined tables
         short = without_system(plain)
         for last, word in enumerate((plain, short) if short != plain else (plain,)):  # full titles precede all shortened ones
             if word in rank_of:
@@ -92,7 +92,7 @@ def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, s
 
 
 def without_system(plain: str) -> str:
-    """Return a title without the system and the word job at its beginning.
+    """Return a title without the name of a system and the word job at its beginning.
 
     >>> without_system("slurmjobwalltime"), without_system("walltime")
     ('walltime', 'walltime')
@@ -101,7 +101,7 @@ def without_system(plain: str) -> str:
 
 
 def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
-    """Return unit and title as `candidates` does, for titles that name the event of a time in more words: `JobSubmitDateTime (UTC)`.
+    """Return unit and title, as `candidates` does, of columns whose titles name an event's time in other words.
 
     >>> times_by_words("submit", ["JobSubmitDateTime (UTC)", "submit_host", "SUBMIT_TIMESTAMP_UNIX"])
     [('', 'JobSubmitDateTime (UTC)'), ('', 'SUBMIT_TIMESTAMP_UNIX')]
@@ -121,7 +121,7 @@ _TELLING = "req request requested limit timelimit walltime mem memory rss maxrss
 
 
 def is_telling(title: str) -> bool:
-    """Return whether a title is one of `SYNONYMS`, or has a word for a request, a limit, memory, a state or a size.
+    """Return whether a title is in `SYNONYMS`, or has a word for a request, a limit, memory, a state or a size.
 
     >>> is_telling("RequestWalltime"), is_telling("RUNTIMELIMIT"), is_telling("submit_host")
     (True, True, False)
@@ -131,5 +131,5 @@ def is_telling(title: str) -> bool:
 
 
 def is_of_utc(title: str) -> bool:
-    """Return whether a title contains that its times are in UTC."""
+    """Return whether a title mentions UTC."""
     return bool({"utc", "gmt"} & {word.lower() for word in _WORD.findall(title)})

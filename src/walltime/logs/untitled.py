@@ -1,4 +1,4 @@
-"""Guesses of the meaning of a table's columns from their values alone: without titles (`sacct --noheader`), or with meaningless ones."""
+"""Guess the meaning of a table's columns from their values alone: titles are missing (`sacct --noheader`) or meaningless."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _ROWS = 5
 
 
 class GuessingByValues(Guessing):
-    """The guesses about a table whose titles are missing (they are column1, column2, ... then) or mean little."""
+    """The guesses about a table whose titles are missing (column1, column2, ... are used) or ambiguous."""
 
     def complete(self) -> Guess | None:
-        """Return guesses from titles, with the times guessed from values; None if they cannot be, or if titles contradict them.
+        """Return guesses from titles, with times guessed from values; None if that fails or titles contradict it.
 
-        It always has a doubt: whether these are the times of jobs.
+        The result always has a doubt: whether the columns are the times of jobs.
         """
         titled = Guessing(self.where, self.sample)
         titled.guess()
@@ -59,7 +59,7 @@ class GuessingByValues(Guessing):
         return replace(described, doubts=(question, *described.doubts))
 
     def guess(self) -> Guess | None:
-        """Return the meaning of the table from its values; None if it has fewer than two times."""
+        """Return the meaning of the table from its values; None if it has fewer than two columns of times."""
         if not self._times():
             return None
         self._spans()
@@ -78,12 +78,12 @@ class GuessingByValues(Guessing):
         return replace(described, mapping=replace(described.mapping, titles=tuple(self.sample.columns)))
 
     def _free(self) -> list[str]:
-        """Return the columns with values that were not taken yet."""
+        """Return the columns that have values and are not used yet."""
         taken = {source.column for source in self.sources.values()} | ({self.status.column} if self.status else set())
         return [title for title, texts in self.known.items() if texts and title not in taken]
 
     def _times(self) -> bool:
-        """Take the times, by their order; return False if there are fewer than two."""
+        """Use the columns of times, by their order; return False if there are fewer than two."""
         by_title: dict[str, tuple[Source, Array]] = {}
         for title in self._free():
             texts = self.known[title]
@@ -115,7 +115,7 @@ class GuessingByValues(Guessing):
         return True
 
     def _spans(self) -> None:
-        """Take the runtime and the wait, which agree with the times, and the request, if exactly one column looks like it."""
+        """Use columns that agree with the times as runtime and wait; a request is used if exactly one column looks like it."""
         spent = self.between("start", "end")
         waited = self.between("submit", "start")
         for name, others, what in (("runtime", spent, "from start to end"), ("wait", waited, "from submission to start")):
@@ -137,7 +137,7 @@ class GuessingByValues(Guessing):
                 self.take("requested", Source(likely[0], text=False), how)
 
     def _is_round(self, title: str) -> bool:
-        """Return whether these look like numbers of seconds that people choose: whole minutes, few different ones."""
+        """Return whether values look like seconds that people choose: whole minutes, and few distinct ones."""
         texts = self.known[title]
         if share(texts, NUMBER) < _MOSTLY:
             return False
@@ -156,7 +156,7 @@ class GuessingByValues(Guessing):
                 return
 
     def _sizes(self) -> None:
-        """Take the processors, and the nodes if one column is a multiple of another; further columns of counts make them doubtful."""
+        """Use a column as processors, and one as nodes if the former is a multiple; other columns of counts make them doubtful."""
         counts = [title for title in self._free() if share(self.known[title], _COUNT) >= _MOSTLY]
         counts = [title for title in counts if len(set(self.known[title])) < max(len(self.known[title]), 2)]
         counts = [title for title in counts if len(set(self.known[title])) > 1] or counts
@@ -170,7 +170,7 @@ class GuessingByValues(Guessing):
                 taken = [procs, nodes]
                 ratio = np.unique((large / np.maximum(small, 1))[there], return_counts=True)[1].max() / there.sum()
                 spent = self.seconds("runtime") if "runtime" in self.sources else self.between("start", "end")
-                is_unclear = ratio < 0.5 and "requested" not in self.sources  # nodes have different sizes, or these are limits
+                is_unclear = ratio < 0.5 and "requested" not in self.sources  # nodes have different sizes, or the column contains limits
                 if is_unclear and spent is not None and agreeing(large, spent, "limit").get("min", 0) >= 0.9:
                     self.doubt(procs, "the processors, or limits in minutes", self.sample.columns[procs])
                 break
@@ -182,7 +182,7 @@ class GuessingByValues(Guessing):
             self.doubt(taken[0], f"the processors, or is {others[0]!r} the processors", self.sample.columns[taken[0]])
 
     def _users(self) -> None:
-        """Take the column of repeated names with the most different ones as the users."""
+        """Use the column of names with the most distinct values, some of them repeated, as the users."""
         names = [title for title in self._free() if any(share(self.known[title], pattern) >= _MOSTLY for pattern in (_WORD, _HASH))]
         words = {title: len(set(self.known[title])) for title in names}
         likely = [title for title, count in words.items() if 1 < count <= len(self.known[title]) // 2]

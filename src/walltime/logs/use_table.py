@@ -1,4 +1,4 @@
-"""Use of resources by job from a table of another program (Prometheus, XDMoD), joined to a log by the job's number."""
+"""Join the resource use of jobs from a table of another program (Prometheus, XDMoD) to a log, by job number."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FACTORS = {
     "gpu": {"": 1.0, "percent": 1.0, "pct": 1.0, "ratio": 100.0, "fraction": 100.0},
     "energy": {"joules": 1.0, "j": 1.0, "wh": 3600.0, "kwh": 3.6e6},
 }
-"""Units at the end of titles, and the factors to s, MB, percent and J."""
+"""Units with which titles end, and their factors to s, MB, percent and J."""
 _TITLES = {
     "job": r"(?:slurm|local|raw)?_?job_?(?:id|number)?(?:_?raw)?",
     "cpu": r"(?:total_?)?(?:cpu|core)(?:_?(?:time|usage|total|used))?(?:_total)?_?(?P<unit>{})(?:_total)?",
@@ -32,7 +32,7 @@ _TITLES = {
     "gpu": r"(?:mean|avg|average)?_?gpus?_?(?:use|usage|util|utilization|utilisation)_?(?P<unit>{})",
     "energy": r"(?:total_)?energy(?:_(?:used|consumed|usage))?_(?P<unit>{})(?:_total)?",
 }
-"""Titles of columns, in lower case, with underscores between words."""
+"""Patterns for titles of columns, in lower case, with underscores between words."""
 _WORDS = {
     "cpu": "processor time (cpu_seconds, cpu_hours)", "memory": "peak memory (max_memory_bytes, max_memory_mb, max_memory_gb)",
     "gpu": "GPU use (gpu_utilization in percent, gpu_utilization_ratio)", "energy": "energy (energy_joules, energy_kwh)",
@@ -42,15 +42,15 @@ _JOB = r"^([0-9]{1,15})(?:[_\[]([0-9]{1,9})\]?)?(?:\..*)?$"
 
 @dataclass(frozen=True)
 class Joined:
-    """A workload with the use from a table, and the numbers of its rows and of the jobs that got a value."""
+    """A workload with the use from a table, the number of its rows, and the number of jobs that got a value."""
 
     workload: Workload
     rows: int
     jobs: int
     unknown: int
-    """rows whose job is not in the log"""
+    """rows whose jobs are not in the log"""
     repeated: int
-    """rows whose number several records of the log share"""
+    """rows whose job numbers several records of the log share"""
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts."""
@@ -69,7 +69,7 @@ class Joined:
 
 
 def with_use(workload: Workload, path: str | Path) -> Joined:
-    """Return the workload with the use in a CSV table, whose values replace the log's where they are known.
+    """Return the workload with the resource use in a CSV table, which replaces the log's values where it is known.
 
     The table has a column `job_id` (123, 123_4 for a task of an array, 123.server) and at least one of cpu_seconds, max_memory_bytes,
     gpu_utilization and energy_joules, or these with other units. Rows of the same job, such as of its nodes or GPUs, are added up; GPU use
@@ -103,7 +103,7 @@ def with_use(workload: Workload, path: str | Path) -> Joined:
     for name, column in (("memory", "used_mem_mb"), ("gpu", "gpu_use"), ("energy", "energy")):
         if name in found:
             put(column, numbers[name])
-    if "gpu" in found and "gpus" in columns:  # which GPUs are idle is known only from a row for each
+    if "gpu" in found and "gpus" in columns:  # the number of idle GPUs is known only if each GPU has a row
         each = (joined["listed"] == pl.Series(columns["gpus"][at])).to_numpy()
         put("gpus_idle", np.where(each, joined["idle"].cast(pl.Float64).to_numpy(), np.nan))
     result = replace(workload, columns=columns, origin=workload.origin.after("use of resources from a table"))
@@ -146,7 +146,7 @@ def _values(texts: pl.Series, factor: float, where: str) -> pl.Series:
 
 
 def _places(w: Workload) -> pl.DataFrame:
-    """Return the places of jobs by number, and by array and task, with the count of jobs that share them."""
+    """Return the places of jobs by number, and by array and task, with the number of jobs that share them."""
     place = np.arange(len(w))
     keys = [pl.DataFrame({"number": w.job_id, "task": np.full(len(w), MISSING), "place": place})]
     if "array_job" in w.columns and "array_task" in w.columns:

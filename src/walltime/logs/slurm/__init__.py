@@ -1,1 +1,1 @@
-"""Logs of Slurm's accounting: the output of sacct, as a table or as JSON."""
+"""Readers for the logs of Slurm's accounting: the output of sacct, as a table or as JSON."""

@@ -1,4 +1,4 @@
-"""Tables of Slurm's records that other programs changed: columns with other titles than sacct's, and durations in other forms."""
+"""Recognise tables of Slurm's records that other programs changed: other titles than sacct's, and other forms of durations."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ FIELDS_OF = {
     "requested": "timelimit", "allocated_procs": "alloccpus", "requested_procs": "reqcpus", "nodes": "nnodes", "user": "user",
     "group": "account", "partition": "partition", "queue": "qos", "executable": "jobname", "status": "state", "gpus": "allocgres",
 }  # fmt: skip
-"""The fields of sacct with the facts of the columns of a log."""
+"""The fields of sacct that contain the columns of a log."""
 _THE_SAME = {
     "timelimit": ("timelimitraw",), "elapsed": ("elapsedraw",), "alloccpus": ("ncpus",), "jobid": ("jobidraw",), "user": ("uid",),
     "allocgres": ("alloctres", "reqtres", "reqgres"),
 }  # fmt: skip
-"""Other fields with the same facts."""
+"""Other fields with the same content."""
 _ODD = ("runtime", "requested", *TIMES)
-"""The columns whose values may have other forms than sacct's."""
+"""The columns whose values may have other forms than in sacct's output."""
 _OF_SACCT = re.compile(
     r"(?i)(ave|max|min)(cpu|disk|pages|rss|vmsize)\w*|(tres|derived|resv|planned|system|consumed)\w*|(alloc|req)(nodes|gres|cpufreq\w*)|cputime(raw)?|group|gid|\w*id"
 )
-"""Titles of sacct's other fields."""
+"""Titles of other fields of sacct."""
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """The fields of sacct that a table has: their titles; the forms of durations and states, if they are not sacct's; and notes on both."""
+    """The titles of a table's fields of sacct, the forms of durations and states that differ from sacct's, and notes on both."""
 
     titles: Mapping[str, str]
     forms: Mapping[str, Source | Status] = field(default_factory=dict)
@@ -45,9 +45,9 @@ class Adapted:
 
 
 def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Adapted:
-    """Return the fields of a table, with those that it has under other titles, from its first rows.
+    """Return the fields of a table, including those under other titles, which are recognised by the first rows.
 
-    `titles`: of sacct's fields. Raises LogError for durations whose unit is doubtful.
+    `titles`: the titles of the fields that are already known. Raises LogError for durations with a doubtful unit.
     """
     if sample is None or not set(titles.values()) <= sample.columns.keys():
         return Adapted(titles)
@@ -57,7 +57,7 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
     odd = [name for name in _ODD if any(_is_odd(text, name) for text in looks.known.get(titles.get(FIELDS_OF[name], ""), ()))]
     if not odd and not any(candidates(SYNONYMS[name].split(), others) for name in lacks):
         return Adapted(titles, reading=_unused(others))
-    with suppress(LogError):  # the table lacks a column that Slurm's lists of resources have
+    with suppress(LogError):  # the table may lack a column that lists of resources contain
         looks.guess()
     found, reading = dict(titles), list[str]()
     forms: dict[str, Source | Status] = {}
@@ -81,14 +81,14 @@ def adapted(titles: Mapping[str, str], sample: Sample | None, where: str) -> Ada
 
 
 def _is_odd(text: str, name: str) -> bool:
-    """Return whether sacct does not write a duration or a time in this form."""
+    """Return whether a duration or a time has a form that sacct does not write."""
     if name in TIMES:
         return STAMP.fullmatch(text) is None and NUMBER.fullmatch(text) is None
     return ONE_COLON.fullmatch(text) is not None or (name == "requested" and NUMBER.fullmatch(text) is not None)
 
 
 def _is_mixed(texts: Sequence[str]) -> bool:
-    """Return whether there are numbers and other limits, as `sbatch` takes them: 90, 3-0."""
+    """Return whether limits have several forms, as `sbatch` accepts them: 90, 3-0."""
     return len({NUMBER.fullmatch(text) is not None for text in texts if text.lower() not in NO_LIMITS}) > 1
 
 

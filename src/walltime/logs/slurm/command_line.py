@@ -1,4 +1,4 @@
-"""Requests of jobs by the options of their command lines (SubmitLine), for which sacct has no field."""
+"""Parse the command lines of jobs (SubmitLine) for requests that sacct has no field for."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FLAGS = frozenset(
     | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
     | {"--unbuffered", "-u", "--ignore-pbs", "--spread-job", "--use-min-nodes", "--reboot", "--immediate", "-I"}
 )
-"""Options of sbatch, srun and salloc without a value, or with a value only after an equals sign."""
+"""Options of sbatch, srun and salloc that take no value, or only one after an equals sign."""
 
 
 def _whole(value: str) -> int:
@@ -30,13 +30,13 @@ def _whole(value: str) -> int:
 
 
 def _memory(value: str) -> int:
-    """Return a size of memory, MB; -1 for none, and for 0, which requests all of it."""
+    """Parse a size of memory; return MB, or -1 for none, and for 0, which requests all of a node's memory."""
     match = _SIZE.fullmatch(value)
     return round(int(match[1]) * MEGABYTES[match[2].upper() or "M"]) or MISSING if match else MISSING
 
 
 def _gpus(value: str) -> int:
-    """Return the number of GPUs in `gpu:a100:2`, `a100:2` or `2`, 1 for a type alone; -1 where other resources are listed."""
+    """Return the number of GPUs in `gpu:a100:2`, `a100:2` or `2`, 1 for a type alone; -1 if other resources are listed."""
     if value.isdecimal():
         return _whole(value)
     found = [match for one in value.split(",") if (match := _GPU.fullmatch(one if "gpu" in one else f"gpu:{one}"))]
@@ -53,7 +53,7 @@ def _nice(value: str) -> int:
 
 
 def _limit(value: str) -> int:
-    """Return a time limit, s, in whole minutes, to which Slurm rounds it up; -1 if it has no simple form."""
+    """Parse a time limit; return s, rounded up to whole minutes as by Slurm, or -1 if its form is unknown."""
     seconds, bad = limits(pl.Series("", [value], pl.String))
     return MISSING if bad[0] or seconds[0] <= 0 else -(-int(seconds[0]) // 60) * 60
 
@@ -86,17 +86,17 @@ REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
     ("gpus_per_node", "--gres", _gres),
     ("gpus_per_task", "--gpus-per-task", _gpus),
 )
-"""Columns, the option that fills each of them, and the meaning of their values; a later row takes precedence over an earlier one."""
+"""Columns, the option that fills each of them, and the function that parses its value; later rows take precedence."""
 
 
 TEXTS = (("constraints", "--constraint"), ("licenses", "--licenses"), ("reservation", "--reservation"))
-"""Fields of sacct that older logs lack, and their options. A job that starts when its reservation begins has a blank one in 24.11, too."""
+"""Fields of sacct that older logs lack, and their options. In 24.11, a job that starts with its reservation also has a blank field."""
 LIMITS = (("LIMIT", "--time", _limit), ("time_min", "--time-min", _limit))
-"""Columns of lines with `--time-min` only."""
+"""Columns that are filled only for command lines with `--time-min`."""
 
 
 def command_requests(lines: pl.Series) -> tuple[dict[str, Array], dict[str, pl.Series]]:
-    """Return the columns of REQUESTS and LIMITS of command lines, int64, -1 where missing; and their TEXTS, perhaps empty."""
+    """Return the columns of REQUESTS and LIMITS from command lines, int64, -1 if missing; and the TEXTS, empty if missing."""
     columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
     texts = {field: [""] * len(lines) for field, _ in TEXTS}
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
@@ -110,12 +110,12 @@ def command_requests(lines: pl.Series) -> tuple[dict[str, Array], dict[str, pl.S
 
 
 def given_options(line: str) -> dict[str, str]:
-    """Return the options in a command line by their long names; the last value counts, however the option is spelled."""
+    """Return the options in a command line by their long names; the last value of an option counts, however it is spelled."""
     return {_SPELLINGS.get(option, option): value for option, value in options_in(line)}
 
 
 def options_in(line: str) -> Iterator[tuple[str, str]]:
-    """Yield the options in a command line of sbatch, srun or salloc, up to the script, and their values; empty for flags."""
+    """Yield the options of sbatch, srun or salloc in a command line, up to the script, with values; flags have empty ones."""
     words = iter(line.split()[1:])  # Slurm writes the arguments without quotes
     for word in words:
         option, equal, value = word.partition("=")

@@ -1,6 +1,6 @@
-"""Slurm's JSON: the jobs of sacct, squeue, scontrol and slurmrestd, of Slurm 20.11 to 26.05, as rows with sacct's fields.
+"""Convert Slurm's JSON, from sacct, squeue, scontrol and slurmrestd of Slurm 20.11 to 26.05, to rows with sacct's fields.
 
-Accepted are whole documents, with or without `meta`, arrays of jobs, and jobs one after the other, as `jq` prints them.
+It may be a whole document, with or without `meta`, an array of jobs, or jobs one after the other, as `jq` prints them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from walltime.wording import quoted
 Json = Mapping[str, Any]
 Row = dict[str, str]
 _START = re.compile(rb"(?m)^[ \t]*[{\[]")
-"""The beginning of the document, after messages of the command."""
+"""The beginning of the document, which may follow messages of the command."""
 _ACCOUNTED = re.compile(rb'"submission"\s*+:\s*+[0-9{n]')
 _QUEUED = re.compile(rb'"submit_time"\s*+:\s*+[0-9{n]')
 _STATE = re.compile(rb'"job_state"\s*+:\s*+["\[]')
@@ -41,7 +41,7 @@ def _is_json(head: bytes) -> bool:
 
 
 def _number(value: Any, name: str) -> str:
-    """Return a number from 0 up, as text; empty if unknown."""
+    """Return a number as text; empty if it is unknown or negative."""
     number = number_of(value, name)
     return "" if number is None or number < 0 else str(number)
 
@@ -51,7 +51,7 @@ def _text(value: Any) -> str:
 
 
 def _state(value: Any, name: str) -> str:
-    """Return the state, or one of several: a run that was put back into the queue is PENDING and REQUEUED."""
+    """Return the state, or one of several: a run that was put back into the queue is both PENDING and REQUEUED."""
     words = [value] if isinstance(value, str) else list(elements(value, name))
     for word in words:
         if not isinstance(word, str) or state_word(word) is None:
@@ -60,7 +60,7 @@ def _state(value: Any, name: str) -> str:
 
 
 def _resources(entries: Any, name: str, processors: str = "", unit: str = "M") -> str:
-    """Return a list of trackable resources as in sacct's text. `processors`: the default if the list has none; `unit`: of the memory."""
+    """Return a list of trackable resources in sacct's text form. `processors`: used if the list has none; `unit`: of the memory."""
     counts = {"cpu": processors} if processors else {}
     for entry in elements(entries, name):
         one = members(entry, name)
@@ -72,7 +72,7 @@ def _resources(entries: Any, name: str, processors: str = "", unit: str = "M") -
 
 def _codes(job: Json) -> str:
     whole = job.get("exit_code")
-    if isinstance(whole, int):  # squeue of Slurm 22.05 and earlier: the status as of wait()
+    if isinstance(whole, int):  # squeue up to Slurm 22.05: the status that wait() returns
         return f"{whole >> 8}:{whole & 127}"
     code = members(whole, "exit_code")
     signal = members(code.get("signal"), "exit_code.signal")
@@ -154,13 +154,13 @@ def _queued(job: Json) -> Row:
 
 
 def _steps(job: Json) -> Iterator[Row]:
-    """Yield the fields of the steps of a job of sacct."""
+    """Yield the fields of each step of a job of sacct."""
     for entry in elements(job.get("steps"), "steps"):
         step = members(entry, "steps")
         identity = _at(step, "step.id")
         name = str(identity.get("step_id") if isinstance(identity, Mapping) else identity).rpartition(".")[2]
         used = [_resources(_at(step, f"tres.requested.{what}"), f"steps.tres.{what}", unit="") for what in ("max", "total", "average")]
-        part = name if name in ("batch", "extern", "interactive") else "1"  # not 0: a column of 12.0 alone would be one of fractions
+        part = name if name in ("batch", "extern", "interactive") else "1"  # not 0, because numbers such as 12.0 would be read as fractions
         yield {
             "jobidraw": f"{_number(job.get('job_id'), 'job_id')}.{part}",
             "start": _number(_at(step, "time.start"), "steps.time.start"),
@@ -191,7 +191,7 @@ def _values(file: LogFile) -> Iterator[Any]:
 
 
 def _jobs(file: LogFile) -> Iterator[Any]:
-    """Return the jobs of a file: of its documents, its arrays, or themselves."""
+    """Yield the jobs of a file, from its documents, its arrays, or one after the other."""
     for value in _values(file):
         jobs = value.get("jobs") if isinstance(value, dict) and "job_id" not in value else value if isinstance(value, list) else [value]
         if not isinstance(jobs, list):

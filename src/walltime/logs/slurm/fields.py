@@ -1,4 +1,4 @@
-"""The values of sacct's fields: times, limits, resources, states; in blocks of rows."""
+"""Parse the values of sacct's fields (times, limits, resources, states) in blocks of rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from walltime.workload import MISSING, Array
 
 COMPLETED, CANCELLED, FAILED = 1, 5, 0
 PENDING, RUNNING, OTHER = -10, -11, -12
-"""Numbers in place of a status for jobs that have not ended, and for records that are not whole jobs."""
+"""Numbers, in place of a status, for jobs that have not ended and for records that do not describe whole jobs."""
 _LETTERS = {
     COMPLETED: "CD=COMPLETED",
     CANCELLED: "CA=CANCELLED RV=REVOKED",
@@ -29,9 +29,10 @@ _LETTERS = {
     OTHER: "RS=RESIZING",
 }
 SHORT = {pair.split("=")[0]: pair.split("=")[1] for pairs in _LETTERS.values() for pair in pairs.split()}
-"""The states of Slurm jobs by their letters (manual of squeue)."""
+"""The states of Slurm jobs by their abbreviations (manual of squeue)."""
 STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for pair in pairs.split()}
-STATES |= {"RECONFIG_FAIL": FAILED, "EXPEDITING": PENDING}  # of Slurm 23.11 and 25.05
+"""The states, with the status of the job or the number by which its record is dropped."""
+STATES |= {"RECONFIG_FAIL": FAILED, "EXPEDITING": PENDING}  # new in Slurm 23.11 and 25.05
 """The states with the status of the job, or the reason to drop its record."""
 _NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
 _DECIMAL = r"^([0-9]{1,16}(?:\.[0-9]*)?)$"
@@ -39,32 +40,32 @@ _ABBREVIATED = r"^([0-9]{1,12}(?:\.[0-9]+)?)([KMGTP])$"
 _SIZE = r"(?:^|,){}=([0-9]{{1,20}}(?:\.[0-9]+)?)([KMGTP]?)(?:,|$)"
 _NUMBERED = re.compile(r"(?:[0-9]+=[0-9]+(?:,|$))+")
 _RESOURCES = {"1": "cpu", "2": "mem", "4": "node", "5": "billing", "1001": "gres/gpu"}
-"""Names of the resources that old records have by number."""
+"""Names of the resources that old records list by number."""
 _INFINITE = 2**32 - 2
-"""Slurm's numbers for no limit, and for an unknown one, are from here on."""
+"""Numbers from here on mean no limit, or an unknown one, in Slurm."""
 _SECONDS = 10**11
-"""Numbers from here on are not seconds since 1970."""
+"""Numbers from here on are not Unix times in seconds."""
 _LAST = 2**33
-"""The last time that is accepted, in the year 2242; 20261120213345 is not a number of thousandths."""
+"""The last Unix time that is accepted, in the year 2242; numbers such as 20261120213345 are not times in milliseconds."""
 _NEVER = 2 * 86_400
-"""Times up to this many s since 1970 stand for events that did not happen."""
+"""Times up to this many s since 1970 mean that the event did not happen."""
 _PER_CPU = 2**31
-"""Some versions of sacct add this to a request for memory per processor (MB), and print it as one per node."""
+"""Some versions of sacct add this to a request for memory per processor (MB), and print it as a request per node."""
 
 
 def blank(texts: pl.Series) -> Array:
-    """Return which values are unknown."""
+    """Return which values are unknown (bool)."""
     return texts.is_in(BLANK).to_numpy()
 
 
 def by_text(texts: pl.Series, function: Callable[[str], Any], kind: Any) -> pl.Series:
-    """Return the value of a function for each text; it is called once for each distinct one."""
+    """Return the value of a function for each text; the function is called once for each distinct text."""
     distinct = texts.unique(maintain_order=True)
     return texts.replace_strict(distinct, [function(text) for text in distinct.to_list()], return_dtype=kind)
 
 
 def wholes(texts: pl.Series) -> tuple[Array, Array]:
-    """Return whole numbers, -1 where blank, and a mask of the values that are neither; 1.25K stands for 1280."""
+    """Parse whole numbers; return int64, -1 where blank, and which values are invalid (bool). 1.25K means 1280."""
     values = texts.str.extract(_NUMBER).cast(pl.Int64)
     if values.null_count() and (short := texts.str.contains(_ABBREVIATED)).any():
         values = values.zip_with(~short, _amounts(texts, _ABBREVIATED).round().cast(pl.Int64))
@@ -74,7 +75,7 @@ def wholes(texts: pl.Series) -> tuple[Array, Array]:
 
 
 def _amounts(texts: pl.Series, pattern: str, plain: str = "", base: float = 1024.0) -> pl.Series:
-    """Return the numbers with their unit that a pattern finds, in the unit `plain` of numbers without one, float64, or null."""
+    """Return numbers with units as found by a pattern, float64, null where it does not match; `plain`: the unit of numbers without one."""
     parts = texts.str.extract_groups(pattern).struct.unnest()
     exponents = {unit: float(base ** ("KMGTP".index(unit or plain) + 1)) if unit or plain else 1.0 for unit in ("", *"KMGTP")}
     factors = parts.to_series(1).fill_null("").replace_strict(list(exponents), list(exponents.values()), return_dtype=pl.Float64)
@@ -82,10 +83,11 @@ def _amounts(texts: pl.Series, pattern: str, plain: str = "", base: float = 1024
 
 
 def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
-    """Return Unix times, and masks of the values that are not times, and of local times (others are numbers, or have their offset).
+    """Parse times; return Unix times, which values are invalid, and which are local times (others are numbers, or have an offset).
 
-    `texts`: such as 2026-11-20T21:33:45, with a fraction or an offset or without, or seconds since 1970, or thousandths (and so on) of
-    them; blank if unknown.
+    `texts`: such as 2026-11-20T21:33:45, perhaps with a fraction or an offset, or Unix times in s, ms, us or ns; blank if unknown. `zone`:
+    of
+    local times.
     """
     written = texts.str.extract(r"^([0-9]{1,19})(?:\.[0-9]*)?$").cast(pl.Int64, strict=False)
     numbers = written.fill_null(MISSING).to_numpy()
@@ -100,7 +102,7 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
 
 
 def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
-    """Return durations such as 1-02:03:04, 02:03 or 95, in whole s, -1 where blank, and a mask of the values that are neither.
+    """Parse durations such as 1-02:03:04, 02:03 or 95; return whole s, int64, -1 where blank, and which values are invalid.
 
     `unit`: of numbers. `clock`: the meaning of 02:03, see `walltime.logs.cells.CLOCKS`.
     """
@@ -114,14 +116,14 @@ def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[
 
 
 def processor_times(texts: pl.Series) -> tuple[Array, Array]:
-    """Return processor times as `elapsed` does, in s with fractions, so that less than a second of use is not 0."""
+    """Parse processor times as `elapsed` does, but keep fractions of s, so that less than a second of use is not 0."""
     values, bad = elapsed(texts)
     fraction = texts.str.extract(r"[0-9](\.[0-9]+)\s*$").cast(pl.Float64).fill_null(0.0).to_numpy()
     return values + np.where(values >= 0, fraction, 0.0), bad
 
 
 def limits(texts: pl.Series, unit: str = "min", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
-    """Return time limits in s, as `elapsed` does, or NO_LIMIT; Slurm writes numbers of minutes."""
+    """Parse time limits as `elapsed` does; return s, or NO_LIMIT. Slurm writes plain numbers in minutes."""
     words = by_text(texts, _limit_word, pl.Int64).to_numpy()
     values, bad = elapsed(texts, unit, clock)
     values = np.where(values < _INFINITE * UNITS[unit], values, NO_LIMIT)
@@ -130,14 +132,14 @@ def limits(texts: pl.Series, unit: str = "min", clock: str = CLOCKS[0]) -> tuple
 
 
 def _limit_word(text: str) -> int:
-    """Return NO_LIMIT or MISSING for one of Slurm's words, perhaps cut, such as `Partition+`; 0 for other texts."""
+    """Return NO_LIMIT or MISSING for one of Slurm's words, which may be truncated, such as `Partition+`; 0 for other texts."""
     begin = text[:-1] if text.endswith("+") and len(text) > 3 else text
     word = next((word for word in NO_LIMITS if word.lower() == text.lower() or (begin != text and word.startswith(begin))), "")
     return 0 if not word else MISSING if word in ("Partition_Limit", "NOT_SET") else NO_LIMIT
 
 
 def named(texts: pl.Series) -> pl.Series:
-    """Return lists of resources with names where old records have numbers: `1=4,4=1` is `cpu=4,node=1`."""
+    """Return lists of resources with names in place of the numbers in old records: `1=4,4=1` becomes `cpu=4,node=1`."""
     if not texts.str.contains(r"^[0-9]+=").any():
         return texts
     return by_text(texts, _named, pl.String)
@@ -151,27 +153,27 @@ def _named(text: str) -> str:
 
 
 def resource(texts: pl.Series, name: str) -> Array:
-    """Return the amount of a resource in values such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is missing."""
+    """Return the amount of a resource in lists such as `billing=2,cpu=2,gres/gpu=1,node=1`, int64; -1 if it is missing."""
     numbers = texts.str.extract(rf"(?:^|,){re.escape(name)}=([0-9]{{1,12}})(?:[.][0-9]+)?(?:,|$)")
     return numbers.cast(pl.Int64).fill_null(MISSING).to_numpy()
 
 
 def memory(texts: pl.Series, name: str = "mem", plain: str = "M") -> Array:
-    """Return the memory in such values, MB, float64; -1 if it is missing. `plain`: the unit of numbers without one, bytes if empty."""
+    """Return the memory in lists of resources, MB, float64; -1 if it is missing. `plain`: the unit of plain numbers, empty for bytes."""
     values = _amounts(texts, _SIZE.format(re.escape(name)), plain) / 1024**2
     return values.fill_null(float(MISSING)).to_numpy()
 
 
 def sizes(texts: pl.Series, plain: str = "") -> tuple[Array, Array]:
-    """Return memory such as 2.20G or 1234K, MB, float64, -1 if blank, and a mask of other values. `plain`: as in `memory`."""
+    """Parse sizes of memory such as 2.20G or 1234K; return MB, float64, -1 if blank, and which are invalid. `plain`: as in `memory`."""
     values = (_amounts(texts, r"^([0-9]{1,20}(?:\.[0-9]+)?)([KMGTP]?)$", plain) / 1024**2).to_numpy()
     return np.where(np.isfinite(values), values, MISSING), ~np.isfinite(values) & ~texts.is_in((*BLANK, "?")).to_numpy()
 
 
 def requested_memory(texts: pl.Series, processors: Array, nodes: Array) -> tuple[Array, Array]:
-    """Return the memory requested for whole jobs, MB, float64, -1 if unknown, and a mask of other values.
+    """Return the memory requested for whole jobs, MB, float64, -1 if unknown, and which values are invalid.
 
-    `texts`: ReqMem, such as 16G (of the job), 4000Mc (of a processor), 4Gn (of a node), 0, or `?`.
+    `texts`: ReqMem, such as 16G (per job), 4000Mc (per processor), 4Gn (per node), 0, or `?`.
     """
     per = texts.str.extract("([nc])$").fill_null("")
     values, bad = sizes(texts.str.strip_chars_end("nc"), "M")
@@ -182,16 +184,16 @@ def requested_memory(texts: pl.Series, processors: Array, nodes: Array) -> tuple
 
 
 def energies(texts: pl.Series) -> tuple[Array, Array]:
-    """Return energies, J, float64, -1 if blank, 0 or without measurement, and a mask of other values."""
+    """Parse energies; return J, float64, -1 if blank, 0 or not measured, and which values are invalid."""
     values = _amounts(texts, r"^([0-9]{1,20}(?:\.[0-9]+)?)([KMGTP]?)$", base=1000.0).to_numpy()
     bad = ~np.isfinite(values) & ~blank(texts)
     return np.where((values > 0) & (values < LIMIT), values, MISSING), bad
 
 
 def gpus(texts: pl.Series) -> tuple[Array, pl.Series]:
-    """Return the number of GPUs in lists of resources, or as a number, and their types, such as `a100`, or `a100:1+v100:2`.
+    """Return the number of GPUs in lists of resources, and their types, such as `a100`, or `a100:1+v100:2`.
 
-    The number is -1 where a list has none.
+    A text may also be a plain number. The number is -1 where a list has no GPUs.
     """
     texts = texts.str.replace(r"^([0-9]{1,9})(?:\.0*)?$", "gpu:$1")
     parts = texts.str.extract_all(r"(?:gres[/:])?gpu(?:[:=][^,]*)?(?:,|$)").list.join("").fill_null("")
@@ -200,14 +202,14 @@ def gpus(texts: pl.Series) -> tuple[Array, pl.Series]:
 
 
 def states(texts: pl.Series) -> tuple[Array, pl.Series, Array]:
-    """Return the status of each state (see `STATES`), its word, and a mask of other values; -1 and an empty word if blank."""
+    """Return the status of each state (`STATES`), its word, and which values are invalid; -1 and an empty word if blank."""
     words = by_text(texts, state_word, pl.String)
     rows = by_text(words.fill_null(""), lambda word: STATES.get(word, MISSING), pl.Int64).to_numpy()
     return rows, words.fill_null(""), words.is_null().to_numpy()
 
 
 def state_word(text: str) -> str | None:
-    """Return the state in `CANCELLED by 1000`, `TO` or a cut `OUT_OF_ME+`; empty if blank, None if it is not a state of Slurm."""
+    """Return the state in `CANCELLED by 1000`, `TO` or a truncated `OUT_OF_ME+`; empty if blank, None if it is not a state of Slurm."""
     if text in BLANK:
         return ""
     word = SHORT.get(text, text.split(" ", 1)[0])

@@ -1,4 +1,4 @@
-"""Tables of `sacct` with columns of a fixed width, in which long values are cut and end with a plus sign."""
+"""Read tables of `sacct` with columns of a fixed width, in which long values are truncated and end with a plus sign."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CUT_TASKS = re.compile(r"([0-9]+_)(?:\[.*|[0-9]*)\+")
 def _fixed_fields(
     line: str, heading: Heading, spans: Sequence[tuple[int, int]], used: Mapping[str, str], state: ReaderState
 ) -> list[str] | str:
-    """Return the fields of a line, without the signs of cut values; a reason if the line does not have these columns."""
+    """Return the fields of a line, with truncated values completed or marked; a reason if the line does not have these columns."""
     for raw in (line.encode(), line.encode("latin-1", "replace")):  # sacct counts bytes, other programs characters
         if all(raw[last : last + 1] in (b"", b" ") for _, last in spans) and not raw[spans[-1][1] :].strip():
             fields = [raw[first:last].decode(errors="replace").strip() for first, last in spans]
@@ -45,13 +45,13 @@ def _fixed_fields(
 
 
 def found_titles(lines: Sequence[str]) -> int | None:
-    """Return the place of the titles among the first lines of a file, above a line of dashes; None if there is no such table."""
+    """Return the index of the line of titles, which is followed by a line of dashes; None if there is no such table."""
     places = (k for k, line in enumerate(lines[:MOST_OTHER]) if re.match(r"(?i)\s*jobid", line))
     return next((k for k in places if re.fullmatch(r"-{2,}(?: -+)+ *", "".join(lines[k + 1 : k + 2]).rstrip("\r"))), None)
 
 
 def fixed_rows(state: ReaderState, place: int, used: Mapping[str, str]) -> tuple[Heading, Iterator[Row]]:
-    """Return the heading and the rows of a file. `place`: of its titles. `used`: the kinds of the fields that are read.
+    """Return the heading and the rows of a file. `place`: the line of titles. `used`: the kinds of the fields that are read.
 
     Raises LogError if a title is not above the dashes of one column.
     """

@@ -1,4 +1,4 @@
-"""Records of Slurm's accounting, from any of its outputs, and the jobs that they become."""
+"""Convert records of Slurm's accounting, from any of its outputs, to jobs."""
 
 from __future__ import annotations
 
@@ -57,27 +57,30 @@ RULES = (
     JOINED_RUNS, SEVERAL_CLUSTERS,
 )  # fmt: skip
 AGAIN = ("REQUEUED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
-"""The states of a run after which Slurm may put the job back into the queue."""
+"""The states of a run after which Slurm may have put the job back into the queue."""
 TEXT_COLUMNS = {
     "user": "user", "account": "group", "qos": "queue", "partition": "partition", "jobname": "executable", "state": "state",
     "reason": "reason", "reservation": "reservation", "cluster": "cluster", "nodelist": "node_list", "constraints": "constraints",
     "licenses": "licences",
 }  # fmt: skip
-"""Slurm's fields that become numbers with names, and their columns."""
+"""Slurm's fields of names, which become numbers, and their columns in the log."""
 
 
 def slurm_log(
     state: ReaderState, records: dict[str, Array], local: Sequence[Local], steps: Steps, names: Mapping[str, Sequence[str]]
 ) -> JobLog:
-    """Return the log of the jobs that have ended; its further columns, with Slurm's names, are in `docs/reference/columns.md`.
+    """Return the log of the jobs that have ended; its additional columns, with Slurm's names, are in `docs/reference/columns.md`.
 
-    `records` is emptied, to save memory.
+    `records`: columns of the log, int64 or float64, -1 if unknown; it is emptied to save memory. `requested`: s, NO_LIMIT for none.
+    `status`:
+    as in `walltime.logs.slurm.fields.STATES`. `local`: submission, eligible time, start and end.
 
-    `records`: columns of the log, int64 or float64, -1 if unknown. `requested`: s, NO_LIMIT for none. `status`: as in
-    `walltime.logs.slurm.fields.STATES`. More columns have names in capital letters: KEY, a number that a job and its steps share;
-    IDENTIFIED, whether it belongs to one job only; and REQUEUED. ELAPSED, s; LIMIT, s, in the command lines of jobs with `--time-min`;
-    AGAIN, whether the state is one of `AGAIN`; LOCAL, whether the times were local; and SUMMARY:..., the measures of
-    `walltime.logs.slurm.jobstats`, which replace those of the steps. `local`: submission, eligible time, start and end.
+    Columns with capital letters do not become columns of the log:
+
+    - KEY: a number that a job and its steps share; IDENTIFIED: whether it belongs to one job only
+    - REQUEUED: whether the run was put back into the queue; AGAIN: whether its state is in `AGAIN`; LOCAL: whether its times were local
+    - ELAPSED: s; LIMIT: s, from command lines with `--time-min`
+    - SUMMARY:...: the measures of `walltime.logs.slurm.jobstats`, which replace those of the steps
     """
     elapsed, status, requested, keys = records["ELAPSED"], records["status"], records["requested"], records["KEY"]
     times, is_open = settle(local, elapsed)
@@ -148,10 +151,11 @@ def slurm_log(
 def _runs(
     kept: Array, keys: Array, clusters: Array, again: Array, submit: Array, start: Array, runtime: Array
 ) -> tuple[Array, Array, Array]:
-    """Join the runs of jobs that were put back into the queue, in the order of their submission.
+    """Join the runs of jobs that were put back into the queue, in the order of submission.
 
-    Returns the first submission of each job at its last run (-1 for jobs of one run), a mask of the earlier runs, and the seconds of the
-    earlier runs at the last one.
+    Returns the first submission of each job at its last run (-1 for jobs with one run), which runs are earlier ones (bool), and, at the
+    last
+    run, the total runtime of the earlier ones, s.
     """
     first, before, earlier = np.full(len(keys), MISSING), np.zeros(len(keys), bool), np.zeros(len(keys), np.int64)
     rows = np.flatnonzero(kept)

@@ -1,4 +1,4 @@
-"""Summaries of jobs that jobstats stores in Slurm's AdminComment: JSON, packed with gzip and base64, after `JS1:`.
+"""Read the summaries of jobs that jobstats stores in Slurm's AdminComment: JSON, compressed and in base64, after `JS1:`.
 
 Source: https://github.com/PrincetonUniversity/jobstats, Generating Job Summaries.
 """
@@ -20,20 +20,21 @@ from walltime.workload import MISSING, Array
 from walltime.workload.columns import IDLE_GPU
 
 MEASURES = ("CPU", "used_mem_mb", "gpu_mem_mb", "gpu_use", "gpus_idle")
-"""The measures of a job: processor time, s; memory and memory on GPUs, summed over its nodes; mean use of its GPUs, percent; number
-of idle GPUs."""
+"""The measures of a job: processor time, s; memory and GPU memory, MB, summed over its nodes; mean use of its GPUs, percent; number
+of idle GPUs.
+"""
 _PATTERN = r"JS1:([A-Za-z0-9+/=]+)"
 _NOTHING = ("None", "Short")
-"""Words in place of a summary: for a job without measurements, and for one that was too short for them."""
+"""Words in place of a summary: for a job without measurements, and for one that was too short."""
 _LARGEST = 2**24
-"""Largest size of an unpacked summary, bytes."""
+"""Maximum size of a decompressed summary, bytes."""
 _GZIP = 31
-"""Form of packed data for zlib."""
+"""The number by which zlib recognises gzip data."""
 _UNKNOWN = (float(MISSING),) * len(MEASURES)
 
 
 def summaries(texts: pl.Series) -> tuple[dict[str, Array], Array]:
-    """Return the measures in comments, by name (`MEASURES`; float64, -1 if unknown), and a mask of the summaries that cannot be read."""
+    """Return the measures in comments, by name (`MEASURES`; float64, -1 if unknown), and which summaries cannot be read (bool)."""
     packed = texts.str.extract(_PATTERN).fill_null("")
     values, bad = np.full((len(texts), len(MEASURES)), float(MISSING)), np.zeros(len(texts), bool)
     for row in ((packed != "") & ~packed.is_in(_NOTHING)).arg_true().to_list():
@@ -53,7 +54,7 @@ def _unpacked(text: str) -> Any:
 
 
 def _measures(summary: Mapping[str, Any]) -> tuple[float, ...]:
-    """Return the measures of a summary, each known only if all nodes have it."""
+    """Return the measures of a summary; each is known only if all nodes have it."""
     nodes = list(summary["nodes"].values())
     if not nodes:
         return _UNKNOWN
@@ -69,7 +70,7 @@ def _measures(summary: Mapping[str, Any]) -> tuple[float, ...]:
 
 
 def _sum(values: list[Any]) -> float:
-    """Return the sum of the amounts; nan if one is unknown."""
+    """Return the sum of the amounts; NaN if one is unknown."""
     if any(value is None for value in values):
         return math.nan
     amounts = [float(value) for value in values]

@@ -1,4 +1,4 @@
-"""Records with sacct's fields, from any container, as columns of a log: the one place that interprets the fields."""
+"""Convert records with sacct's fields, from any source, to columns of a log; only this module interprets the fields."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ALLOWED = {
     "state": "a state of Slurm",
 }
 _NOT_NAMES = ("reason", "reservation", "nodelist", "constraints", "licenses")
-"""Fields in which Slurm writes a word for no value."""
+"""Fields in which Slurm writes a word if there is no value."""
 
 
 def suffice(names: set[str]) -> bool:
@@ -61,17 +61,17 @@ def suffice(names: set[str]) -> bool:
 
 
 class RecordTable:
-    """A block of records: the texts of their fields by sacct's names in lower case; `bad`: fields with masks of invalid texts."""
+    """A block of records: the texts of their fields, by sacct's names in lower case; `bad`: fields and their invalid values (bool)."""
 
     def __init__(self, columns: Mapping[str, pl.Series]) -> None:
         self._columns = {name: column for name, column in columns.items() if name in KINDS or name in TEXTS}
         self.rows = len(next(iter(self._columns.values())))
         self.bad: list[tuple[str, Array]] = []
         self.odd = np.zeros(self.rows, bool)
-        """Records with an unreadable value that is not needed."""
+        """Records with an unreadable value that is not needed (bool)."""
 
     def rows_of(self, chosen: pl.Series) -> RecordTable:
-        """Return the table of the records of a mask."""
+        """Return a table of the chosen records (bool)."""
         return RecordTable({name: column.filter(chosen) for name, column in self._columns.items()})
 
     def has(self, name: str) -> bool:
@@ -79,17 +79,17 @@ class RecordTable:
         return name in self._columns
 
     def first(self, *names: str) -> str:
-        """Return the first of these fields that the records have, else the last."""
+        """Return the first of these field names that the records have, else the last name."""
         return next((name for name in names if name in self._columns), names[-1])
 
     def texts(self, name: str) -> pl.Series:
-        """Return the texts of a field, all empty if it is missing."""
+        """Return the texts of a field; all are empty if it is missing."""
         if name in self._columns:
             return self._columns[name]
         return pl.repeat("", self.rows, dtype=pl.String, eager=True)
 
     def read(self, name: str, parse: Callable[[pl.Series], tuple[Array, Array]] = fields.wholes, needed: bool = True) -> Array:
-        """Return the values of a field, all unknown if it is missing; a bad value that is not `needed` is unknown and counted."""
+        """Return the parsed values of a field, -1 if it is missing; invalid values are unknown and counted unless `needed`."""
         if name not in self._columns:
             return unknown(self.rows)
         values, bad = parse(self._columns[name])
@@ -101,7 +101,7 @@ class RecordTable:
         return values
 
     def times(self, name: str, zone: str | None, form: Source | Status | None = None) -> tuple[Local, Array]:
-        """Return Unix times, and a mask of the times that were local. `form`: their format, by default as sacct writes them."""
+        """Return Unix times, and which times were local (bool). `form`: their format, by default sacct's."""
         if name not in self._columns:
             return Local.exact(unknown(self.rows)), np.zeros(self.rows, bool)
         texts = self._columns[name]
@@ -115,7 +115,7 @@ class RecordTable:
 
 
 class RecordReader:
-    """Reads blocks of records, and joins them; `forms`: as in `walltime.logs.slurm.adapted.Adapted`."""
+    """Reads blocks of records, and joins them to a log; `forms`: as in `walltime.logs.slurm.adapted.Adapted`."""
 
     def __init__(self, state: ReaderState, forms: Mapping[str, Source | Status] = MappingProxyType({})) -> None:
         self.state = state
@@ -136,9 +136,9 @@ class RecordReader:
         titles: Mapping[str, str] = MappingProxyType({}),
         count_steps: bool = True,
     ) -> None:
-        """Add a block of records: for messages, their lines or numbers, and perhaps their texts and the titles of their fields.
+        """Add a block of records, with their line or record numbers and, for messages, their texts and the titles of the fields.
 
-        `count_steps`: whether steps are records of their own, rather than parts of a job's.
+        `count_steps`: whether steps are records of their own, and not parts of a job's record.
         """
         main, shown = (_job_ids(table.texts(table.first(*names))) for names in (("jobidraw", "jobid"), ("jobid", "jobidraw")))
         is_step = main.to_series(4).is_not_null().to_numpy()
@@ -213,7 +213,7 @@ class RecordReader:
         self.blocks.append({name: array[good] for name, array in values.items()})
 
     def _add_steps(self, table: RecordTable, main: pl.DataFrame, shown: pl.DataFrame) -> None:
-        """Add the records of steps. `main, shown`: the parts of their numbers."""
+        """Add records of steps. `main, shown`: the parts of their numbers."""
         start, _ = table.times("start", self.state.options.time_zone, self._forms.get("start"))
         steps = {
             "KEY": _keys(table, main, shown),
@@ -234,13 +234,13 @@ class RecordReader:
 
 
 def _keys(table: RecordTable, main: pl.DataFrame, shown: pl.DataFrame) -> Array:
-    """Return a number for each record that a job and its steps share."""
+    """Return a number for each record, which a job shares with its steps."""
     job, task, offset = (_numbers(part) for part in (main.to_series(0), shown.to_series(1), shown.to_series(3)))
     return job if table.has("jobidraw") else (job << 29) + ((np.clip(offset, MISSING, 126) + 1) << 22) + task + 1
 
 
 def _faults(table: RecordTable, bad_id: Array) -> Iterator[tuple[int, str, str]]:
-    """Yield the row, the field and the fault of bad records, in the order of the file."""
+    """Yield the row, the field and the fault of each bad record, in the order of the file."""
     for row in np.flatnonzero(np.logical_or.reduce([bad_id, *(mask for _, mask in table.bad)])).tolist():
         name, allowed = table.first("jobidraw", "jobid"), "a job number"
         if not bad_id[row]:
@@ -250,14 +250,14 @@ def _faults(table: RecordTable, bad_id: Array) -> Iterator[tuple[int, str, str]]
 
 
 def _job_ids(texts: pl.Series) -> pl.DataFrame:
-    """Return the parts of job numbers, see `_ID`; numbers that are all such as 12.0 were read as fractions, and are not steps."""
+    """Return the parts of job numbers (`_ID`). If all numbers look like 12.0, they were read as fractions, and are not steps."""
     if texts.str.contains(r"^(?:[0-9]+\.0)?$").all():
         texts = texts.str.strip_suffix(".0")
     return texts.str.extract_groups(_ID).struct.unnest()
 
 
 def _state_of(status: Status, text: str) -> str:
-    """Return the state of Slurm for a word of another program."""
+    """Return Slurm's state for a word of another program."""
     kind = status.kind_of(text)
     number = STATUS["failed"] if kind is None else kind
     return next(name.upper() for name, one in STATUS.items() if one == number) if text else ""
@@ -268,7 +268,7 @@ def _numbers(texts: pl.Series) -> Array:
 
 
 def _codes(table: RecordTable) -> dict[str, Array]:
-    """Return the exit code, and the scheduler that started the job."""
+    """Return the exit code and signal, and whether backfill started the job."""
     codes = table.texts("exitcode").str.extract_groups(r"^([0-9]{0,6})(?::([0-9]{0,6}))?$").struct.unnest()
     flags = table.texts("flags")
     main = flags.str.contains("SchedMain|SchedSubmit").to_numpy()
@@ -280,19 +280,19 @@ def _codes(table: RecordTable) -> dict[str, Array]:
 
 
 def _known(*columns: Array) -> Array:
-    """Return the first value of each record that is known and positive; -1 if none is."""
+    """Return, for each record, the first value that is positive; -1 if none is."""
     return np.select([column > 0 for column in columns], columns, MISSING)
 
 
 def _exact(table: RecordTable, name: str, counted: Array, needed: bool = False) -> Array:
-    """Return the numbers in a field; `counted`, from a list of resources, replaces unknown or abbreviated ones (1.25K) if known."""
+    """Return the numbers in a field, with `counted`, from a list of resources, in place of unknown or abbreviated ones (1.25K)."""
     values = table.read(name, needed=needed)
     short = table.texts(name).str.contains("[KMGTP]$").to_numpy()
     return np.where((counted > 0) & (short | (values <= 0)), counted, values)
 
 
 def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Series]:
-    """Return processors, nodes, memory, GPUs, energy and processor time; and the types of the GPUs, allocated and requested."""
+    """Return processors, nodes, memory, GPUs, energy and processor time; and the types of allocated and requested GPUs."""
     allocated, requested = (fields.named(table.texts(name)) for name in ("alloctres", "reqtres"))
     procs = [
         _exact(table, table.first("alloccpus", "ncpus"), fields.resource(allocated, "cpu"), needed=True),
@@ -303,7 +303,7 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
     memory = [fields.memory(allocated), _known(fields.memory(requested), by_text)]
     gpus, kinds = zip(*(fields.gpus(texts) for texts in (allocated, requested)), strict=True)
     gpus, kinds = list(gpus), list(kinds)
-    of_gres = (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))  # before Slurm 20.11; ReqGRES is of a node
+    of_gres = (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))  # before Slurm 20.11; ReqGRES is the request per node
     for place, (name, number) in enumerate(of_gres):
         if table.has(name):
             found, types = fields.gpus(table.texts(name))
@@ -331,7 +331,7 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
 
 
 def _usage(table: RecordTable) -> dict[str, Array]:
-    """Return the memory and GPUs that steps used, as the columns of `walltime.logs.slurm.steps.USED`."""
+    """Return the memory and GPUs that steps used, as the columns `walltime.logs.slurm.steps.USED`."""
     total, average = (table.texts(name) for name in USAGE)
     largest, mean = (table.read(name, fields.sizes, needed=False) for name in ("maxrss", "averss"))
     return {

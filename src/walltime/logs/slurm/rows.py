@@ -1,4 +1,4 @@
-"""The lines of `sacct -P`, or of the same table as CSV, as rows of fields.
+"""Split the lines of `sacct -P`, or of the same table as CSV, into fields.
 
 sacct escapes nothing, so job names and comments may contain its separator and line ends; in CSV, fields may be in quotes.
 """
@@ -23,7 +23,7 @@ FREE_TEXT = frozenset(
     {"jobname", "comment", "admincomment", "systemcomment", "submitline", "workdir", "extra", "constraints", "container", "stdin", "stdout"}
     | {"stderr", "stdinexpanded", "stdoutexpanded", "stderrexpanded", "wckey", "licenses"}
 )
-"""Fields with free texts of users."""
+"""Fields in which users can write free text."""
 NEEDED = "JobIDRaw (or JobID), Submit, AllocCPUS (or ReqCPUS), and Elapsed (or Start and End)"
 DELIMITER_IN_TEXT = Rule(
     "delimiter_in_text",
@@ -41,13 +41,13 @@ OTHER_LINE = Rule("other_line", "notice", "The line precedes the titles and is n
 RULES = (DELIMITER_IN_TEXT, CUT_TEXT, OTHER_LINE)
 ROWS_AT_ONCE = 50_000
 MOST_OTHER = 10
-"""Most lines before the titles."""
+"""Maximum number of lines before the titles."""
 LAYOUTS = tuple(
     f"jobid jobidraw cluster partition {qos}account group gid user uid submit eligible start end elapsed exitcode state nnodes ncpus"
     f" reqcpus reqmem {resources}timelimit nodelist jobname"
     for qos, resources in (("qos ", "reqtres alloctres "), ("", "reqgres reqtres "), ("", "reqgres "), ("qos ", ""))
 )
-"""The fields of archives without titles: those that OpenXDMoD's slurm helper writes, in its present and in earlier versions."""
+"""The fields of archives without titles, as written by the present and earlier versions of OpenXDMoD's Slurm helper."""
 _HEADING = re.compile(r'(?i)("?)[a-z]*\1([^a-z0-9"]+)\1[a-z]')
 _ROW = re.compile(rf"(?=\s*[0-9]+(?:[_.+]\S*)?\W)(?=.*\b(?:{'|'.join(STATES)})\b)(?=.*\b[0-9]{{4}}-[0-9][0-9]-[0-9][0-9][T ][0-9])")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -58,12 +58,12 @@ _SPENT = re.compile(r"(?:[0-9]+(?:-| days? ))?(?:[0-9]+:)?[0-9]+:[0-9][0-9](?:\.
 _WHOLE = re.compile(r"[0-9]+(?:\.[0-9]*)?[KMGTP]?")
 _TRES = re.compile(r"(?:[a-z0-9/:._-]+=[^,|]*(?:,|$))*", re.IGNORECASE)
 _QUOTED = r'(?:^|{0})"(?:[^"]|"")*(?:{0}|"")(?:[^"]|"")*"(?:{0}|$)'
-"""A field in quotes that contains the separator or doubled quotes."""
+"""A quoted field that contains the separator or doubled quotes."""
 
 
 @dataclass(frozen=True)
 class Heading:
-    """The heading: the fields in lower case, the titles, the separator, and whether each line ends with a separator (`-p`)."""
+    """The heading of a table: fields in lower case, titles, separator, and whether each line ends with a separator (`-p`)."""
 
     fields: tuple[str, ...]
     titles: tuple[str, ...]
@@ -74,13 +74,13 @@ class Heading:
 
     @property
     def free(self) -> list[int]:
-        """Return the places of the free texts."""
+        """Return the places of the free-text fields."""
         return [k for k, name in enumerate(self.fields) if name in FREE_TEXT]
 
 
 @dataclass
 class Rows:
-    """The rows of a block: the number of each row's first line, from 1, and its text."""
+    """A block of rows: the number of each row's first line, from 1, and its text."""
 
     lines: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -89,17 +89,17 @@ class Rows:
 
 
 Row = tuple[int, str, list[str] | str | None]
-"""The number of a row's first line, its text, and its fields; None if a separator is between any two, a reason if they are uncertain."""
+"""The number of a row's first line, its text, and its fields; None if it can be split at each separator, a reason if they are uncertain."""
 
 
 def heading_of(line: str) -> Heading | None:
-    """Return the heading of `sacct -P` in a line; None for other lines."""
+    """Parse a line as the heading of `sacct -P`; return None for other lines."""
     line = _COLOURS.sub("", line.rstrip("\r"))
     match = _HEADING.match(line)
     if not match or not match[2].strip(" "):
         return None
     delimiter, is_csv = match[2], bool(match[1])
-    if len(plain := delimiter.strip(" ")) == 1 and plain != delimiter:  # blanks next to the separator, as other programs write them
+    if len(plain := delimiter.strip(" ")) == 1 and plain != delimiter:  # other programs write blanks next to the separator
         delimiter, is_csv = plain, True
     if is_csv and len(delimiter) > 1:
         return None
@@ -114,21 +114,21 @@ def heading_of(line: str) -> Heading | None:
 
 
 def first_lines(head: bytes) -> list[str]:
-    """Return the first lines of a file that are not blank; the last one may be cut."""
+    """Return the first lines of a file that are not blank; the last one may be incomplete."""
     lines = head[: 1 << 17].removeprefix(b"\xef\xbb\xbf").decode(errors="replace").splitlines()[:200]
     return [line for line in lines if line.strip()]
 
 
 def lacks_titles(head: bytes) -> bool:
-    """Return whether most of the first lines have a job number, a time and a state of Slurm, as sacct prints them without titles."""
+    """Return whether most of the first lines have a job number, a time and a state of Slurm, as printed by sacct without titles."""
     lines = first_lines(head)[:50]
     return sum(_ROW.match(line) is not None for line in lines) > len(lines) / 2
 
 
 def found_heading(lines: Sequence[str]) -> tuple[int, Heading] | None:
-    """Return the heading of a table with separators among the first lines of a file, and its place, -1 for a known layout without titles.
+    """Return the heading among the first lines of a file and its index, or -1 and a known layout if there are no titles.
 
-    None if there is none.
+    None if there is neither.
     """
     for place, line in enumerate(lines[:MOST_OTHER]):
         heading = heading_of(line) if len(line) < 10_000 else None
@@ -152,7 +152,7 @@ def _has_whole_quotes(fields: Sequence[str], heading: Heading) -> bool:
 
 
 def _looks_right(row: Sequence[str], heading: Heading) -> bool:
-    """Return whether a row has values of sacct in the fields that other tables have, too; times in any format next to a state of Slurm."""
+    """Return whether a row has sacct's values in fields that other tables share; or times in any format, next to a state of Slurm."""
     looks: Mapping[str, Callable[[str], bool]] = {
         "jobid": partial(_is, _RECORD, BLANK),
         **dict.fromkeys(("submit", "start", "end", "eligible"), _LOOKS["time"]),
@@ -165,16 +165,17 @@ def _looks_right(row: Sequence[str], heading: Heading) -> bool:
 
 
 def is_printed(heading: Heading, lines: Sequence[str]) -> bool:
-    """Return whether any of these rows is output of sacct; other tables with its titles have other values."""
+    """Return whether any of these rows is output of sacct; other tables with its titles have different values."""
     split = [fields_of(line, heading.delimiter) if heading.is_csv else line.split(heading.delimiter) for line in lines]
     rows = [row for row in split if row is not None and len(row) == len(heading.fields) + heading.ends]
     return not rows or any(_looks_right(row, heading) for row in rows)
 
 
 def rows_of(state: ReaderState, place: int, heading: Heading, used: Mapping[str, str]) -> Iterator[Row]:
-    """Return the rows of a file.
+    """Return an iterator over the rows of a file.
 
-    `place`: of the heading among the lines, -1 for a file without titles. `used`: the kinds of the fields that are read, as in `_LOOKS`.
+    `place`: the index of the heading among the lines, -1 for a file without titles. `used`: the kinds of the fields that are read
+    (`_LOOKS`).
     """
     lines = ((number, _FRAME.sub("", line) if "\x1b" in line else line) for number, line in state.lines())
     first = None
@@ -187,7 +188,7 @@ def rows_of(state: ReaderState, place: int, heading: Heading, used: Mapping[str,
 
 
 def blocks_of(rows: Iterable[Row], state: ReaderState) -> Iterator[Rows]:
-    """Yield the rows in blocks; those with uncertain fields are added to the bad lines."""
+    """Yield the rows in blocks; rows with uncertain fields are added to the bad lines."""
     block = Rows()
     for number, text, fields in rows:
         if isinstance(fields, str):
@@ -204,7 +205,6 @@ def blocks_of(rows: Iterable[Row], state: ReaderState) -> Iterator[Rows]:
 
 
 def _records(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[Row]:
-    """Yield the records in CSV."""
     records, wanted = Records(heading.delimiter), len(heading.fields)
     for number, text, fields in records.of(lines):
         row = fields if fields is None or not heading.ends else fields[:-1]
@@ -213,7 +213,7 @@ def _records(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderSt
 
 
 def _lines(lines: Iterator[tuple[int, str]], heading: Heading, used: Mapping[str, str], state: ReaderState) -> Iterator[Row]:
-    """Yield the rows of `sacct -P`, with their fields if they cannot be split at the separator."""
+    """Yield the rows of `sacct -P`; the fields are given if the row cannot simply be split at each separator."""
     wanted = len(heading.fields)
     for number, line, separators in _joined(lines, heading, state):
         ended = heading.ends and line.endswith(heading.delimiter)
@@ -239,7 +239,7 @@ def _count(fields: int, wanted: int) -> str:
 
 
 def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[tuple[int, str, int]]:
-    """Yield the lines, joined where a free text contains a line end, with the number of the first one, and their separators."""
+    """Yield the lines, joined where a free text contains a line end: the number of the first line, the text, and its separators."""
     waiting: tuple[int, str, int] | None = None
     several = False
     wanted = len(heading.fields) - 1 + heading.ends
@@ -258,9 +258,9 @@ def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderSta
 
 
 def _continues(missing: int, text: str, here: int, heading: Heading) -> bool:
-    """Return whether a line continues a free text of the line before it, which lacks `missing` separators; `here`: those of the line.
+    """Return whether a line continues a free text of the line before it, which lacks `missing` separators.
 
-    It does not start a record, and has the missing fields.
+    It does if it does not start a record, and has at most the missing fields; `here`: its number of separators.
     """
     wanted = len(heading.fields) - 1 + heading.ends
     if here > missing or missing < 0 or not heading.free:
@@ -271,11 +271,14 @@ def _continues(missing: int, text: str, here: int, heading: Heading) -> bool:
 
 
 def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
-    """Return the fields of a line with separators in free texts; None if a field in `used` is uncertain. Uncertain texts are empty."""
+    """Return the fields of a line whose free texts contain separators; None if a field in `used` is uncertain.
+
+    Texts that are uncertain are empty.
+    """
     free, extra = heading.free, len(pieces) - len(heading.fields)
     if not free:
         return None
-    spans: list[list[int]] = [[free[0]]]  # places of texts, and of fields between them that are not used
+    spans: list[list[int]] = [[free[0]]]  # places of texts, and of unused fields between them
     runs: list[list[int]] = []  # places of the fields after each span
     for before, after in pairwise(free):
         run = list(range(before + 1, after))
@@ -286,7 +289,7 @@ def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str,
             spans[-1].extend(run)
         spans[-1].append(after)
     fields = [*pieces[: free[0]], *([""] * (free[-1] + 1 - free[0])), *pieces[free[-1] + 1 + extra :]]
-    shift = 0  # separators in the texts so far
+    shift = 0  # number of separators found in texts so far
     for span, run in zip_longest(spans, runs, fillvalue=list[int]()):
         looks = [(k, _LOOKS[used.get(heading.fields[k], "text")]) for k in run]
         shifts = range(shift, extra + 1) if run else (extra,)
@@ -317,4 +320,4 @@ _LOOKS: Mapping[str, Callable[[str], bool]] = {
     "tres": partial(_is, _TRES, BLANK),
     "text": lambda text: True,
 }
-"""Tests of the values of each kind of field."""
+"""Tests for the values of each kind of field."""

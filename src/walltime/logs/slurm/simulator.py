@@ -1,4 +1,4 @@
-"""The events of the Slurm Simulator of the University at Buffalo: the time, runtime and sbatch options of each submission.
+"""Read the events of the Slurm Simulator of the University at Buffalo: time, runtime and sbatch options of each submission.
 
 Source: the tutorials of https://github.com/ubccr-slurm-simulator/slurm_sim_tools
 """
@@ -22,7 +22,6 @@ _NAMES = {"user": "--uid", "group": "--account", "queue": "--qos", "partition": 
 
 
 def _runs(line: str) -> Iterator[Run]:
-    """Yield the run of a submission."""
     text = line.strip()
     if not text or text.startswith("#"):
         return
@@ -67,4 +66,4 @@ def _read(state: ReaderState) -> JobLog:
 
 
 SIMULATOR = LogFormat("slurm-events", "the events of the Slurm Simulator", (), _HEAD, _read)
-"""A file of submissions without starts."""
+"""A file of submissions; it has no starts."""

@@ -1,4 +1,4 @@
-"""Steps of jobs: their starts, where the accounting lost that of the job, and the memory and GPUs that they used."""
+"""Steps of jobs: their memory and GPU use, and the starts of jobs whose own starts the accounting lost."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from walltime.dataframes import pl
 from walltime.workload import MISSING, Array
 
 USED = ("used_mem_mb", "max_rss_mb", "ave_rss_mb", "gpu_mem_mb", "gpu_use", "GPU_TOTAL")
-"""Columns of a job that are the largest value of its steps; GPU_TOTAL: the use of all GPUs together, percent."""
+"""Columns of a job with the largest value of its steps; GPU_TOTAL: the use of all its GPUs, percent, summed."""
 
 
 class Steps:
-    """The steps of a log, in blocks of columns.
+    """The steps of a log, in blocks of columns, int64 or float64, -1 if unknown.
 
-    KEY: a number that a job and its steps share; `START`: Unix time; `ELAPSED`: s; `BATCH`: whether it is a batch step; and those of
-    `USED`. All int64 or float64, -1 if unknown.
+    KEY: a number that a job and its steps share; `START`: Unix time; `ELAPSED`: s; `BATCH`: whether it is a batch step; and the columns
+    `USED`.
     """
 
     def __init__(self) -> None:
@@ -29,9 +29,9 @@ class Steps:
         self._blocks.append(pl.DataFrame(block))
 
     def used(self, keys: Array, start: Array) -> dict[str, Array]:
-        """Return the columns of `USED` for jobs with these keys and Unix times of start; a step is of the last run before it.
+        """Return the columns `USED` of jobs with these keys and starts (Unix times); a step belongs to the last run before it.
 
-        Columns about which no step knows anything are left out.
+        Columns that are unknown for all steps are left out.
         """
         jobs = pl.DataFrame({"KEY": keys, "START": start}).with_row_index("job").sort("START")
         steps = pl.concat(self._blocks, how="vertical_relaxed").sort("START")
@@ -45,7 +45,7 @@ class Steps:
         return columns
 
     def starts(self, lost: Array, keys: Array, submit: Array, end: Array) -> pl.DataFrame:
-        """Return the rows of `lost` jobs whose start a batch step has (`row`), and the `START` and `ELAPSED` of that step."""
+        """Return the rows (`row`) of `lost` jobs whose start is in a batch step, with the `START` and `ELAPSED` of that step."""
         jobs = pl.DataFrame({"row": np.arange(len(keys)), "KEY": keys, "SUBMIT": submit, "END": end}).filter(pl.Series(lost))
         batch = pl.concat(self._blocks, how="vertical_relaxed").filter(pl.col("BATCH") & (pl.col("START") >= 0) & (pl.col("ELAPSED") >= 0))
         found = jobs.join(batch, on="KEY", maintain_order="left_right").filter(pl.col("START") >= pl.col("SUBMIT"))

@@ -1,4 +1,4 @@
-"""Slurm's records in tables with titles: Parquet, JSON, the output of `scontrol show job`, and Slurm's files of completed jobs."""
+"""Read Slurm's records from tables with titles: Parquet, JSON, `scontrol show job`, and Slurm's files of completed jobs."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ SHOWN: Mapping[str, str] = {
     "reservationname": "reservation", "nodelist": "nodelist", "exitcode": "exitcode", "restarts": "restarts", "priority": "priority",
     "account": "account", "qos": "qos", "partition": "partition", "reason": "reason", "cluster": "cluster",
 }  # fmt: skip
-"""The keys of `scontrol show job` and of jobcomp/filetxt, in lower case, with sacct's fields."""
+"""The keys of `scontrol show job` and of jobcomp/filetxt, in lower case, and the corresponding fields of sacct."""
 _TESTED_ROWS = 50
 _ROWS_AT_ONCE = 200_000
 
 
 def _names(titles: Iterable[str]) -> dict[str, str]:
-    """Return the fields of sacct that these titles name, with their titles."""
+    """Return the fields of sacct among these titles, each with its title."""
     plain = {title.strip().lower().split("%")[0]: title for title in reversed(list(titles))}
     if {"jobid", "jobstate", "submittime"} <= plain.keys():
         return {SHOWN[name]: title for name, title in plain.items() if name in SHOWN}
@@ -39,7 +39,7 @@ def _names(titles: Iterable[str]) -> dict[str, str]:
 
 
 def is_slurm(sample: Sample) -> bool:
-    """Return whether a table, by its titles and its first rows, has the fields of sacct with values as sacct prints them."""
+    """Return whether a table has sacct's fields as titles, with values in sacct's form in its first rows."""
     names = _names(sample.columns)
     if not suffice(set(names)):
         return False
@@ -49,12 +49,11 @@ def is_slurm(sample: Sample) -> bool:
 
 
 def _plain(text: str, name: str) -> str:
-    """Return a value without the user's number, and a whole number without a point."""
+    """Return a value without the user's number, and whole numbers without a decimal point."""
     return "" if text in BLANK else text.split("(")[0] if name == "user" else re.sub(r"^([0-9]+)\.0+$", r"\1", text)
 
 
 def _texts(column: pl.Series) -> pl.Series:
-    """Return the values as texts, empty where unknown."""
     if column.dtype.is_float():
         column = column.fill_nan(None)
         known = column.drop_nulls()
@@ -84,4 +83,4 @@ def _read(state: ReaderState) -> JobLog:
 
 
 SLURM_TABLE = LogFormat("slurm-table", "a table with the fields of Slurm's sacct", (), re.compile(b"(?!)"), _read)
-"""A table with sacct's fields, by `is_slurm`; its rules are those of `walltime.logs.slurm.text.SLURM`."""
+"""A table that `is_slurm` recognises; its rules are those of `walltime.logs.slurm.text.SLURM`."""

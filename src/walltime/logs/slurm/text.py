@@ -1,4 +1,4 @@
-"""Logs printed by Slurm's sacct as text: any columns in any order, of any version, with separators, as CSV, or of a fixed width."""
+"""Read the text output of Slurm's sacct: any columns in any order, of any version, with separators, as CSV, or of a fixed width."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from walltime.logs.slurm.rows import RULES as LINE_RULES
 
 _LIST = re.compile(r"[a-z]+(?:/[a-z:0-9_.-]+)?=[^,]*,[a-z]")
 _TESTED_ROWS = 50
-"""Number of rows by which output of sacct is recognised."""
+"""Number of rows from which output of sacct is recognised."""
 
 
 def _table(heading: Heading, rows: Rows) -> RecordTable:
-    """Return the fields that are read, from the rows of a text."""
+    """Return the fields that are needed from a block of rows."""
     split = pl.Series("", rows.texts, pl.String).str.split(heading.delimiter)
     columns: dict[str, pl.Series] = {}
     for place, name in enumerate(heading.fields):
@@ -54,7 +54,7 @@ def _is_text(head: bytes) -> bool:
 
 
 def untitled(sample: Sample, guess: Guess) -> LogFormat | None:
-    """Return the format of a table without titles whose columns were recognised by their values, if these are Slurm's records."""
+    """Return the format of a table without titles if the columns recognised by their values are Slurm's; None otherwise."""
     mapping = guess.mapping
     names = {source.column: FIELDS_OF[name] for name, source in mapping.columns.items() if source.column and name in FIELDS_OF}
     if mapping.status is None or any(state_word(text) is None for text in sample.columns[mapping.status.column]):
