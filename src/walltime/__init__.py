@@ -1,11 +1,11 @@
-"""A laboratory for batch-job scheduling: replay job logs under backfilling policies, with results you can trust.
+"""A laboratory for batch-job scheduling: replay job logs under backfilling policies, with results that you can trust.
 
 >>> import walltime as wt
 >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
 >>> wt.simulate(jobs, wt.Easy()).start.tolist()
 [0, 10, 2]
 
-The most common names are here; the rest are in groups:
+The most common names are in this package; all others are in these groups:
 
 * `benchmark`: fixed suites of workloads, and results that others can check
 * `campaign`: many runs from a plan
@@ -19,7 +19,7 @@ The most common names are here; the rest are in groups:
 * `report`: the parts of a page and its forms: HTML, terminal, PDF
 * `schedule`: the result of a simulation, its files and groups
 * `simulation`: one simulation, its options, batches, replications, stepping
-* `accuracy`: the accuracy of estimates and predictions, and advice on requests
+* `accuracy`: accuracy of estimates and predictions, and advice on requests
 * `checking`: the first difference between two schedules
 * `comparison`: schedules side by side, as tables and pages
 * `dialects`: interpretations of points that papers leave open

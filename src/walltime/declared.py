@@ -1,6 +1,6 @@
-"""Fields of dataclasses as declarations of the values that a key of a file, or an option of a specification, may hold.
+"""Dataclass fields as declarations of the keys of a file, or of the options of a specification.
 
-A field without a default is required, and the text below a field is its meaning. Its type defines its values, and a `Field` in the
+A field without a default is required, and the text below a field describes it. Its type defines the valid values, and a `Field` in the
 annotation adds bounds, names and other restrictions.
 """
 
@@ -28,10 +28,10 @@ KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
     datetime: ("a date and time", "dates and times", {"type": "string", "format": "date-time"}),
     Any: ("a value", "values", {}),
 }
-"""By type: the name of one value in messages, the name of several, and the JSON Schema."""
+"""For each type: the name of one value in messages, the name of several, and the JSON Schema."""
 
 LARGEST_INTEGER = 2**53
-"""Default upper limit of whole numbers in files; all smaller ones are exact in a float64."""
+"""Default upper limit of whole numbers in files; float64 represents all smaller ones exactly."""
 
 
 class KeyFaultError(WalltimeError, ValueError):
@@ -40,7 +40,7 @@ class KeyFaultError(WalltimeError, ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Field:
-    """Restrictions on the value of a key, beyond its type.
+    """Restrictions on the value of a key, in addition to its type.
 
     `name`: its spelling in the file, by default the field's name; `{word}` in it is replaced from the `words` of the file. `least`, `most`:
     inclusive bounds of a number, or of the length of a text or list. `above`, `below`: exclusive bounds of a number. `known`: the allowed
@@ -67,7 +67,7 @@ class Field:
 
 
 def wrong_field(value: Any) -> str:
-    """Return the fault of the first field that violates its type or Field; empty if there is none. For values made in Python."""
+    """Return an error message for the first field that violates its type or Field, for objects made in Python; empty if all are valid."""
     kind: Any = type(value)
     for one in keys_of(kind).values():
         now = getattr(value, one.field)
@@ -78,7 +78,7 @@ def wrong_field(value: Any) -> str:
 
 @dataclass(frozen=True)
 class DeclaredField:
-    """A key as a field of a dataclass declares it."""
+    """A key, as declared by a field of a dataclass."""
 
     field: str
     kind: Any
@@ -87,18 +87,18 @@ class DeclaredField:
 
     @property
     def needed(self) -> bool:
-        """Return whether it has no default."""
+        """Return whether the key is required, because it has no default."""
         return self.default is MISSING
 
     @property
     def has_shown_default(self) -> bool:
-        """Return whether there is a default that help texts can show."""
+        """Return whether the key has a default that help texts can show."""
         return self.default not in (MISSING, None, (), {}) and not is_dataclass(self.default)
 
 
 @cache
 def keys_of(kind: Any) -> Mapping[str, DeclaredField]:
-    """Return the keys of a table, by their names in files."""
+    """Return the keys of a table that a dataclass declares, by their names in files."""
     hints = get_type_hints(kind, include_extras=True)
     declared = {}
     for one in fields(kind):
@@ -124,17 +124,17 @@ def unwrapped(kind: Any) -> tuple[Any, Field]:
 
 
 def alternatives(kind: Any) -> list[Any]:
-    """Return the types that are joined by `|`; None is a key that is not there."""
+    """Return the types that are joined by `|`, without None, which stands for an absent key."""
     return [one for one in get_args(kind) if one is not NoneType] if get_origin(kind) in (Union, UnionType) else [kind]
 
 
 def is_table(kind: Any) -> bool:
-    """Return whether a type is a table of a file."""
+    """Return whether values of this type are tables in a file."""
     return is_dataclass(kind) or get_origin(kind) is Mapping
 
 
 def holds(kind: Any, value: Any) -> bool:
-    """Return whether a value of TOML is of this type."""
+    """Return whether a TOML value has this type."""
     if kind is Any:
         return True
     if is_table(kind):
@@ -156,7 +156,7 @@ def is_within(value: Any, key: Field) -> bool:
 
 
 def described(kind: Any, key: Field) -> str:
-    """Return the name of a type in messages and pages."""
+    """Return the name of the values of a type, for messages and pages."""
     kind = kind if key.accepts is None else key.accepts
     ways = alternatives(kind)
     if key.label or len(ways) > 1:
@@ -194,13 +194,13 @@ OTHER_NAMES = {
     "cpus": "procs",
     "cores": "procs",
 }
-"""Names that users try, and the word that is meant."""
+"""Names that users may try, and the correct name."""
 
 
 def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
-    """Return the question about the most similar known word, as a separate sentence; empty if none is similar.
+    """Return a question that suggests the most similar known word, as a separate sentence; empty if none is similar.
 
-    `alike`: the least similarity, from 0 to 1.
+    `alike`: the smallest similarity, from 0 to 1.
 
     >>> nearest("ordr", ["order", "depth"]), nearest("cores", ["comment"]), nearest("cores", ["comment", "procs"])
     (". Did you mean 'order'?", '', ". Did you mean 'procs'?")
@@ -211,7 +211,7 @@ def nearest(word: str, known: Iterable[str], alike: float = 0.6) -> str:
 
 
 def valid_options(word: str, known: Iterable[str]) -> str:
-    """Return the end of an error about an unknown word: the most similar option as a question, and all options.
+    """Return the end of an error message about an unknown word: a question with the most similar option, and all options.
 
     >>> valid_options("ordr", ["order", "depth"]), valid_options("x", ["order"])
     (". Did you mean 'order'? Valid options: order, depth", '. Valid options: order')
@@ -233,6 +233,6 @@ def _meanings(kind: Any) -> Mapping[str, str]:
 
 
 def meaning_of(kind: type, one: DeclaredField) -> str:
-    """Return the text below a field, of the class itself or of one that it inherits from."""
+    """Return the text below a field, in the class itself or in one of its base classes."""
     texts = (_meanings(base).get(one.field, "") for base in kind.__mro__ if is_dataclass(base))
     return one.key.meaning or next(filter(None, texts), "")

@@ -1,4 +1,4 @@
-"""Lengths of time as Slurm writes and reads them."""
+"""Parse durations as Slurm writes them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LENGTH = re.compile(r"(?:([0-9]{1,9})-)?([0-9]{1,9})(?::([0-9]{1,9}))?(?::([0-9
 
 
 def seconds_of(text: str) -> int:
-    """Return the seconds of minutes, minutes:seconds, hours:minutes:seconds, days-hours, days-hours:minutes or days-hours:minutes:seconds.
+    """Return a duration in seconds, from a text such as 5 (minutes), 02:03 (minutes:seconds), 7-0 (days-hours) or 1-02:03:04.
 
     Source: the manual of sbatch, --time; squeue and sacct print the forms with two or three colons. Raises ValueError.
 

@@ -1,11 +1,11 @@
-"""Errors that a caller may want to catch; each message names the fault, its place and the remedy, in one line."""
+"""The errors of this package; each message states the fault, its place and the remedy on one line."""
 
 
 class WalltimeError(Exception):
-    """Base class of all errors that this package raises deliberately.
+    """Base class of all errors that this package raises on purpose.
 
-    `code` names the kind of fault for programs, such as `"unknown_partition"`; it stays the same when the sentence is rewritten. An error
-    that is raised `from` another, to add a place, has that error's code.
+    `code` identifies the kind of fault for programs, such as `"unknown_partition"`; it does not change when the message is rewritten. An
+    error that is raised `from` another, to add a place, has that error's code.
     """
 
     def __init__(self, message: str = "", code: str = "") -> None:
@@ -14,7 +14,7 @@ class WalltimeError(Exception):
 
     @property
     def code(self) -> str:
-        """Return the kind of fault as one word, or "" where it has none."""
+        """Return the identifier of the kind of fault, or an empty string if it has none."""
         return self._code or (self.__cause__.code if isinstance(self.__cause__, WalltimeError) else "")
 
 
@@ -23,13 +23,13 @@ class LogError(WalltimeError, ValueError):
 
 
 class WorkloadError(WalltimeError, ValueError):
-    """The given jobs cannot be simulated as they are. `job`: the index of the job at fault, if it is one."""
+    """The given jobs cannot be simulated as they are. `job`: the index of the job at fault, if there is a single one."""
 
     job: int | None = None
 
 
 class PolicyError(WalltimeError, ValueError):
-    """A policy, order or option is unknown or impossible."""
+    """A policy, order or option is unknown or invalid."""
 
 
 class OutputError(WalltimeError, OSError):

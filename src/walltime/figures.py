@@ -1,7 +1,7 @@
-"""Figures for papers and talks: each draws on matplotlib axes, given or new ones, and returns them.
+"""Figures for papers and talks; each function draws on given or new matplotlib axes, and returns them.
 
-They can be told apart in grey and in print: lines differ in dashes, areas in hatching or lightness. `WIDTHS` has the usual sizes;
-`save` writes PDF, SVG or PNG with the same bytes every time.
+The figures are readable in greyscale: lines differ in dashes, and areas in hatching or lightness. `WIDTHS` contains common sizes;
+`save` writes PDF, SVG or PNG with reproducible bytes.
 
 >>> import walltime as wt
 >>> jobs = wt.Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)
@@ -69,16 +69,16 @@ __all__ = [
 ]
 
 RATIO = 0.68
-"""Height of a new figure over its width, without the legend."""
+"""Ratio of the height of a new figure, without its legend, to its width."""
 LETTERS, ROW = 14, 0.18  # characters of a legend in an inch, and the height of one of its rows, inches
 FEWEST, MOST_ROWS = 32, 4
 """Names in a legend of more rows are cut to fit two columns, unless fewer letters of each would remain."""
 
 
 def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
-    """Draw the cumulative distribution of the waits, a line for each schedule; the left end, at 1 s, is the share that does not wait.
+    """Draw the cumulative distribution of waits, one line per schedule; the left end, at 1 s, is the share of jobs that do not wait.
 
-    `ax`: axes to draw on, new ones without it. `trim`: as in `Schedule.summary`. `width`: of a new figure, in inches or by a name of
+    `ax`: axes to draw on, by default new ones. `trim`: as in `Schedule.summary`. `width`: width of a new figure, in inches or as a name in
     `WIDTHS`. Raises WorkloadError without schedules.
     """
     check_schedules(schedules)
@@ -86,7 +86,7 @@ def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = 
 
 
 def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
-    """Draw the cumulative distribution of the bounded slowdowns, a line for each schedule. Arguments as for `wait_distribution`."""
+    """Draw the cumulative distribution of bounded slowdowns, one line per schedule. The arguments are those of `wait_distribution`."""
     check_schedules(schedules)
     return _drawn(lambda axes: of_schedules.SLOWDOWNS.draw(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
@@ -94,7 +94,7 @@ def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: st
 def queue_length(
     *schedules: Schedule, begin: int | None = None, end: int | None = None, ax: Axes | None = None, width: str | float = "page"
 ) -> Axes:
-    """Draw the waiting jobs over time, averages over equal intervals, a line for each schedule.
+    """Draw the number of waiting jobs over time, averaged over equal intervals, one line per schedule.
 
     `begin`, `end`: seconds from the start of the log, by default from the first submission to the last end. Other arguments as for
     `wait_distribution`.
@@ -106,7 +106,7 @@ def queue_length(
 def utilization(
     *schedules: Schedule, begin: int | None = None, end: int | None = None, ax: Axes | None = None, width: str | float = "page"
 ) -> Axes:
-    """Draw the share of busy processors over time, averages over equal intervals, a line each. Arguments as for `queue_length`."""
+    """Draw the share of busy processors over time, averaged over equal intervals. The arguments are those of `queue_length`."""
     check_schedules(schedules)
     return _drawn(lambda axes: of_schedules.draw_utilization(axes, schedules, begin, end), ax, width, legend=True, ratio=0.35)
 
@@ -114,10 +114,10 @@ def utilization(
 def gantt(
     schedule: Schedule, begin: int | None = None, end: int | None = None, *, ax: Axes | None = None, width: str | float = "page"
 ) -> Axes:
-    """Draw jobs as rectangles of processors and time, shaded by how they started.
+    """Draw jobs as rectangles of processors and time, coloured by how they started.
 
-    `begin`, `end`: seconds from the start of the log; without them, a period of about a hundred jobs with backfilling. The
-    simulation counts processors only: the places drawn are chosen so that jobs stay in one piece where they can.
+    `begin`, `end`: seconds from the start of the log; by default, a period of about a hundred jobs with backfilling. The
+    simulation only counts processors, so the figure chooses positions that keep jobs in one piece where possible.
     """
     check_schedules([schedule])
     if begin is None or end is None:
@@ -127,7 +127,7 @@ def gantt(
 
 
 def gantts(schedules: Sequence[Schedule], width: str | float = "page") -> Figure:
-    """Draw `gantt` for each schedule over the same period, one below the other."""
+    """Draw a Gantt chart of each schedule over the same period, one below the other."""
     check_schedules(schedules)
     begin, end = choose_stretch(tuple(schedules))
     inches, count = width_in_inches(width), len(schedules)
@@ -148,10 +148,10 @@ def nodes(
     ax: Axes | None = None,
     width: str | float = "page",
 ) -> Axes:
-    """Draw the share of each node's processors, GPUs and memory that is in use over time; nodes are in the order of their pools.
+    """Draw the used share of each node's processors, GPUs and memory over time; nodes are in the order of their pools.
 
-    `begin`, `end`: as for `gantt`. `of`: "processors", the name of the second resource or "memory"; by default all of them, in a panel
-    each, and on given axes the processors. Raises WorkloadError for a schedule that does not have single nodes, as under slurm.
+    `begin`, `end`: as in `gantt`. `of`: "processors", the name of the second resource, or "memory"; by default all of them, in one panel
+    each, or on given axes the processors. Raises WorkloadError for a schedule without single nodes.
     """
     check_schedules([schedule])
     if begin is None or end is None:
@@ -163,7 +163,7 @@ def nodes(
 
 
 def wait_by_size(schedule: Schedule, *, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
-    """Draw a heat map of the mean wait by processors and requested time, with the numbers of jobs. Arguments as for `wait_distribution`."""
+    """Draw a heat map of the mean wait and the number of jobs by size and request. The arguments are those of `wait_distribution`."""
     check_schedules([schedule])
     grid = of_groups.size_grid(schedule, schedule.measured(trim))
     return _drawn(lambda axes: of_groups.draw_size_map(axes, grid, schedule.title, of_groups.scale_of([grid])), ax, width)
@@ -172,7 +172,7 @@ def wait_by_size(schedule: Schedule, *, ax: Axes | None = None, trim: str = "non
 def wait_by_hour(schedule: Schedule, *, trim: str = "none", width: str | float = "page") -> Figure:
     """Draw a heat map of the mean wait by weekday and hour of the submission, local time, with bars for the numbers of jobs.
 
-    Arguments as for `wait_distribution`. Raises WorkloadError if the log does not record its start time.
+    The arguments are those of `wait_distribution`. Raises WorkloadError if the log does not record its start time.
     """
     check_schedules([schedule])
     grid = of_groups.week_grid(schedule, schedule.measured(trim))
@@ -185,7 +185,7 @@ def wait_by_hour(schedule: Schedule, *, trim: str = "none", width: str | float =
 
 
 def estimate_use(workload: Workload, *, ax: Axes | None = None, width: str | float = "column") -> Axes:
-    """Draw a histogram of how much of their estimates jobs use (mualem01, Fig. 8)."""
+    """Draw a histogram of the used fraction of the estimates (mualem01, Fig. 8)."""
     return _drawn(lambda axes: of_estimates.draw_use(axes, *_estimates(workload)), ax, width)
 
 
@@ -214,12 +214,12 @@ def sweep(
     ax: Axes | None = None,
     width: str | float = "column",
 ) -> Axes:
-    """Draw a measure over a swept parameter: means over the seeds, with bands for their confidence intervals, a line for each policy.
+    """Draw a metric over a swept parameter: means over the seeds with bands for their confidence intervals, one line per policy.
 
-    `results`: of `walltime.campaign.read_results` or `compare_cells`. `over`: a parameter with numbers, such as `load`, or estimates
-    such as f:1, f:4, f:11; by default the first that was swept. `where`: values of parameters to choose, such as one log; a line is
-    drawn for each combination of the others. `level`: of the intervals, such as 0.95. Raises PolicyError if nothing was swept, or for an
-    unknown measure.
+    `results`: from `walltime.campaign.read_results` or `compare_cells`. `over`: a numeric parameter, such as `load`, or estimates such as
+    f:1, f:4, f:11; by default the first that was swept. `where`: values of parameters to choose, such as one log; a line is drawn for each
+    combination of the others. `level`: level of the intervals, such as 0.95. Raises PolicyError if nothing was swept, or for an unknown
+    metric.
     """
     lines = chosen(_lines(results, metric, level), metric, where)
     known = swept(lines)
@@ -240,18 +240,19 @@ def intervals(
     ax: Axes | None = None,
     width: str | float = "column",
 ) -> Axes:
-    """Draw a measure of each combination, or of replications: the mean as a mark, a bar for its confidence interval.
+    """Draw a metric of each combination, or of replications: a marker for the mean, and a bar for its confidence interval.
 
-    `results, where, level`: as for `sweep`, or what `walltime.replicate` returns, several in a list. The axis need not begin at 0.
+    `results`, `where`, `level`: as in `sweep`; `results` may also be a list of results of `walltime.replicate`. The axis may not begin at
+    0.
     """
     lines = chosen(_lines(results, metric, level), metric, where)
     return _drawn(lambda axes: of_many.draw_intervals(axes, lines), ax, width, ratio=0.25 + 0.07 * len(lines))
 
 
 def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None = None, width: str | float = "column") -> Axes:
-    """Draw the cumulative distributions of waits or slowdowns: means over replications, with bands in which a further run would lie.
+    """Draw the cumulative distributions of waits or slowdowns: means over replications, with prediction bands for one more run.
 
-    `results`: of `walltime.replicate` with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError otherwise.
+    `results`: from `walltime.replicate` with `keep=walltime.comparison.curves()`. `of`: wait or slowdown. Raises PolicyError otherwise.
     """
     if of not in BANDS:
         raise PolicyError(
@@ -267,9 +268,9 @@ def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None 
 
 
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
-    """Return a new figure with axes in the style of these figures, to draw several on: the figure, and the axes from `Figure.subplots`.
+    """Return a new figure in the style of this module, and its axes from `Figure.subplots`, to draw several figures on.
 
-    `height`: inches, without it as usual for the width of a panel. `options` go to `Figure.subplots`.
+    `height`: inches, by default in the usual ratio to the width of a panel. `options`: further arguments of `Figure.subplots`.
     """
     inches = width_in_inches(width)
     with of_schedules.style():
@@ -281,15 +282,15 @@ BANDS: Mapping[str, tuple[int, Array, of_schedules.Distribution]] = {
     "wait": (0, WAITS, of_schedules.WAITS),
     "slowdown": (1, SLOWDOWNS, of_schedules.SLOWDOWNS),
 }
-"""The distributions that `bands` draws: the place among the kept curves, where they are taken, and the axis."""
+"""The distributions that `bands` draws: the index among the kept curves, the values at which they are evaluated, and the axis."""
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = dict(
     zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt, nodes), strict=True)
 )
-"""The figures of `--figure NAME=FILE`; those of `SINGLE` draw one schedule."""
+"""The drawing functions for `SCHEDULE_FIGURES`; those in `SINGLE` draw a single schedule."""
 
 
 def save(drawn: Axes | Figure, path: str | Path) -> Path:
-    """Write a figure to .pdf, .svg or .png, whole or not at all, with the same bytes every time; returns the path. Raises OutputError."""
+    """Write a figure to .pdf, .svg or .png, atomically and with reproducible bytes; returns the path. Raises OutputError."""
     figure: object = drawn.get_figure() if isinstance(drawn, Axes) else drawn
     if not isinstance(figure, Figure):
         raise PolicyError(f"{shown(drawn)} cannot be saved; pass a figure or its axes", "wrong_type")
@@ -297,10 +298,10 @@ def save(drawn: Axes | Figure, path: str | Path) -> Path:
 
 
 class _ShownAxes(Axes):
-    """Axes that a notebook shows as their figure, as the last line of a cell."""
+    """Axes that a notebook displays as their figure."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
-        """Return the figure with twice the pixels that it covers, and how many it covers."""
+        """Return the figure as PNG with twice its display size in pixels, and the display size."""
         figure = self.get_figure(root=True)
         assert figure is not None, "new axes are on a figure"
         width, height = figure.get_size_inches()
@@ -318,7 +319,7 @@ def _drawn(draw: Callable[[Axes], None], ax: Axes | None, width: str | float, *,
         handles, names = axes.get_legend_handles_labels()
         if legend and len(names) > 1 and ax is not None:
             axes.legend(loc="best", fontsize=8)
-        elif legend and len(names) > 1:  # below the axes, with room of its own
+        elif legend and len(names) > 1:  # below the axes, in additional space
             figure, half = axes.get_figure(root=True), int(LETTERS * inches / 2) - 8
             assert figure is not None, "new axes are on a figure"
             letters = min(half, of_schedules.LETTERS) if half >= FEWEST and len(names) > MOST_ROWS else of_schedules.LETTERS
@@ -338,7 +339,7 @@ def _measured(schedules: tuple[Schedule, ...], trim: str) -> list[Array]:
 def _lines(
     results: Results | Sequence[CombinationMean] | Sequence[Replications], metric: str, level: float | None
 ) -> Sequence[CombinationMean]:
-    """Return the lines of this measure."""
+    """Return the results as means of this metric; raises PolicyError for other objects."""
     if hasattr(results, "means"):
         return results.means([metric], level=level)
     listed: Sequence[object] = list(results) if isinstance(results, Sequence) else [results]

@@ -1,4 +1,4 @@
-"""Output files that appear under their name only when complete, and that never replace an input of the same call."""
+"""Write output files atomically, and never replace an input of the same command."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 _inputs: dict[tuple[int, int], str] | None = None
-"""The files that the command has read, by device and number, with their names; None in Python, where a caller may replace what it read."""
+"""The names of the files that the command has read, by device and inode; None in Python, where callers may replace their inputs."""
 
 
 @contextmanager
 def guarded_inputs() -> Iterator[None]:
-    """Make `whole_file` reject, within this context, files passed to `note_input`."""
+    """Within this context, make `whole_file` reject files that were passed to `note_input`."""
     global _inputs
     before, _inputs = _inputs, {}
     try:
@@ -35,7 +35,7 @@ def guarded_inputs() -> Iterator[None]:
 
 
 def note_input(file: str | os.PathLike[str] | int, where: object = None) -> None:
-    """Note that a file, by its path or its descriptor, is read; without effect for one that does not exist, a folder or a pipe.
+    """Record that a file, given by path or descriptor, is read; missing files, folders and pipes are ignored.
 
     `where`: its name in messages, by default the path.
     """
@@ -48,7 +48,7 @@ def note_input(file: str | os.PathLike[str] | int, where: object = None) -> None
 
 
 def input_at(path: str | os.PathLike[str]) -> str | None:
-    """Return the name under which a file was read, through links and other spellings of its path; None if it was not."""
+    """Return the name under which the file at this path was read, even by another path or link; None if it was not read."""
     if _inputs:
         with suppress(OSError, ValueError):
             found = Path(path).stat()
@@ -58,11 +58,11 @@ def input_at(path: str | os.PathLike[str]) -> str | None:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[BinaryIO]:
-    """Open a binary file for writing that gets its name only if the block ends without an error.
+    """Open a binary file for writing, which appears under its name only if the block ends without an error.
 
-    It is written under a temporary name, as gzip if the name ends in `.gz`, as Zstandard if in `.zst` (texts only), and renamed; the
-    same bytes always give the same file. `private`: only the owner may read it. Devices and pipes are written to directly. Raises
-    OutputError if the file cannot be written, or is an input of the command.
+    It is written under a temporary name and then renamed; `.gz` files are compressed with gzip, `.zst` files (text only) with Zstandard.
+    The same content always gives the same file. `private`: whether only the owner may read it. Devices and pipes are written to directly.
+    Raises OutputError if the file cannot be written, or is an input of the command.
     """
     target = Path(path)
     if (read := input_at(path)) is not None:
@@ -91,14 +91,14 @@ def whole_file(path: str | os.PathLike[str], private: bool = False) -> Iterator[
 
 
 def write_as_parquet(table: pl.DataFrame, sink: BinaryIO, **options: Any) -> None:
-    """Write a table as Parquet into an open file; raises OSError where polars would hide why it cannot be written."""
+    """Write a table as Parquet into an open file; unlike polars, it raises OSError with the reason if this fails."""
     content = io.BytesIO()
     table.write_parquet(content, **options)
     sink.write(content.getbuffer())
 
 
 def json_lines(text: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the JSON objects of a file that has one in each line; lines that are cut or damaged are skipped."""
+    """Yield the JSON objects of a file with one object per line; incomplete or damaged lines are skipped."""
     for line in text.splitlines():
         with suppress(ValueError, RecursionError):
             record = json.loads(line)
@@ -121,7 +121,7 @@ def _packed(file: BinaryIO, target: Path) -> Iterator[BinaryIO]:
 
 
 def _zstandard(text: bytes, target: Path) -> bytes:
-    """Return lines of text packed with Zstandard: by Python from 3.14 on, else by polars."""
+    """Compress lines of text with Zstandard, with Python from version 3.14 on, otherwise with polars."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
     except ImportError:

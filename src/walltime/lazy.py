@@ -1,4 +1,4 @@
-"""Names and modules imported on first use, so that importing a package is fast."""
+"""Import names and modules on first use, so that importing a package is fast."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _LINE = re.compile(r"^    from walltime(?:\.(\S+))? import (\S+) as \2$", re.MUL
 
 
 def lazy(package: str, homes: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Parts:
-    """Return `__getattr__`, `__dir__` and `__all__` of a package that imports its names under `if TYPE_CHECKING`, for type checkers only.
+    """Return `__getattr__`, `__dir__` and `__all__` for a package that imports its names under `if TYPE_CHECKING`.
 
-    Each import there is a line of its own, `from walltime.HOME import NAME as NAME`, which is read here too, so that each name is written
-    only once. `homes`: further names, by the modules of walltime that define them.
+    Each of these imports is a separate line, `from walltime.HOME import NAME as NAME`, which this function reads as well, so that each name
+    is written only once. `homes`: additional names, by the modules of walltime that define them.
     """
     spec: Any = sys.modules[package].__spec__
     source = spec.loader.get_data(spec.origin).decode()
@@ -37,7 +37,7 @@ def lazy(package: str, homes: Mapping[str, tuple[str, ...]] = MappingProxyType({
 
 
 class LaterModule:
-    """A module that is imported at its first use; for libraries that only some inputs need."""
+    """A module that is imported on first use, for libraries that only some inputs need."""
 
     def __init__(self, name: str) -> None:
         self._name = name

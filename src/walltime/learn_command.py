@@ -18,14 +18,14 @@ LogArgument = Annotated[str, o.argument("The job log; walltime generate makes on
 
 
 def _one_thread() -> None:
-    """Keep numpy, if it is not imported yet, from sharing its small matrices among threads, which takes longer where cores are busy."""
+    """Limit numpy, if it is not imported yet, to one thread, because threads slow down its small matrices on busy cores."""
     for library in ("OPENBLAS", "OMP", "MKL"):
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """The task of the agent, and how long it trains."""
+    """Options for the task and the training of the agent."""
 
     episodes: int = o.field(10_240, "Train for this many episodes in total.", group=o.RUNS, min=1)
     minutes: float | None = o.field(
@@ -138,7 +138,7 @@ def evaluate(
 
 
 def _source(kept: Any) -> tuple[str, LogOptions]:
-    """Return the log of an agent, and how it was read."""
+    """Return the log on which an agent was trained, and the options with which it was read."""
     if not kept:
         raise PolicyError("this agent was not trained on the command line, so its log is unknown; add --log LOG")
     given = dict(kept["reading"])

@@ -1,4 +1,4 @@
-"""The nodes of a machine and the jobs' needs, for schedulers that plan single nodes; accounts, and the jobs' priorities."""
+"""Prepare the input of schedulers that plan single nodes: nodes, the needs of jobs, shares of accounts, and priorities."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from walltime.workload import MISSING, Array, Workload
 from walltime.workload.draws import whole_numbers
 
 UNLIMITED_MEMORY = 1024**2
-"""Memory of each processor of a pool without a limit, where other pools have one, MB."""
+"""Memory per processor, MB, of a pool without a memory limit if other pools have one."""
 LEAST_BASIC = 2**31
-"""Less than priorities of priority/basic, which begins with 2**32 - 2**16, and more than usual ones of other plugins."""
+"""Priorities above this value come from priority/basic, which begins at 2**32 - 2**16; other plugins usually set lower ones."""
 MOST_RANK = 0xFFFF
-"""The highest priority, or tier, that Slurm distinguishes between jobs to be preempted."""
+"""The highest priority or tier that Slurm distinguishes among jobs to be preempted."""
 COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node", "spread")
 """Columns that `demands_on` reads; -1 if the log lacks them."""
 
 
 def runs_on_nodes(policy: Policy | None, machine: Machine | None) -> bool:
-    """Return whether jobs are placed on single nodes under a policy on a machine."""
+    """Return whether a policy places jobs on single nodes of a machine."""
     if policy is None or policy.plans_nodes or machine is None:
         return policy is not None and policy.plans_nodes
     return bool(machine.by_node) or (machine.has_nodes and bool(policy.machines["nodes"].engine))
@@ -40,13 +40,13 @@ def runs_on_nodes(policy: Policy | None, machine: Machine | None) -> bool:
 def problem_fields(placed: Workload, placement: Placement, policy: Policy, demands: NodeDemands | None = None) -> dict[str, Any]:
     """Return the fields of a problem that a policy for single nodes needs: `machine`, `demands`, `settings` and, for Slurm, `shares`.
 
-    `demands`: by default those of `demands_on`.
+    `demands`: by default the result of `demands_on`.
     """
     machine, given = placement.machine, policy.settings(placement.machine.slurm)
     nodes = nodes_of(machine, placement, placed)
     demands = demands_on(nodes, placed, placement) if demands is None else demands
     if not policy.plans_nodes:
-        demands = demands._replace(sole=np.zeros_like(demands.sole))  # only Slurm's scheduling has it
+        demands = demands._replace(sole=np.zeros_like(demands.sole))  # only Slurm's scheduling supports it
         return {"machine": nodes, "demands": demands, "tick": machine.overhead.tick}
     if given is None:
         oar: Any = policy
@@ -61,10 +61,10 @@ def problem_fields(placed: Workload, placement: Placement, policy: Policy, deman
 
 
 def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
-    """Return the nodes of a machine, pool by pool, and the sets of them that these jobs may use.
+    """Return the nodes of a machine, pool by pool, and the sets of nodes that these jobs may use.
 
-    An outage takes its nodes or, if it has only their number, the last nodes of its pool, first those without an earlier outage at the same
-    time. The jobs of a reservation have their own partition, of a higher tier, with the reserved nodes.
+    An outage affects its named nodes or, if only their number is known, the last nodes of its pool, preferably without another outage at
+    the same time. Jobs in a reservation get a separate partition of a higher tier with the reserved nodes.
     """
     counts = [pool.nodes for pool in machine.pools]
     own = np.split(np.arange(sum(counts)), np.cumsum(counts)[:-1])
@@ -114,9 +114,9 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
 
 
 class PoolNeeds(NamedTuple):
-    """The resources that jobs request of sets of pools: the second resource, memory (MB) and processors, in this order.
+    """The resources that jobs request: the second resource, memory (MB) and processors, in this order.
 
-    `amounts`: of each job, shape (jobs, 3); `members`: the number of its set; `sets`: the pools of each set, bool, shape (sets, pools);
+    `amounts`: shape (jobs, 3). `sets`: the sets of pools that jobs may use, bool, shape (sets, pools); `members`: the set of each job.
     `sizes`: the resources of each pool, float64, shape (pools, 3).
     """
 
@@ -126,7 +126,7 @@ class PoolNeeds(NamedTuple):
     sizes: Array
 
     def shares(self, resource: int) -> Array:
-        """Return the share of each pool in the use of a resource by a job of each set, in proportion to sizes, shape (sets, pools)."""
+        """Return how a job's use of a resource is divided among the pools of each set, by their sizes, shape (sets, pools)."""
         own = self.sets * self.sizes[:, resource]
         return np.asarray(own / np.maximum(own.sum(axis=1, keepdims=True), 1e-9))
 
@@ -142,7 +142,7 @@ def pool_needs(placed: Workload, placement: Placement) -> PoolNeeds:
 
 
 def _partitions(placement: Placement) -> tuple[list[tuple[int, int]], Array]:
-    """Return the partitions of the machine and their parts for the jobs of reservations, with these (0 for none), and each job's number."""
+    """Return the pairs of partition and reservation (0 for none) that jobs use, and the index of each job's pair."""
     partitions = [(k, 0) for k in range(len(placement.machine.partitions))]
     number = placement.partition.astype(np.int64)
     inside = np.flatnonzero(placement.reservation)
@@ -155,15 +155,15 @@ def _partitions(placement: Placement) -> tuple[list[tuple[int, int]], Array]:
 
 
 def _is_flexible(machine: Machine, number: int) -> bool:
-    """Return whether jobs of a reservation may use other nodes and times, too."""
+    """Return whether jobs in a reservation may also use other nodes and times."""
     names = list(dict.fromkeys(one.name for one in machine.reservations))
     return any("FLEX" in one.flags for one in machine.reservations if number and one.name == names[number - 1])
 
 
 def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ...]], list[int], Array, Array]:
-    """Return the sets of pools that jobs may use, their partitions, each job's set, and whether no pool has what it requests (bool).
+    """Return the sets of pools that jobs may use, their partitions, each job's set, and which jobs request something that no pool has.
 
-    The first sets are the partitions. Jobs with constraints, or with a type of GPUs, may use only some of its pools; all, if none fits.
+    The first sets are the partitions. Jobs that request features or a type of GPUs may use only the pools that have them; if none has, all.
     """
     machine, (partitions, partition) = placement.machine, _partitions(placement)
     names = list(dict.fromkeys(one.name for one in machine.reservations))
@@ -201,12 +201,12 @@ def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ..
 
 
 def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
-    """Return whether jobs of the reservation of a name may use nodes of a pool."""
+    """Return whether jobs in the reservation with this name may use nodes of a pool."""
     return any(one.pool == pool or "FLEX" in one.flags for one in machine.reservations if one.name == name)
 
 
 def unknown_features(placed: Workload, placement: Placement) -> Array:
-    """Return a mask of the jobs that requested features, or a type of GPUs, that no node of their partition has."""
+    """Return which jobs request features or a type of GPUs that no node of their partition has, bool."""
     return _members(placed, placement)[-1]
 
 
@@ -225,7 +225,7 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
     _, _, members, _ = _members(placed, placement)
 
     def of_nodes(amounts: Array, reduce: Callable[[Array], int]) -> Array:
-        """Return a number of the nodes that each job may use, such as the most processors."""
+        """Return a statistic over the nodes that each job may use, such as the largest number of processors."""
         return np.array([reduce(amounts[own]) for own in nodes.members])[members]
 
     sizes, procs_each, smallest, second_each = (
@@ -286,7 +286,7 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
 def _amounts_each(
     placed: Workload, machine: Machine, name: str, total: Array, task: Array, nodes: Array, largest: Array
 ) -> tuple[Array, Array]:
-    """Return how much of a resource jobs need on each node, and for each task, int64; 0 for neither: from any nodes.
+    """Return how much of a resource jobs need on each node and for each task, int64; both are 0 if any nodes may provide it.
 
     Without such columns, memory is per processor if it is Slurm's DefMemPerCPU for each, or if it is on no node (`largest`). Else it
     is of each node, like GPUs, where the number of nodes is known and divides it.
@@ -304,7 +304,7 @@ def _amounts_each(
 
 
 def _memory(placed: Workload, placement: Placement, task: Array, nodes: Array, whole: Array, largest: Array) -> dict[str, Array]:
-    """Return the memory that jobs need on each node, and for each task, MB, where it is not the second resource."""
+    """Return the memory that jobs need on each node and for each task, MB, if it is not the second resource."""
     total = np.maximum(placed.columns.get("mem_mb", np.zeros(len(placed))), 0).astype(np.int64)
     to_come = placement.since == NEVER
     if not any(pool.memory for pool in placement.machine.pools):
@@ -316,7 +316,7 @@ def _memory(placed: Workload, placement: Placement, task: Array, nodes: Array, w
 
 
 def _places(placed: Workload, placement: Placement) -> Array:
-    """Return each job's place in the order of submissions, int64; -1 for all where jobs queue in the order in which they arrive.
+    """Return each job's rank in the order of submissions, int64; all are -1 if jobs queue in order of arrival.
 
     A job that becomes eligible late, by a hold or a dependency, keeps the place of its submission. With feedback, ends submit jobs.
     """
@@ -329,7 +329,7 @@ def _places(placed: Workload, placement: Placement) -> Array:
 
 
 def _basic_places(placed: Workload, places: Array) -> Array:
-    """Return each job's place under priority/basic: by the log's priorities if this plugin set them, else `places`.
+    """Return each job's rank under priority/basic: from the log's priorities if this plugin set them, otherwise `places`.
 
     When a job is submitted or its hold is released, the plugin sets its priority to one less than the lowest so far, minus its nice value.
     """
@@ -345,7 +345,7 @@ def _basic_places(placed: Workload, places: Array) -> Array:
 def with_priorities(
     placed: Workload, placement: Placement, settings: SlurmSettings, demands: NodeDemands, nodes: Nodes
 ) -> tuple[NodeDemands, Shares]:
-    """Return the demands with each job's association, its use and the constant part of its priority, and the tree of shares."""
+    """Return the demands with each job's association, charge and the constant part of its priority; and the tree of shares."""
     if settings["priority_type"] == "basic":
         demands = demands._replace(place=_basic_places(placed, demands.place))
     if not settings.multifactor:
@@ -367,7 +367,7 @@ def with_priorities(
 
 
 def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemands, weights: Mapping[str, float]) -> Array:
-    """Return the sum over resources of their weight times the job's share of its partition, float64 (Slurm's PriorityWeightTRES).
+    """Return, for each job, the sum over resources of weight times the job's share of its partition, float64 (PriorityWeightTRES).
 
     A type of GPUs counts for the jobs that requested it, and the nodes that have it.
     """
@@ -390,11 +390,11 @@ def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemand
 
 
 def _preemption(placed: Workload, placement: Placement, settings: SlurmSettings) -> tuple[Preemption, Array]:
-    """Return the preemption between classes of jobs, and each job's class: its quality of service if these preempt, else its partition."""
+    """Return the rules of preemption between classes of jobs, and each job's class: its QOS if these preempt, otherwise its partition."""
     machine, exempt = placement.machine, settings["preempt_exempt_time"]
     if any(one.preempts for one in machine.qos):
         rows = [(one.priority, one.preempt, one.grace, exempt if one.exempt is None else one.exempt) for one in machine.qos]
-        rows.append((0, "off", 0, 0))  # jobs of another, or of none
+        rows.append((0, "off", 0, 0))  # jobs with another quality of service, or none
         may = [[other.name in one.preempts and other.preempt != "off" for other in machine.qos] + [False] for one in machine.qos]
         may.append([False] * len(rows))
         number = {one.name: k for k, one in enumerate(machine.qos)}
@@ -411,7 +411,7 @@ def _preemption(placed: Workload, placement: Placement, settings: SlurmSettings)
 
 
 def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs: int, settings: SlurmSettings) -> Array:
-    """Return the job size factor, float64 from 0 to 1: the mean share of nodes and processors (Slurm's guide on priorities)."""
+    """Return the job size factor, float64 from 0 to 1: the mean of the shares of nodes and processors (Slurm's priority guide)."""
     if settings.flag("SMALL_RELATIVE_TO_TIME"):
         size = procs / np.maximum(limit // 60, 1) / all_procs
     else:
@@ -420,9 +420,9 @@ def job_size(nodes: Array, procs: Array, limit: Array, all_nodes: int, all_procs
 
 
 class ShareTree(NamedTuple):
-    """Each job's association (a number of the tree), the tree, its priorities and its names; int64.
+    """The tree of shares with its priorities and names, and each job's association, which is an index into the tree; int64.
 
-    A name is a pair of account and user: without a user for accounts, with neither for the root.
+    A name is a pair of account and user; the user is None for an account, and both are None for the root.
     """
 
     association: Array
@@ -434,7 +434,7 @@ class ShareTree(NamedTuple):
 def tree_of_shares(placed: Workload, machine: Machine) -> ShareTree:
     """Return the tree of the machine's shares, with one share for each other account and user of the jobs.
 
-    Users without jobs count for the ranks of the others, as in Slurm.
+    Users without jobs affect the ranks of other users, as in Slurm.
     """
     known = {one.account: one for one in machine.shares if one.user is None}
     own = {(one.account, one.user): one for one in machine.shares if one.user is not None}

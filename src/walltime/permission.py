@@ -1,4 +1,4 @@
-"""Permission to run Python files: only files named in the call may run; data files cannot run others."""
+"""Restrict which Python files may run: only files named in the call, so that data files cannot run other files."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from walltime.errors import PolicyError
 from walltime.wording import printable
 
 _NAMED = re.compile(r"([^=,:]+?\.py):\w")
-"""Where a text may name Python code: wider than the spelling `FILE.py:NAME` that `walltime.plugins.files` loads, never narrower."""
+"""Pattern of a text that may name Python code; it matches at least every form `FILE.py:NAME` that `walltime.plugins.files` loads."""
 
 _process: frozenset[Path] | None = None
-"""The files that the command line allows, for every thread; None in Python, where the caller names all code that runs."""
+"""The files that the command line allows, for all threads; None in Python, where the caller chooses all code that runs."""
 _here: ContextVar[frozenset[Path] | None] = ContextVar("_here", default=None)
 
 
 class NotRunError(PolicyError):
-    """An error for a Python file that the call does not allow to run."""
+    """A Python file is not allowed to run."""
 
 
 def python_files(text: str) -> list[str]:
@@ -36,9 +36,9 @@ def python_files(text: str) -> list[str]:
 
 @contextmanager
 def only(*files: str | os.PathLike[str]) -> Iterator[None]:
-    """Allow these Python files, and no others, within this context of one thread; data files may name them too.
+    """Allow only these Python files in the current thread within this context, even if a data file names them.
 
-    `walltime.plugins.files.load_object` asks before it runs a file, so no spelling of a name gets around it.
+    `walltime.plugins.files.load_object` checks each file before running it, so no spelling of a name can avoid the check.
     """
     before = _here.set(frozenset(Path(file).resolve() for file in files))
     try:
@@ -49,7 +49,7 @@ def only(*files: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def sealed(words: Iterable[str]) -> Iterator[None]:
-    """Allow within this context, in all threads, only the Python files that these words of a command line name, and later `allow`."""
+    """Within this context, allow in all threads only the Python files named in these words of a command line or passed to `allow`."""
     global _process
     before = _process
     _process = frozenset(Path(file).resolve() for word in words for file in python_files(word) if "\0" not in file)
@@ -60,7 +60,7 @@ def sealed(words: Iterable[str]) -> Iterator[None]:
 
 
 def allow(file: str | os.PathLike[str]) -> None:
-    """Allow one more file in the command that runs; without effect in Python, where `only` allows files."""
+    """Allow an additional file in the running command; it has no effect in Python, where `only` allows files."""
     global _process
     if _process is not None:
         _process |= {Path(file).resolve()}
@@ -73,9 +73,9 @@ def may_run(file: Path) -> bool:
 
 
 def check_data(content: Any, where: str) -> None:
-    """Raise NotRunError if a text in a file's content names a Python file that the call does not allow.
+    """Raise NotRunError if a text in the content of a data file names a Python file that is not allowed to run.
 
-    `content`: texts, lists and tables of a data file. `where`: the file's name in the error. A text of the caller's own is not checked.
+    `content`: texts, lists and tables of the file. `where`: the name of the file in the error.
     """
     if isinstance(content, Mapping):
         check_data([*content, *content.values()], where)
@@ -89,7 +89,7 @@ def check_data(content: Any, where: str) -> None:
                 name = printable(file)
                 raise NotRunError(
                     f"{where}: names the Python file {name}, which is not allowed to run; read that file and, if you trust it, allow it "
-                    f"with walltime.policy.only({name!r}) (--own {name})",
+                    f"with walltime.policy.only({name!r})",
                     "python_file",
                 )
 

@@ -1,4 +1,4 @@
-"""Provenance of a result: everything needed to recompute it, and nothing that differs between identical runs."""
+"""Record the provenance of a result: everything needed to reproduce it, and nothing that differs between identical runs."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def version(package: str = "walltime") -> str:
 
 
 def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
-    """Return software, log and settings of a result, as JSON-compatible values in a fixed order.
+    """Return the software, log and settings of a result as JSON-compatible values in a fixed order.
 
-    `settings` are the caller's choices: policies, seed, trim, the command line. They are kept under "settings", in the order
+    `settings` are the caller's choices, such as policies, seed, trim and command line. They are stored under "settings" in the order
     given, without those that are None; a policy or another dataclass is replaced by its fields, a function by its source.
     Neither the time nor the host name is recorded, so that identical runs give identical records.
 
@@ -69,7 +69,7 @@ def provenance(workload: Workload, **settings: Any) -> dict[str, Any]:
 
 
 def jobs_sha256(workload: Workload) -> str:
-    """Return a checksum of the simulated input, independent of its file: the jobs, the scheduler's estimates, and the machine.
+    """Return a checksum of the simulated input, which does not depend on its file: jobs, scheduler's estimates, and machine size.
 
     >>> jobs = Workload.from_arrays(submit=[0], runtime=[10], procs=[4], machine_procs=4)
     >>> jobs_sha256(jobs) == jobs_sha256(jobs.with_machine(8))
@@ -82,7 +82,7 @@ def jobs_sha256(workload: Workload) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return the same value in JSON types; values that are not finite become None.
+    """Convert a value to JSON types; numbers that are not finite become None.
 
     >>> plain({"f": np.float64("nan"), "seeds": (1, np.int64(2))})
     {'f': None, 'seeds': [1, 2]}

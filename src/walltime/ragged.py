@@ -1,4 +1,4 @@
-"""Lists of numbers, one for each of many items, in two arrays: a Python list for each of a million jobs takes as long as simulating them.
+"""Store many lists of numbers in two arrays, because creating a Python list for each of a million jobs takes as long as simulating them.
 
 >>> lists = Ragged.of_pairs(3, [2, 0, 2], [7, 8, 9])
 >>> list(lists), lists[2], lists.take([2, 1]), any(lists)
@@ -17,7 +17,7 @@ Array = np.ndarray
 
 
 class Ragged(Sequence[list[int]]):
-    """Lists in two arrays: list k is `items[first[k] : first[k + 1]]`; both int64, `first` with one entry more than there are lists."""
+    """Lists in two int64 arrays: list k is `items[first[k] : first[k + 1]]`; `first` has one entry more than there are lists."""
 
     __slots__ = ("first", "items")
 
@@ -26,7 +26,7 @@ class Ragged(Sequence[list[int]]):
 
     @classmethod
     def of(cls, lists: Sequence[Sequence[int]]) -> Ragged:
-        """Return these lists in this form."""
+        """Convert a sequence of lists."""
         if isinstance(lists, Ragged):
             return lists
         counts = np.fromiter(map(len, lists), np.int64, len(lists))
@@ -51,7 +51,7 @@ class Ragged(Sequence[list[int]]):
         if isinstance(k, slice):
             return self.take(range(len(self))[k])
         if not -len(self) <= k < len(self):
-            raise IndexError(f"there are lists of {len(self)} things, and none of number {k}")
+            raise IndexError(f"list index {k} is out of range for {len(self)} lists")
         k %= len(self)
         return self.items[self.first[k] : self.first[k + 1]].tolist()
 
@@ -68,7 +68,7 @@ class Ragged(Sequence[list[int]]):
         return f"Ragged({list(self)})"
 
     def take(self, chosen: Any) -> Ragged:
-        """Return some of the lists, by number."""
+        """Return the lists with these indices."""
         chosen = np.asarray(chosen, np.int64)
         counts = self.counts[chosen]
         first = _firsts(counts)
@@ -81,11 +81,11 @@ class Ragged(Sequence[list[int]]):
 
     @property
     def places(self) -> Array:
-        """Return for each item the number of the list that it is in, int64."""
+        """Return, for each item, the index of its list, int64."""
         return np.repeat(np.arange(len(self)), self.counts)
 
     def concat(self, other: Ragged, more: int) -> Ragged:
-        """Return these lists, each with the list of `other` behind it, whose items are raised by `more`."""
+        """Return each list followed by the same list of `other`, with `more` added to the items of `other`."""
         return Ragged.of_pairs(len(self), np.concatenate([self.places, other.places]), np.concatenate([self.items, other.items + more]))
 
 

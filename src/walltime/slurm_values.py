@@ -1,4 +1,4 @@
-"""Single values as Slurm writes them, in texts and in JSON, of version 22.05 (plain numbers) to 26.05 (objects and lists)."""
+"""Parse single values that Slurm writes as text or JSON, from version 22.05 (plain numbers) to 26.05 (objects and lists)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from walltime.wording import quoted
 Minutes = int | None
 """A time limit; None for unlimited."""
 BLANK = ("", "Unknown", "None", "N/A", "NONE", "(null)", "INVALID", "n/a")
-"""Slurm's texts for unknown times and numbers."""
+"""Texts that Slurm writes for unknown times and numbers."""
 NO_LIMITS = ("UNLIMITED", "Partition_Limit", "INFINITE", "NOT_SET")
 UNLIMITED = -2
-"""In JSON: a number without bound."""
+"""Result of `number_of` for an infinite number."""
 MEGABYTES = {"": 1 / 1024**2, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 """Megabytes of each unit of memory; without a unit, amounts are in bytes."""
 _PART = re.compile(r"([0-9]{1,10})(?:-([0-9]{1,10})(?::([0-9]{1,10}))?)?", re.ASCII)
@@ -28,13 +28,13 @@ class OddError(ValueError):
 
 
 def known(text: str) -> str:
-    """Return a name, empty for Slurm's texts for none."""
+    """Return a name, or an empty string if Slurm writes a text for no name."""
     return "" if text in ("(null)", "N/A") else text
 
 
 @lru_cache(maxsize=10_000)
 def minutes_of(text: str) -> Minutes:
-    """Return the minutes of a limit as Slurm's commands print it, rounded up; raises ValueError.
+    """Return a limit printed by Slurm's commands, in minutes, rounded up; raises ValueError.
 
     >>> minutes_of("1-02:30:00"), minutes_of("5:01"), minutes_of("UNLIMITED")
     (1590, 6, None)
@@ -44,7 +44,7 @@ def minutes_of(text: str) -> Minutes:
 
 @lru_cache(maxsize=100_000)
 def time_of(text: str, zone: tzinfo = UTC) -> int:
-    """Return a Unix time, which Slurm's commands print in seconds or as a local time of this zone; 0 if it is unknown."""
+    """Return a Unix time, printed by Slurm's commands in seconds or as local time in `zone`; 0 if it is unknown."""
     if text in BLANK:
         return 0
     if text.isascii() and text.isdecimal() and len(text) < 13:
@@ -53,9 +53,9 @@ def time_of(text: str, zone: tzinfo = UTC) -> int:
 
 
 def tasks_of(text: str, most: int, cut: bool = False) -> tuple[list[int], int]:
-    """Return the first `most` tasks that a pending array still has, and how many may run at a time, 0 for any number.
+    """Return the first `most` remaining tasks of a pending job array, and how many may run at a time, 0 for any number.
 
-    `cut`: the list may be cut off; then those that are surely whole. Raises ValueError for a text that is not a list.
+    `cut`: whether the text may be cut off; then only complete items are returned. Raises ValueError for a text that is not a list of tasks.
 
     >>> tasks_of("0-5%2", 9), tasks_of("1,3,7-11:2", 4), tasks_of("", 9), tasks_of("1-3,...", 9, cut=True)
     (([0, 1, 2, 3, 4, 5], 2), ([1, 3, 7, 9], 0), ([], 0), ([1, 2, 3], 0))
@@ -74,7 +74,7 @@ def tasks_of(text: str, most: int, cut: bool = False) -> tuple[list[int], int]:
 
 
 def resource_of(text: str, name: str) -> int | None:
-    """Return the number of a resource in a list such as cpu=64,gres/gpu=4,mem=4G, memory in MB; None if it is not named.
+    """Return the amount of a resource in a list such as cpu=64,gres/gpu=4,mem=4G, memory in MB; None if it is not listed.
 
     >>> resource_of("cpu=1,mem=4G,node=1", "mem"), resource_of("mem=500M", "mem"), resource_of("cpu=8", "gres/gpu")
     (4096, 500, None)
@@ -84,7 +84,7 @@ def resource_of(text: str, name: str) -> int | None:
 
 
 def gpus_of(text: str) -> int:
-    """Return the GPUs in a list of resources; an untyped number with an equals sign is the total.
+    """Return the number of GPUs in a list of resources; an untyped number after an equals sign is the total.
 
     >>> gpus_of("cpu=8,mem=4G,node=1,gres/gpu=4,gres/gpu:a100=4"), gpus_of("gres:gpu:a100:2"), gpus_of("N/A"), gpus_of("gres/gpu:h100=3")
     (4, 2, 0, 3)
@@ -115,7 +115,7 @@ def gpu_types_of(text: str) -> str:
 
 
 def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**53 - 1) -> int | None:
-    """Return a number, given as itself or as an object with `set`, `infinite` and `number`; None if unknown, UNLIMITED if infinite."""
+    """Return a JSON number, given directly or as an object with `set`, `infinite` and `number`; None if unknown, UNLIMITED if infinite."""
     if isinstance(value, Mapping):
         if value.get("infinite"):
             return UNLIMITED
@@ -130,17 +130,17 @@ def number_of(value: Any, name: str, least: int = -(2**53) + 1, most: int = 2**5
 
 
 def text_of(value: Any, name: str) -> str:
-    """Return a text; empty if there is none."""
+    """Return a JSON text; empty if it is missing."""
     return known(_checked(value, name, str, "a text") or "")
 
 
 def members(value: Any, name: str) -> Mapping[str, Any]:
-    """Return an object; one without members if there is none."""
+    """Return a JSON object; an empty one if it is missing."""
     return _checked(value, name, Mapping, "an object") or {}
 
 
 def elements(value: Any, name: str) -> Sequence[Any]:
-    """Return a list; an empty one if there is none."""
+    """Return a JSON list; an empty one if it is missing."""
     return _checked(value, name, list, "a list") or ()
 
 

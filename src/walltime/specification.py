@@ -1,6 +1,6 @@
-"""Specifications in text: `NAME`, or `NAME:value,key=value,...`, which dataclasses declare and one grammar reads and writes.
+"""Read and write specifications, such as `NAME` or `NAME:value,key=value,...`, whose options dataclasses declare.
 
-A `Family` lists the names, each with the class that it makes. The fields of the class are the options, with types and texts as in
+A `Family` lists the names, each with the class of its objects. The fields of the class are the options, with types and texts as in
 `walltime.declared`; those that are `positional` may come first, without their names. Values are numbers, words, yes and no, lists such as
 8/64, and specifications of other families, followed by their own options. The first option that such a value does not have belongs to the
 outer specification again: in `easy:order=wfp:exponent=2,extra=none`, `extra` is an option of `easy`. `str(thing)` returns the spelling.
@@ -23,20 +23,20 @@ from walltime.wording import shown
 
 T = TypeVar("T", bound="Specification")
 FAMILIES: dict[type, Family[Any]] = {}
-"""The families, by the base class of their objects."""
+"""The families by the base class of their objects."""
 
 
 class Specification:
-    """Base of the frozen dataclasses that specifications make; their fields are the options."""
+    """Base of the frozen dataclasses that specifications describe; their fields are the options."""
 
     positional: ClassVar[tuple[str, ...]] = ()
-    """Options that may come first, in this order, without their names; those without a default are written so."""
+    """Options that may come first, in this order, without their names; those without a default are always written in this way."""
     written: ClassVar[tuple[str, ...]] = ()
-    """Options that are written even at their defaults."""
+    """Options that are written even if they have their default values."""
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Named sets of options that may come first, as `cobalt` in `tang13:cobalt`."""
     separator: ClassVar[str] = "-"
-    """Between the words of an option's name where it is written; any is read."""
+    """The character between the words of an option's name when it is written; hyphens and underscores are read."""
 
     def __post_init__(self) -> None:
         """Replace texts by the objects that they specify; raise PolicyError for a field that violates its type or `Field`."""
@@ -54,7 +54,7 @@ class Specification:
 
     @property
     def unlisted(self) -> str:
-        """Return its name in messages if it has none in its family."""
+        """Return the name of an object that has no name in its family."""
         return type(self).__name__
 
     @property
@@ -70,7 +70,7 @@ class Specification:
         return f"{name}:{','.join(parts)}" if parts else name
 
     def differing(self) -> dict[str, DeclaredField]:
-        """Return the options that are written: those that differ from the default, and that the name does not imply."""
+        """Return the options that must be written: those that differ from the default and are not implied by the name."""
         implied = name_of(self)[1]
         options = {key: one for key, one in options_of(type(self)).items() if one.field not in implied}
         return {key: one for key, one in options.items() if key in self.written or self.is_written(one)}
@@ -79,7 +79,7 @@ class Specification:
         return all(getattr(self, name) == value for name, value in values.items())
 
     def is_written(self, option: DeclaredField) -> bool:
-        """Return whether an option has to be written: it differs from its default, and nothing else implies it."""
+        """Return whether an option must be written because it differs from its default."""
         return bool(getattr(self, option.field) != option.default)
 
 
@@ -88,7 +88,7 @@ class Variant:
     """A name of a family, the class of its objects, and the options that it implies.
 
     `kind`: the class, or `module:Class` to import it on first use, or a complete object. `implied`: the values of options that the name
-    fixes. `start`: values of options that a text may still change; an object has this name only if its options have these values, and
+    fixes. `start`: initial values of options, which a text may change; an object has this name only if its options have these values, and
     otherwise their defaults. `options`: if not None, only these can be set. `make`: a function to call in place of the class. `meaning`: by
     default the first sentence of the class. `free`: options with any name are accepted: whole numbers, numbers, yes and no, or texts.
     `declared`: the options, if they are not the fields of the class.
@@ -122,7 +122,7 @@ class Variant:
         return able if self.options is None else {key: able[key] for key in self.options}
 
     def makes(self, thing: object) -> bool:
-        """Return whether an object is of this variant, apart from its free options."""
+        """Return whether an object belongs to this variant, regardless of its free options."""
         kind = type(thing)
         same = f"{kind.__module__}:{kind.__qualname__}" == self.kind if isinstance(self.kind, str) else self.kind in (kind, thing)
         exact = {one.field: one.default for one in options_of(kind).values()} | dict(self.start) if same and self.start else {}
@@ -131,7 +131,7 @@ class Variant:
 
 @dataclass(frozen=True, eq=False)
 class Family(Mapping[str, T], Generic[T]):
-    """The specifications of objects of one base class; as a mapping, the names with the objects that they make without options.
+    """The specifications of objects of one base class; as a mapping, it returns the object for each name without options.
 
     `title`: the name of such an object in messages. `variants`: the names. `own`: a function that returns the variant and the rest of a
     user's own specification such as FILE.py:NAME, None for other texts. `own_spelling`: the form of such texts. `group`: the kind of
@@ -161,9 +161,9 @@ class Family(Mapping[str, T], Generic[T]):
         return len(self.variants)
 
     def parse(self, text: str | T, **defaults: Any) -> T:
-        """Return the object that a text specifies, or the object itself; `defaults`: values of options that the text leaves out.
+        """Return the object that a text specifies, or the object itself; `defaults`: values of options that the text omits.
 
-        Raises PolicyError, in one line, for an unknown name or option, with the nearest one, and for an impossible value.
+        Raises PolicyError for an unknown name or option, with a suggestion, and for an invalid value.
         """
         if isinstance(text, self.base):
             return text
@@ -171,12 +171,12 @@ class Family(Mapping[str, T], Generic[T]):
         return self.build(text, variant, defaults | values)
 
     def read(self, text: object, more: Mapping[str, DeclaredField] | None = None) -> tuple[Variant, dict[str, Any], dict[str, Any]]:
-        """Return the variant of a text, and the values of its options, by field; options named in `more` are read too, and come last."""
+        """Return the variant of a text, the values of its options by field, and the values of the options in `more`."""
         variant, rest = self.variant(text)
         return variant, *read_options(variant, rest, f"the {self.title} {shown(text)}", more)
 
     def build(self, text: object, variant: Variant, values: Mapping[str, Any]) -> T:
-        """Return the object that a variant makes with these options."""
+        """Return the object of a variant with these options."""
         if not isinstance(variant.loaded, type) and variant.make is None:
             made: T = variant.loaded
             return made
@@ -207,9 +207,9 @@ class Family(Mapping[str, T], Generic[T]):
 def read_options(
     variant: Variant, text: str, where: str, more: Mapping[str, DeclaredField] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the values of a variant's options in a text without the name, by field, and those of options named in `more`, which come last.
+    """Parse the options in a text after the name; return the values of a variant's options by field, and of the options in `more`.
 
-    Raises PolicyError, which names `where`, for an option that is unknown, missing, repeated or impossible.
+    Raises PolicyError, whose message contains `where`, for an unknown, missing, repeated or invalid option.
     """
     keys, further = variant.keys, dict(more or {})
     by_letters = {_letters(key): key for key in (*further, *keys)}
@@ -280,7 +280,7 @@ def options_of(kind: type) -> Mapping[str, DeclaredField]:
 
 
 def name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
-    """Return the name of an object in its family (the one that implies most options), and the options that it implies."""
+    """Return the name of an object in its family, and the options that it implies; of several names, the one that implies the most."""
     family = next((FAMILIES[base] for base in type(thing).__mro__ if base in FAMILIES), None)
     variants = {} if family is None else family.variants
     fitting = [(name, {**variant.implied, **variant.start}) for name, variant in variants.items() if variant.makes(thing)]
@@ -288,19 +288,19 @@ def name_of(thing: Specification) -> tuple[str, Mapping[str, Any]]:
 
 
 def module_map(family: Family[Any]) -> dict[str, tuple[str, ...]]:
-    """Return the modules of a family's classes, without the package, each with its classes; as `walltime.lazy` reads them."""
+    """Return the modules of a family's classes, without the package, with their classes, in the form that `walltime.lazy` accepts."""
     places = [variant.kind.removeprefix("walltime.").split(":") for variant in family.variants.values() if isinstance(variant.kind, str)]
     return {module: tuple(dict.fromkeys(kind for home, kind in places if home == module)) for module, _ in places}
 
 
 def presets_of(kind: Any, options: Mapping[str, DeclaredField]) -> dict[str, Mapping[str, Any]]:
-    """Return the named sets of options of a class that are completely among these options."""
+    """Return the presets of a class that set only these options."""
     able = {one.field for one in options.values()}
     return {word: values for word, values in getattr(kind, "presets", {}).items() if able.issuperset(values)}
 
 
 def describe_value(option: DeclaredField) -> str:
-    """Return the name of an option's values in messages and pages."""
+    """Describe the valid values of an option, for messages and pages."""
     if option.key.label:
         return option.key.label
     ways = [_called(*_alternative(one, option.key)) for one in alternatives(option.kind)]
@@ -308,7 +308,7 @@ def describe_value(option: DeclaredField) -> str:
 
 
 def spell(value: Any, option: DeclaredField | None = None) -> str:
-    """Return a value as it is written in specifications."""
+    """Return a value as specifications write it."""
     instead = {} if option is None else option.key.literals
     if option is not None and option.key.write is not None and value is not None:
         return option.key.write(value)
@@ -322,10 +322,10 @@ def spell(value: Any, option: DeclaredField | None = None) -> str:
 
 
 def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredField] | None = None) -> list[str]:
-    """Return the completions of a text that a user is typing, as whole texts: of names, then of options, then of their words.
+    """Return shell completions of a text, as complete texts: names, then options, then their values.
 
-    Words are those of a Literal, yes and no, names of other families, and the default. An option that is the only one left is followed by
-    its words at once, so that a shell sets no space behind it. `more`: further options, as in `Family.read`.
+    Suggested values are those of a Literal, yes and no, names of other families, and the default. If only one option is left, its values
+    are suggested at once, because a shell would insert a space after it. `more`: additional options, as in `Family.read`.
     """
     name, colon, rest = text.partition(":")
     if not colon:
@@ -350,7 +350,7 @@ def complete(family: Family[Any], text: str, more: Mapping[str, DeclaredField] |
 
 
 def _words(option: DeclaredField) -> list[str]:
-    """Return the words that a value may be, and the default."""
+    """Return the values to suggest for an option."""
     words: list[str] = [] if option.default is MISSING else [spell(option.default, option)]
     for one in alternatives(option.kind):
         inner, key = _alternative(one, option.key)
@@ -359,7 +359,7 @@ def _words(option: DeclaredField) -> list[str]:
 
 
 def _in_order(parts: list[tuple[str, DeclaredField, str]]) -> list[str]:
-    """Return options as `key=value`; a value that could claim the following option comes last."""
+    """Return options as `key=value`; a value to which the following option could also belong comes last."""
 
     def takes_next(number: int) -> bool:
         _, option, text = parts[number]
@@ -379,12 +379,12 @@ def _takes(option: DeclaredField, text: str, key: str, elsewhere: bool) -> bool:
 
 
 def _letters(key: str) -> str:
-    """Return an option's name without the characters between its words: `bf_max_job_test` and `bf-max-job-test` are the same."""
+    """Return an option's name without separators, so that `bf_max_job_test` and `bf-max-job-test` are equal."""
     return key.strip().lower().replace("-", "").replace("_", "")
 
 
 def _alternative(kind: Any, key: Field) -> tuple[Any, Field]:
-    """Return one of the types of an option, and the Field that holds for it."""
+    """Return one of the types of an option, and the Field that applies to it."""
     inner, own = unwrapped(kind)
     return inner, own if own.known else key
 
@@ -399,7 +399,7 @@ def _called(kind: Any, key: Field) -> str:
 
 
 def read_value(option: DeclaredField, key: str, text: str, where: str) -> Any:
-    """Return the value of an option from its text; raise PolicyError, which names `key` and `where`."""
+    """Return the value of an option from its text; raises PolicyError with `key` and `where` in its message."""
     if text.lower() in option.key.literals:
         return option.key.literals[text.lower()]
     if text.lower() == "none" and option.default is None:
@@ -417,7 +417,7 @@ def read_value(option: DeclaredField, key: str, text: str, where: str) -> Any:
 
 
 def literal(text: str) -> Any:
-    """Read a value without a declaration."""
+    """Return the value of a text without a declared type: a bool, a number or the text itself."""
     if text in ("yes", "no"):
         return text == "yes"
     for kind in (int, float):
@@ -429,7 +429,7 @@ def literal(text: str) -> Any:
 
 
 def _typed(kind: Any, key: Field, text: str, between: str = "/") -> Any:
-    """Return a text as a value of a type, None if it is not one; `between`: the separator of the elements of a list."""
+    """Convert a text to a type, None if it is invalid; `between`: the separator of list elements."""
     if kind in FAMILIES:
         return FAMILIES[kind].parse(text)
     if kind is bool:
@@ -448,7 +448,7 @@ def _typed(kind: Any, key: Field, text: str, between: str = "/") -> Any:
 
 
 def _fits(option: DeclaredField, value: Any) -> bool:
-    """Return whether an option may have a value."""
+    """Return whether a value is valid for an option."""
     if value is None:
         return option.default is None or None in option.key.literals.values()
     return any(_is_of(*_alternative(one, option.key), value) for one in alternatives(option.kind))

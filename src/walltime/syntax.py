@@ -1,4 +1,4 @@
-"""A hash of Python code that ignores comments, docstrings and formatting."""
+"""Hash Python code without its comments, docstrings and formatting."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _SAYS_NOTHING = {"kind", "returns", "type_comment"}
 
 
 def syntax_hash(files: Iterable[Path], folder: Path) -> str:
-    """Hash (64 hexadecimal digits) of the code in these files and of their names relative to `folder`, in the order given.
+    """Return a hash (64 hexadecimal digits) of the code in these files, and of their names relative to `folder`, in the given order.
 
-    For files that are not Python it is the hash of their bytes.
+    For files in other languages, the bytes are hashed.
     """
     digest = hashlib.sha256()
     for file in files:

@@ -1,4 +1,4 @@
-"""Tables as values, and how they are written: in a notebook, as CSV, Markdown and LaTeX. Pages and terminals render the same values.
+"""Represent tables, and write them for notebooks and as CSV, JSON, Markdown and LaTeX; pages and terminals render the same objects.
 
 >>> table = Table(["policy", "mean wait"], [["EASY", Cell("1 h 00 min", value=3600.0)]], "Waits")
 >>> print(table.csv(), end="")
@@ -24,7 +24,7 @@ from walltime.files import whole_file
 from walltime.wording import UNDEFINED, hours, human_difference, human_time, printable, time_form
 
 LONG = 40
-"""Tables with more rows take several pages in LaTeX."""
+"""LaTeX tables with more rows are split over several pages."""
 MINUS = re.compile(r"(?<![\w.:-])-(?=[\d.])")
 LATEX = str.maketrans(
     {c: f"\\{c}" for c in "&%$#_{}"}
@@ -37,10 +37,10 @@ LATEX = str.maketrans(
 class Cell:
     """A cell: its text, and its value and style.
 
-    `small`: further lines, in small print. `exact`: the number with all its digits, if the text is rounded. `value`: the number or word for
+    `small`: additional lines in small print. `exact`: the number with all digits, if the text is rounded. `value`: the number or text for
     sorting and files, by default the text. `look`: style on pages: word, wrap (several lines), long, base, clear, code, best, change (may
-    break after its signs), ... `of`: the key shared by cells that are compared, and the number of the policy. `job`: the number of a job
-    that is explained elsewhere on the page. `shares`: parts of a bar by their names, percent. `link`: the address of another page.
+    break after punctuation), ... `of`: a key that compared cells share, and the index of the policy. `job`: the number of a job
+    that the page explains elsewhere. `shares`: named parts of a bar, percent. `link`: the address of another page.
     """
 
     text: str
@@ -55,13 +55,13 @@ class Cell:
 
     @property
     def words(self) -> str:
-        """Return the text with its small print in one line."""
+        """Return the text with its small print, on one line."""
         return f"{self.text} ({', '.join(self.small)})" if self.small else self.text
 
 
 @dataclass(frozen=True)
 class Column:
-    """The head of a column; `policy`: the number of its policy; `swatch`: the kind of start whose colour it explains."""
+    """The head of a column; `policy`: the index of its policy; `swatch`: the kind of start whose colour it shows."""
 
     name: str
     policy: int | None = None
@@ -69,32 +69,32 @@ class Column:
 
 
 Row = Sequence[Any]
-"""Cells, or texts."""
+"""Cells or texts."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of cells under columns; plain texts become cells."""
+    """A table with a title and a note; texts in `columns` and `rows` become columns and cells."""
 
     columns: Sequence[str | Column]
     rows: Sequence[Row]
     title: str = ""
     note: str = ""
     texts: int = 1
-    """number of leading columns with text, the others have numbers; -1: all have text"""
+    """number of leading columns that contain text, while the others contain numbers; -1 if all contain text"""
     look: str = ""
-    """style on pages: months (the first column in one line), overview, sure"""
+    """style on pages: months (no line breaks in the first column), overview, sure, ..."""
     row_policies: Sequence[int] = ()
-    """the policy number of each row"""
+    """the index of the policy of each row"""
 
     @property
     def heads(self) -> list[Column]:
-        """Return the columns as values."""
+        """Return the columns as `Column` objects."""
         return [column if isinstance(column, Column) else Column(column) for column in self.columns]
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """Return the rows as values: the times in a column in one form, compared cells with their difference from the first policy's."""
+        """Return the rows as `Cell` objects; times in a column have one format, and compared cells show the difference from the first policy."""
         cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
         for k in range(len(self.columns)):
             times = [(row, seconds) for row in cells if (seconds := _seconds(row[k])) is not None]
@@ -109,7 +109,7 @@ class Table:
         return [row[k].text for row in self.cells]
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a mapping for each row; columns of the same name are numbered."""
+        """Return a dictionary for each row; columns with equal names are numbered."""
         names = [head.name for head in self.heads]
         names = [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
         return [dict(zip(names, map(_plain, row), strict=True)) for row in self.cells]
@@ -119,13 +119,13 @@ class Table:
         return json.dumps({"title": self.title, "rows": self.records()}, indent=2, ensure_ascii=False) + "\n"
 
     def csv(self) -> str:
-        """Return comma-separated values, numbers unrounded where they are known."""
+        """Return the table as CSV, with unrounded numbers where they are known."""
         sink = io.StringIO()
         csv.writer(sink, lineterminator="\n").writerows([[head.name for head in self.heads], *([*map(_plain, row)] for row in self.cells)])
         return sink.getvalue()
 
     def markdown(self) -> str:
-        """Return a table of Markdown, its title above."""
+        """Return the table as Markdown, with the title above it."""
 
         def line(words: Sequence[str]) -> str:
             return "| " + " | ".join(" ".join(word.replace("|", r"\|").split()) for word in words) + " |\n"
@@ -136,7 +136,7 @@ class Table:
         return title + line([head.name for head in self.heads]) + line(rules) + rows
 
     def latex(self) -> str:
-        """Return a table for the LaTeX package booktabs; one with more than 40 rows also needs the package longtable."""
+        """Return the table for the LaTeX package booktabs; with more than 40 rows, it also needs the package longtable."""
 
         def line(words: Sequence[str]) -> str:
             return " & ".join(MINUS.sub("$-$", " ".join(word.split()).translate(LATEX)) for word in words) + " \\\\\n"
@@ -153,7 +153,7 @@ class Table:
         return f"\\begin{{table}}\n\\centering\n{caption}{inside}\\end{{table}}\n"
 
     def write(self, path: str | Path) -> Path:
-        """Write it as .tex (booktabs), .md, .csv or .json, whole or not at all; returns the path. Raises OutputError."""
+        """Write the table as .tex (booktabs), .md, .csv or .json, atomically; returns the path. Raises OutputError."""
         return write_tables(path, [self])
 
     def without(self, *names: str) -> Table:
@@ -163,17 +163,17 @@ class Table:
         return replace(self, columns=[self.columns[k] for k in kept], rows=rows, note="")
 
     def without_unknown(self) -> Table:
-        """Return the table without the columns that have only undefined cells."""
+        """Return the table without the columns in which all cells are undefined."""
         cells = self.cells
         kept = [k for k in range(len(self.columns)) if any(row[k].text != UNDEFINED for row in cells) or not cells]
         return replace(self, columns=[self.columns[k] for k in kept], rows=[[row[k] for k in kept] for row in self.rows])
 
     def is_text(self, k: int) -> bool:
-        """Return whether a column holds text."""
+        """Return whether a column contains text."""
         return self.texts < 0 or k < self.texts
 
     def _repr_html_(self) -> str:
-        """Return a small table, which follows the notebook's light or dark mode."""
+        """Return an HTML table for notebooks, which follows their light or dark mode."""
         sides = ["left" if self.is_text(k) else "right" for k in range(len(self.columns))]
         top = "".join(_element("th", head.name, side) for head, side in zip(self.heads, sides, strict=True))
         lines = ["".join(_element("td", cell.words, side) for cell, side in zip(row, sides, strict=True)) for row in self.cells]
@@ -182,20 +182,20 @@ class Table:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with values and, in the terminal, remarks; values without remarks are texts, which may take several lines."""
+    """Names with values and, on the terminal, remarks; values without remarks may be texts of several lines."""
 
     title: str
     rows: Sequence[tuple[str, ...]]
     note: str = ""
 
     def table(self) -> Table:
-        """Return the facts as a table with heads, for files."""
+        """Return the facts as a table with column heads, for files."""
         count = max(map(len, self.rows), default=2)
         rows = [[*row, *[""] * (count - len(row))] for row in self.rows]
         return Table(["", "value", "remark"][:count], rows, self.title, texts=-1 if count < 3 else 1)
 
     def _repr_html_(self) -> str:
-        """Return a title, and names with values below.
+        """Return an HTML table for notebooks.
 
         >>> Facts("EASY", [("mean wait", "1 h")])._repr_html_().count("<tr>")
         1
@@ -204,7 +204,7 @@ class Facts:
 
 
 def time_cell(seconds: float | None) -> Cell:
-    """Return a cell with a time, undefined for None; a table shows all times of a column in one form."""
+    """Return a cell with a time, s, which is undefined for None; a table shows all times of a column in one format."""
     value = math.nan if seconds is None else seconds
     return Cell(human_time(value), value=value)
 
@@ -215,7 +215,7 @@ def hours_cell(value: float) -> Cell:
 
 
 ENERGY = (("kWh", 1, ",.1f"), ("cost", 1, ",.2f"), ("CO2, kg", 1000, ",.1f"))
-"""Head, divisor and format of the columns of energy."""
+"""Head, divisor and format of the columns on energy."""
 
 
 def energy_cells(
@@ -223,9 +223,10 @@ def energy_cells(
     today: tuple[float, float, float] | None = None,
     spans: Sequence[Sequence[tuple[float, float]]] = (),
 ) -> tuple[list[str], list[list[Cell]]]:
-    """Return the heads and the cells of kWh, cost and grams of CO2, without columns that are nan in all rows.
+    """Return the column heads and cells for energy (kWh), its cost, and CO2 (g), without columns that are nan in all rows.
 
-    `today`: values whose differences are in small print; `spans`: for each row, the intervals of the three differences, nan if unknown.
+    `today`: values from which differences are shown in small print. `spans`: for each row, the intervals of these differences, nan if
+    unknown.
     """
     shown = [k for k in range(len(ENERGY)) if k == 0 or not all(math.isnan(row[k]) for row in values)]
     rows = []
@@ -248,7 +249,7 @@ def _signed(difference: float, form: str) -> str:
 
 
 def _seconds(cell: Cell) -> float | None:
-    """Return the time in seconds that a cell shows, or None."""
+    """Return the time that a cell shows, s, or None if it does not show a time."""
     return cell.value if isinstance(cell.value, int | float) and cell.text == human_time(cell.value) else None
 
 
@@ -277,11 +278,11 @@ def _notebook(title: str, lines: Sequence[str], note: str) -> str:
 
 
 FORMATS: Mapping[str, Callable[[Table], str]] = {"csv": Table.csv, "markdown": Table.markdown, "latex": Table.latex, "json": Table.json}
-"""Writers of a table by the name of the format."""
+"""Functions that format a table, by the name of the format."""
 
 
 def number(value: object) -> str:
-    """Return a value for a cell: whole numbers with separators, others with four significant digits.
+    """Format a value for a cell: whole numbers with separators, other numbers with four significant digits.
 
     >>> number(28489), number(6887.38), number(None), number(0.70415)
     ('28,489', '6,887', 'n/a', '0.7042')
@@ -300,7 +301,7 @@ ENDINGS: Mapping[str, str] = {".tex": "latex", ".md": "markdown", ".csv": "csv",
 
 
 def write_tables(path: str | Path, tables: Iterable[Table]) -> Path:
-    """Write tables, one below the other, in the format of the file's extension; returns the path.
+    """Write tables to a file, one after another, in the format of its extension; returns the path.
 
     Raises OutputError for another extension, or if the file cannot be written.
     """

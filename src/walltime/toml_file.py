@@ -1,8 +1,8 @@
-"""TOML files as types: a dataclass declares the keys of a table; this module reads, checks, writes and documents files by it.
+"""Read, check, write and document TOML files whose keys a dataclass declares.
 
-A field without a default is a required key, and the text below a field is its meaning. Its type defines its values: str, int, float, bool,
-datetime, a Literal of words, or a tuple of these. A Mapping is a table of free keys, a dataclass a table, and a tuple of dataclasses stands
-for tables written [[...]]. Types may be joined by `|`. A `Field` in the annotation adds restrictions.
+A field without a default is a required key, and the text below a field describes it. Its type defines the valid values: str, int, float,
+bool, datetime, a Literal of words, or a tuple of these. A Mapping is a table of free keys, a dataclass a table, and a tuple of dataclasses
+stands for tables written [[...]]. Types may be joined by `|`. A `Field` in the annotation adds restrictions.
 
 >>> @dataclass(frozen=True)
 ... class Pool:
@@ -53,9 +53,9 @@ NOTHING: Mapping[str, str] = {}
 
 @dataclass(frozen=True)
 class TomlFile(Generic[T]):
-    """A kind of file: the dataclass that declares it, its name in messages, the page that describes it, and the class of errors.
+    """A kind of file: the dataclass that declares its keys, its name in messages, the page that describes it, and its class of errors.
 
-    `words`: a function of a file's content, which returns the words of keys whose names differ from file to file.
+    `words`: a function of the content that returns the words to insert into keys whose names depend on the file.
     """
 
     kind: type[T]
@@ -65,9 +65,9 @@ class TomlFile(Generic[T]):
     words: Callable[[Mapping[str, Any]], Mapping[str, str]] = lambda content: {}
 
     def read(self, path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> T:
-        """Return the value that the file describes; raise the error, in one line, for an unreadable file or a wrong key.
+        """Return the object that the file describes; raises `error` for an unreadable file or an invalid key.
 
-        `needed`: further required keys, and their purpose.
+        `needed`: additional required keys, with their purpose.
         """
         return self.value(self.content(self.text(path), printable(path)), printable(path), needed)
 
@@ -82,16 +82,16 @@ class TomlFile(Generic[T]):
             raise self.error(f"{printable(path)}: cannot be read ({reason}); give {self.title}", "unreadable_file") from fault
 
     def content(self, text: str, where: str) -> dict[str, Any]:
-        """Return the tables of a file with this text, named `where` in errors."""
+        """Return the content of a TOML text; `where`: the name of the file in errors."""
         try:
             return tomllib.loads(text)
         except (ValueError, RecursionError) as fault:  # also numbers of thousands of digits, and lists thousands deep
             raise self.error(f"{where}: not a valid TOML file ({' '.join(str(fault).split())}); see {self.see}", "not_toml") from fault
 
     def value(self, content: Mapping[str, Any], where: str, needed: Mapping[str, str] = NOTHING, checked: bool = True) -> T:
-        """Return the value that these tables describe; raise NotRunError if one of their texts names a Python file that may not run.
+        """Return the object that this content describes; raises NotRunError if it names a Python file that is not allowed to run.
 
-        `checked`: not for content that runs nothing here, or that was checked where it was read.
+        `checked`: whether to check for such files, which is unnecessary for content that runs no code or has already been checked.
         """
         if checked:
             check_data(content, where)
@@ -101,15 +101,15 @@ class TomlFile(Generic[T]):
             raise self.error(f"{where}: {fault}") from fault
 
     def schema(self) -> dict[str, Any]:
-        """Return the JSON Schema of such files, for editors."""
+        """Return the JSON Schema of these files, for editors."""
         about = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"walltime: {self.title}"}
         return about | _schema(self.kind, Field())
 
 
 def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = NOTHING, needed: Mapping[str, str] = NOTHING) -> T:
-    """Return the dataclass that a file's content describes; `words`, `needed`: as in `TomlFile`.
+    """Return the object that the content of a file describes; `words`, `needed`: as in `TomlFile`.
 
-    Raises KeyFaultError for the first unknown or wrong key, else with all that are missing; and the errors of the dataclass itself.
+    Raises KeyFaultError for the first unknown or invalid key, otherwise for all missing keys, and the errors of the dataclass.
     """
     reading = _Reading(words)
     value: Any = None
@@ -123,12 +123,12 @@ def parse(content: Mapping[str, Any], kind: type[T], words: Mapping[str, str] = 
 
 
 def to_toml(value: Any, words: Mapping[str, str]) -> str:
-    """Return the text of a file that describes this value; defaults are omitted."""
+    """Return the text of a file that describes this object; keys with default values are omitted."""
     return "\n".join(_lines(value, words)).lstrip("\n") + "\n"
 
 
 def key_tables(kind: type, title: str = "") -> str:
-    """Return the keys of a kind of file in Markdown: a table for the file, and one for each table in it."""
+    """Document the keys of a kind of file in Markdown: a table for the file, and one for each table in it."""
     lines = [f"`{title}`: {inspect.cleandoc(kind.__doc__ or '').splitlines()[0]}", ""] if title else []
     lines += ["| key | holds | default | meaning |", "| --- | --- | --- | --- |"]
     inside: dict[Any, str] = {}
@@ -142,18 +142,18 @@ def key_tables(kind: type, title: str = "") -> str:
 
 
 class _Incomplete(Exception):  # noqa: N818 (it never leaves this module)
-    """A table lacks keys, which have been noted."""
+    """A table lacks required keys, which have been recorded."""
 
 
 class _Reading:
-    """One pass over a file, which continues after a missing key."""
+    """Read the content of a file, and continue after missing keys to report all of them."""
 
     def __init__(self, words: Mapping[str, str]) -> None:
         self.words = words
         self.missing: list[str] = []
 
     def table(self, content: Any, kind: Any, where: str) -> Any:
-        """Return the instance of a dataclass that a table describes."""
+        """Return the object of a dataclass that a table describes."""
         keys = {name.format_map(self.words): one for name, one in keys_of(kind).items()}
         lacking = [f"[[{name}]]" if _tables_in(one.kind) else name for name, one in keys.items() if one.needed and name not in content]
         self.missing += [f"{name} in {where}" if where else name for name in lacking]
@@ -166,7 +166,7 @@ class _Reading:
             raise _fault(where, str(fault), fault.code) from fault
 
     def entries(self, content: Mapping[str, Any], keys: Mapping[str, tuple[Any, Field]], where: str) -> dict[str, Any]:
-        """Return the values of the keys that are there."""
+        """Return the values of the given keys; raises KeyFaultError for an unknown key."""
         for name in content:
             if name not in keys:
                 what, inside = "table" if isinstance(content[name], Mapping) else "key", f" in {where}" if where else ""
@@ -174,7 +174,7 @@ class _Reading:
         return dict(zip(content, self.values([(value, *keys[name], _below(where, name)) for name, value in content.items()]), strict=True))
 
     def values(self, given: Sequence[tuple[Any, Any, Field, str]]) -> list[Any]:
-        """Return several values; each has the arguments of `value`. All missing keys are noted, not only the first."""
+        """Return several values; each item contains the arguments of `value`. Missing keys are recorded for all of them."""
         values = []
         for one in given:
             with suppress(_Incomplete):
@@ -184,7 +184,7 @@ class _Reading:
         return values
 
     def value(self, value: Any, kind: Any, key: Field, where: str) -> Any:
-        """Return the value of a key, checked by its type and Field."""
+        """Return the value of a key after checking it against its type and Field."""
         if isinstance(value, str) and value in key.literals:
             return key.literals[value]
         accepted = kind if key.accepts is None else key.accepts
@@ -202,7 +202,7 @@ class _Reading:
             raise _fault(where, str(fault), fault.code) from fault
 
     def typed(self, value: Any, kind: Any, key: Field, where: str) -> Any:
-        """Return a value of this type; the elements of lists and tables are read as well."""
+        """Convert a value to a type, including the elements of lists and tables."""
         if is_dataclass(kind):
             return self.table(value, kind, where)
         if key.keys:
@@ -223,26 +223,26 @@ def _fault(where: str, text: str, code: str) -> KeyFaultError:
 
 
 def _tables_in(kind: Any) -> list[Any]:
-    """Return the dataclasses of the tables that a key holds."""
+    """Return the dataclasses of the tables that a key may contain."""
     inner = [unwrapped(one)[0] for one in alternatives(kind)]
     inner += [unwrapped(get_args(one)[-2 if get_origin(one) is tuple else -1])[0] for one in inner if get_args(one)]
     return [one for part in inner for one in alternatives(part) if is_dataclass(one)]
 
 
 def _below(where: str, name: str) -> str:
-    """Return the place of a key in a table, for messages."""
+    """Return the path of a key in a table, for messages."""
     name = printable(name)
     return name if not where else f"{where}: {name}" if " " in where else f"{where}.{name}"
 
 
 def _numbered(where: str, number: int, table: Any) -> str:
-    """Return the place of one of several tables, for messages: its name, if it has one."""
+    """Return the path of one of several tables, with its name if it has one, for messages."""
     name = table.get("name") if isinstance(table, Mapping) else None
     return f"{where} {name!r}" if isinstance(name, str) and name.isprintable() else f"{where} number {number}"
 
 
 def _lines(value: Any, words: Mapping[str, str], within: bool = False) -> list[str]:
-    """Return the lines of a table: single values first, then tables; `within`: it is one of several, and free keys are in one line."""
+    """Return the lines of a table, single values first; `within`: whether it is one of several, which have their free keys on one line."""
     lines, tables = [], []
     kind: Any = type(value)
     for name, one in keys_of(kind).items():
@@ -265,7 +265,7 @@ def _toml_key(text: str) -> str:
 
 
 def _toml(value: Any) -> str:
-    """Return a single value, a list of them, or a table in one line, in TOML."""
+    """Return a value, a list or a table on one line of TOML."""
     if is_dataclass(value):
         return f"{{ {', '.join(_lines(value, NOTHING))} }}"
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""How times, numbers and names are worded wherever people read them."""
+"""Format times, numbers and names for people."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 
 UNDEFINED = "n/a"
-"""Shown for an undefined value, such as the mean runtime of no jobs."""
+"""Text for an undefined value, such as the mean runtime of an empty group."""
 
 LONGEST_NAME = 60
-"""A longer name from a log is cut where people read it."""
+"""Longer names from a log are shortened in output."""
 
 
 def sanitize(name: str, longest: int = LONGEST_NAME) -> str:
-    r"""Return a name from a log as it can be printed anywhere: one line, no control characters, escapes or changes of direction.
+    r"""Return a name from a log in a form that is safe to print: one line, without control characters, escapes or changes of direction.
 
     >>> sanitize("a\x1b[31mred"), sanitize("two\nlines"), len(sanitize("x" * 100))
     ('a\\x1b[31mred', 'two\\nlines', 60)
@@ -25,7 +25,7 @@ def sanitize(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def first_clause(meaning: str) -> str:
-    """Return the first clause of a rule's meaning, for lines of output; pages have the whole meaning.
+    """Return the first clause of the meaning of a rule, for a line of output; pages show the complete meaning.
 
     >>> first_clause("The job has not ended: it is left out.")
     'The job has not ended'
@@ -34,7 +34,7 @@ def first_clause(meaning: str) -> str:
 
 
 def lower_first(name: str) -> str:
-    """Return a policy's name in the middle of a sentence.
+    """Return the name of a policy for use within a sentence.
 
     >>> lower_first("Conservative"), lower_first("EASY")
     ('conservative', 'EASY')
@@ -43,7 +43,7 @@ def lower_first(name: str) -> str:
 
 
 def listed(items: Sequence[str]) -> str:
-    """Return items as a sentence lists them.
+    """Join items with commas and "and".
 
     >>> listed(["one"]), listed(["one", "two", "three"])
     ('one', 'one, two and three')
@@ -52,7 +52,7 @@ def listed(items: Sequence[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number with its noun.
+    """Return a number with its noun, in the plural if necessary.
 
     >>> counted(1, "processor"), counted(1200, "job")
     ('1 processor', '1,200 jobs')
@@ -70,7 +70,7 @@ def on_log(name: str) -> str:
 
 
 def human_time(seconds: float) -> str:
-    """Return a time in its two most informative units: seconds, minutes, hours up to two days, then days.
+    """Format a time, s, in its two largest useful units: seconds, minutes, hours up to two days, then days.
 
     >>> human_time(41), human_time(7500), human_time(3.25), human_time(1e6), human_time(float("nan"))
     ('41 s', '2 h 05 min', '3.2 s', '11 d 14 h', 'n/a')
@@ -79,7 +79,7 @@ def human_time(seconds: float) -> str:
 
 
 def time_form(seconds: Iterable[float], short: bool = False) -> Callable[[float], str]:
-    """Return a function that shows times in one form, which suits all the given ones, such as the times in a column of a table.
+    """Return a function that formats times in one format that suits all given times, such as those in a column of a table.
 
     `short`: hours and minutes as `1:26 h`.
 
@@ -110,7 +110,7 @@ def time_form(seconds: Iterable[float], short: bool = False) -> Callable[[float]
 
 
 def human_number(value: float) -> str:
-    """Return a ratio with three significant digits, and thousands separators.
+    """Format a ratio with three significant digits and thousands separators.
 
     >>> human_number(92.94), human_number(1234.5), human_number(1.5), human_number(float("nan"))
     ('92.9', '1,234', '1.50', 'n/a')
@@ -122,7 +122,7 @@ def human_number(value: float) -> str:
 
 
 def hours(value: float) -> str:
-    """Format processor-hours, whole ones from ten on.
+    """Format processor-hours; values of ten or more are rounded to whole hours.
 
     >>> hours(12345.6), hours(0.6088), hours(0.0), hours(math.nan)
     ('12,346', '0.61', '0', 'n/a')
@@ -131,7 +131,7 @@ def hours(value: float) -> str:
 
 
 def human_percent(percent: float) -> str:
-    """Return a percentage; small values are not rounded to 0, nor values just below 100 to 100.
+    """Format a percentage; small values are not rounded to 0, and values just below 100 are not rounded to 100.
 
     >>> human_percent(72.4), human_percent(4.25), human_percent(0.01), human_percent(99.99), human_percent(130_972), human_percent(-20.4)
     ('72 %', '4.2 %', '< 0.1 %', '> 99.9 %', '130,972 %', '-20 %')
@@ -148,7 +148,7 @@ def human_percent(percent: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage with one decimal.
+    """Format a share as a percentage with one decimal place.
 
     >>> percent(0.70415), percent(float("nan"))
     ('70.4 %', 'n/a')
@@ -157,7 +157,7 @@ def percent(share: float) -> str:
 
 
 def human_difference(percent: float) -> str:
-    """Return a relative difference with its sign.
+    """Format a relative difference, percent, with its sign.
 
     >>> human_difference(-94.96), human_difference(2.04), human_difference(0.0), human_difference(1450)
     ('-95 %', '+2.0 %', '±0 %', '+1,450 %')
@@ -171,7 +171,7 @@ def human_difference(percent: float) -> str:
 
 
 def to_error(value: float, error: float) -> str:
-    """Return a number without digits that its error makes meaningless: two digits of the error are kept.
+    """Format a number to the precision of its error, of which two significant digits are kept.
 
     >>> to_error(12_345.6, 789.0), to_error(12.3456, 0.789), to_error(3.0, 0.0)
     ('12,350', '12.35', '3')
@@ -183,7 +183,7 @@ def to_error(value: float, error: float) -> str:
 
 
 def shown_change(value: float, low: float, high: float) -> str:
-    """Return a change in percent from `low` to `high`, without digits that the interval makes meaningless.
+    """Format a change in percent to the precision of its interval from `low` to `high`.
 
     >>> shown_change(-12.345, -20.0, -4.0), shown_change(1.234, 0.9, 1.5), shown_change(-0.2, -9, 10)
     ('-12 %', '+1.2 %', '±0 %')
@@ -195,7 +195,7 @@ def shown_change(value: float, low: float, high: float) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value as error messages quote it: on one line, at most 60 characters.
+    """Return a value as error messages show it: on one line, with at most 60 characters.
 
     >>> shown([1, "a"]), len(shown("x" * 100))
     ("[1, 'a']", 60)
@@ -205,7 +205,7 @@ def shown(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text from a file as messages show it: in quotes, cut after 30 characters."""
+    """Return a text from a file in quotes, shortened to 30 characters, for messages."""
     return repr(text if len(text) <= 30 else text[:27] + "...")
 
 
@@ -215,7 +215,7 @@ def printable(path: str | os.PathLike[str]) -> str:
 
 
 def seed_fault(seed: object) -> str | None:
-    """Return the error message for an invalid seed; None if it is a whole number from 0 to 2**64 - 1."""
+    """Return the error message for a seed that is not a whole number from 0 to 2**64 - 1; None for a valid seed."""
     if isinstance(seed, bool) or not isinstance(seed, Integral):
         return f"a seed must be a whole number, not {shown(seed)}"
     number = int(seed)

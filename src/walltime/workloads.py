@@ -1,4 +1,4 @@
-"""Workloads: models that generate them, and functions that change them."""
+"""Generate workloads from models, and change workloads."""
 
 from walltime.workload import Origin, Workload, models
 from walltime.workload.models import *  # noqa: F403 whatever the models have

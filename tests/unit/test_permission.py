@@ -119,7 +119,7 @@ def test_toml_files__refuse_a_python_file_that_the_call_does_not_allow(evil):
     for kind in kinds.values():
         for text in EVIL:
             for content in ({"a": text.format("evil.py")}, {"a": [{"b": {"c": [text.format("evil.py")]}}]}, {text.format("evil.py"): 1}):
-                with raises(NotRunError, "python_file", "kind.toml", "evil.py", "--own"):
+                with raises(NotRunError, "python_file", "kind.toml", "evil.py"):
                     kind.value(content, "kind.toml")
     assert not (evil / "RAN").exists()
 

@@ -61,7 +61,7 @@ def diff(
     machine = machine_in(machine_file)
     workload, _ = reading.load(log, machine)
     one, other = (read_schedule(path, schedule_mapping, workload) for path in (a, b))
-    names = (a.name, b.name) if a.name != b.name else (str(a), str(b))
+    names = (a.name, b.name) if a.name != b.name else (f"{a.parent.name}/{a.name}", f"{b.parent.name}/{b.name}")
     names = names if names[0] != names[1] else ("A", "B")
     with progress_bar(None, "schedulers that may explain it", "tried") as progress:
         rules: dict[str, Any] = {"policies": tried.policy, "dialects": tried.dialect, "overrun": overrun, "machine": machine}

@@ -120,6 +120,7 @@ def _run(arguments: list[str]) -> int:
         message = str(error)
         for argument, option in OPTIONS.items() if arguments[:1] != ["campaign"] else ():
             message = message.replace(argument, option)
+        message += " (on the command line: --own FILE)" if error.code == "python_file" else ""
         return _complain(message, 2 if isinstance(error, PolicyError | OutputError) else 1)
     except MemoryError:
         return _complain("not enough memory for this many jobs; use a part of the log (--window, --head)", 1)

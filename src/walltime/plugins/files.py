@@ -42,7 +42,7 @@ def load_object(file: Path, name: str, what: str) -> Any:
     if "\0" in str(file) or not may_run(file):
         raise NotRunError(
             f"the {what} {name!r} needs the Python file {printable(file)}, which is not allowed to run; if you trust it, allow it "
-            f"with walltime.policy.only({printable(file)!r}) (--own {printable(file)})",
+            f"with walltime.policy.only({printable(file)!r})",
             "python_file",
         )
     if not file.is_file():

@@ -128,7 +128,7 @@ def test_verify__of_a_policy_of_ones_own_wants_the_same_file(golden, suite, tmp_
     own.write_text("def widest(procs):\n    return procs\n")
     path = run_suite(suite, "easy:order=own.py:widest", tmp_path / "r", workers=1)
     assert list(json.loads(path.read_text())["files"]) == ["own.py"]
-    with raises(PolicyError, "python_file", "own.py", "--own"):
+    with raises(PolicyError, "python_file", "own.py"):
         verify_result(path, workers=1)
     assert verify_result(path, own=[own], workers=1) == []
     own.write_text("def widest(procs):\n    return 2 * procs\n")

@@ -114,7 +114,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "unknown policy": (grid("policy = ['easy', 'esay']"), ["grid.policy", "unknown policy 'esay'", "Valid options: fcfs, easy"]),
     "hybrid without a depth": (fixed("policy = 'hybrid:depth=x'"), ["fixed.policy", "option depth of the policy 'hybrid:depth=x' must be"]),
     "unknown order": (fixed("order = 'lifo'"), ["fixed.order", "unknown order 'lifo'", "Valid options: fcfs"]),
-    "order of a file that is not there": (fixed("order = 'none.py:mine'"), ["none.py", "is not allowed to run", "--own"]),
+    "order of a file that is not there": (fixed("order = 'none.py:mine'"), ["none.py", "is not allowed to run"]),
     "unknown backfill order": (fixed("backfill_order = 'lifo'"), ["fixed.backfill_order", "unknown order 'lifo'"]),
     "backfill order without backfilling": (
         grid("policy = ['easy', 'fcfs']\nbackfill_order = ['sjf']"),

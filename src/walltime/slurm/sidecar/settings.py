@@ -8,6 +8,7 @@ from typing import Annotated
 from walltime.declared import Field, wrong_field
 from walltime.errors import PolicyError
 from walltime.toml_file import TomlFile
+from walltime.wording import counted
 
 POLLS_IN_FLOOR = 5
 """The minimum number of rounds within the shortest limit that backfill can set."""
@@ -55,7 +56,7 @@ class SidecarSettings:
             raise PolicyError("share and gain must be above 0 and at most 1, not 0", "number_out_of_range")
         if self.floor * 60 < POLLS_IN_FLOOR * self.every:
             raise PolicyError(
-                f"a floor of {self.floor} minutes for TimeMin is less than {POLLS_IN_FLOOR} rounds of {self.every:g} s; "
+                f"a floor of {counted(self.floor, 'minute')} for TimeMin is less than {POLLS_IN_FLOOR} rounds of {self.every:g} s; "
                 "raise it, or shorten the time between rounds",
                 "number_out_of_range",
             )
