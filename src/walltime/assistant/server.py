@@ -26,7 +26,7 @@ from pydantic import Field, ValidationError
 
 from walltime.cli.listing import Kind
 from walltime.cli.table import COMMANDS, module_of
-from walltime.declared import nearest
+from walltime.declared import valid_options
 from walltime.permission import python_files
 from walltime.wording import shown
 
@@ -185,7 +185,7 @@ class Server(MCPServer[Any]):
         """Call a tool; raises ToolError with one line."""
         known = {one.name: list(one.input_schema["properties"]) for one in await self.list_tools()}
         if name not in known:
-            raise ToolError(f"there is no tool {shown(name)}{nearest(name, list(known))}. Valid names: {', '.join(known)}")
+            raise ToolError(f"there is no tool {shown(name)}{valid_options(name, known)}")
         if unknown := [one for one in arguments if one not in known[name]]:
             raise ToolError(f"{name} has no input {shown(unknown[0])}. Valid inputs: {', '.join(known[name])}")
         try:

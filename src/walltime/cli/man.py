@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 from walltime.cli.help import Description, descriptions
@@ -54,7 +55,7 @@ def page(one: Description, version: str, related: list[str]) -> str:
             lines += [".TP", f"\\fB{_escaped(entry.spelling)}\\fR", _escaped(entry.text)]
     lines += [".SH EXAMPLES"]
     for example in one.examples:
-        lines += [".TP", _escaped(example.does), ".nf", _escaped(f"walltime {example.call}"), ".fi"]
+        lines += [".TP", _escaped(example.does), ".nf", _escaped(_on_lines(f"walltime {example.call}")), ".fi"]
     lines += [".SH EXIT STATUS"]
     for status, meaning in STATUS:
         lines += [".TP", status, _escaped(meaning)]
@@ -72,6 +73,12 @@ def _related(one: Description, every: list[Description]) -> list[str]:
     above = [one.name.rpartition(" ")[0] or "walltime"]
     below = [other.name for other in every if other.name.rpartition(" ")[0] == one.name]
     return [name.replace(" ", "-") for name in dict.fromkeys([*above, *below]) if name != one.name]
+
+
+def _on_lines(call: str) -> str:
+    """Return a call on lines for a terminal of 80 columns, continued before options as in a shell."""
+    lines = textwrap.wrap(re.sub(" (?!--)", "\0", call), 64, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return " \\\n".join(lines).replace("\0", " ")
 
 
 def _escaped(text: str) -> str:

@@ -142,6 +142,7 @@ REFUSED = [
     ("what_if", {"log": "log.swf.gz", "changes": []}, "changes: "),
     ("suggest", {"log": "mine.py", "user": "1"}, "mine.py"),
     ("dance", {}, "no tool"),
+    ("simulat", {}, "Did you mean 'simulate'? Valid"),
 ]
 
 

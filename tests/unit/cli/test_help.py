@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import shutil
@@ -165,8 +166,10 @@ def test_man_pages__have_all_commands_and_no_warnings(tmp_path):
     assert "walltime 1.2.3" in pages["walltime-slurm-adjust.1"]
     if shutil.which("man") is None or shutil.which("groff") is None:
         pytest.skip("man or groff is not installed")
-    for name in ("walltime.1", "walltime-compare.1", "walltime-slurm-adjust.1"):
+    for name in ("walltime.1", "walltime-compare.1", "walltime-slurm-start-times.1"):
         (tmp_path / name).write_text(pages[name])
-        shown = subprocess.run(["man", "--warnings", "-l", str(tmp_path / name)], capture_output=True, text=True, check=True)
+        command = ["man", "--warnings", "-l", str(tmp_path / name)]
+        shown = subprocess.run(command, env=os.environ | {"MANWIDTH": "80"}, capture_output=True, text=True, check=True)
         assert shown.stderr == ""
         assert "EXAMPLES" in shown.stdout
+        assert all(len(line) <= 80 for line in shown.stdout.splitlines())
