@@ -26,25 +26,25 @@ class ShutHours(Protocol):
     crossing: bool
     """whether jobs may not be planned to run into these hours either"""
     settled: int
-    """from this time on, every week is like the one before, or there are no more such hours, s"""
+    """the time, s, after which all weeks are alike, or no more such hours come"""
 
     def until(self, moment: int) -> Any:
-        """Return all stretches that begin by a time, s, and the next one, as sorted arrays `begin` and `end` (int64 s)."""
+        """Return all periods that start by a time, s, and the next one, as sorted arrays `begin` and `end` (int64 s)."""
 
 
 IDLE = 70 * 86_400
-"""Time after the last change other than of such hours after which a job that has not started is taken never to start, s.
+"""How long to wait for a start after the last change, except changes of such hours, s; a job that has not started by then never will.
 
-Hours in which a job may start recur every week, except in the weeks in which the clock changes, which are fewer than one in four."""
+Hours in which a job may start recur every week, except when the clock changes: in fewer than one week in four."""
 
 
 class Pools(NamedTuple):
     """A machine of several pools.
 
     * `capacity`: processors and second resource of each pool, int64, shape (pools, 2)
-    * `partitions`: the pools of each partition, in the order in which jobs take them; `tiers`: of each partition; higher tiers come first
-    * `outages`: pool, processors, second resource, beginning, end, and the time from which the outage is known, s
-    * `limits`: the most jobs, processors and units of the second resource of a group that may be in use
+    * `partitions`: the pools of each partition, in the order in which jobs take them; `tiers`: its tier, a higher one comes first
+    * `outages`: for each outage, its pool, processors, second resource, start, end, and the time from which it is known, s
+    * `limits`: for each limit, the maximum number of jobs, of processors, and of units of the second resource that a group may have in use
     * `windows`: hours in which jobs do not start
     """
 
@@ -59,9 +59,9 @@ class Pools(NamedTuple):
 class Demands(NamedTuple):
     """The needs of jobs on pools besides processors, and their constraints; one entry per job, in order of arrival.
 
-    `second`: units of the second resource; `partition`: the partition's number; `since`: the start of an initially running job, s, NEVER
-    for others (all int64). `after`: the jobs that must have ended; `limits`: the limits that the job counts towards; `windows`: its
-    windows; all by index.
+    * `second`: units of the second resource; `partition`: the partition's number (both int64)
+    * `since`: the start of an initially running job, int64 s; NEVER for other jobs
+    * `after`: the jobs that must have ended; `limits`: the limits towards which the job counts; `windows`: its windows; all by index
     """
 
     second: Array
@@ -122,17 +122,18 @@ class LostRuns(NamedTuple):
 class Nodes(NamedTuple):
     """A machine of nodes.
 
-    * `pool`, `procs`, `second`, `memory`, `weight`: of each node, int64; memory is 0 everywhere if it is not limited
+    * `pool`, `procs`, `second`, `memory`, `weight`: one int64 entry per node; memory is 0 everywhere if it is not limited
     * `partitions`: the nodes of each partition; jobs take nodes of the lowest weight first, and in this order among nodes of one weight
     * `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, with `partition_of_members`
-    * `least_loaded`: of each partition, whether the nodes with the largest share of free processors are taken first
-    * `tiers`: of each partition; higher tiers come first
-    * `outages`: the nodes, beginning, end, the time from which the outage is known, s, and the user reservation whose jobs may use them, or
-      0
-    * `losses`: of each outage, 0 if jobs on its nodes continue when it begins, REQUEUED, or 2 if they are cancelled; empty for 0 everywhere
-    * `limits`: the most jobs, processors and units of the second resource of a group that may be in use
-    * `run_seconds`: of each limit, the most processor-seconds that its running jobs may have left until their time limits, or empty
-    * `reservations`: of each partition, the user reservation of its jobs, negative if its nodes and times do not bind them, or 0; may be
+    * `least_loaded`: for each partition, whether the nodes with the largest share of free processors are taken first
+    * `tiers`: the tier of each partition; partitions with higher tiers come first
+    * `outages`: for each outage, its nodes, start, end, the time from which it is known, s, and the user reservation whose jobs may use its
+      nodes, or 0
+    * `losses`: for each outage, 0 if jobs on its nodes continue when it begins, REQUEUED, or 2 if they are cancelled; empty for 0
+      everywhere
+    * `limits`: for each limit, the maximum number of jobs, of processors, and of units of the second resource that a group may have in use
+    * `run_seconds`: for each limit, the maximum of the processor-seconds that its running jobs have left until their time limits; or empty
+    * `reservations`: for each partition, the user reservation of its jobs, negative if its nodes and times do not bind them, or 0; may be
       empty
     * `preemption`: None if no job may end early, by preemption or because it loses a node
     """
@@ -176,8 +177,8 @@ SETS = 10_000
 class NodeRanges(Sequence[Array]):
     """The jobs' shares of single nodes: job, node, processors and second resource, int64, in order of job and node.
 
-    Stored as ranges of consecutive nodes: `nodes` of them, beginning with `first`. The four arrays are made when they are first used,
-    because a million jobs may have hundreds of millions of nodes.
+    They are stored as ranges of `nodes` consecutive nodes from `first` on. The arrays are made when they are first used, because a million
+    jobs may have hundreds of millions of nodes.
     """
 
     def __init__(self, job: Array, first: Array, nodes: Array, procs: Array, second: Array):
@@ -278,8 +279,9 @@ class NodeDemands(NamedTuple):
 class OarSettings(NamedTuple):
     """Settings of OAR's scheduling, from the options of `walltime.policy.Oar`.
 
-    `security_time`: s. `bug`: whether running jobs are put into the plan as in 2016. `noticed`, `phase`: for each job, int64 ms, the delay
-    from its second of submission until the submission is noticed, and from the second of its end until it really ends.
+    * `security_time`: time that the plan adds to each request, s; `latencies`: the durations of the server's steps
+    * `bug`: whether running jobs are put into the plan in the faulty way of OAR in 2016
+    * `noticed`, `phase`: for each job, int64 ms, the delay until its submission is noticed, and the time of its real end within its second
     """
 
     security_time: int
@@ -290,7 +292,7 @@ class OarSettings(NamedTuple):
 
 
 class PredictionSource(Protocol):
-    """Predicted runtimes, in the forms that the engines take."""
+    """Predicted runtimes, in the form that each engine needs."""
 
     @property
     def needs_reference(self) -> str:
@@ -311,16 +313,19 @@ class PredictionSource(Protocol):
 class Problem:
     """Jobs, a machine and a policy: everything that an engine needs.
 
-    `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival; times in s. `runtime` is the real runtime, `believed`
-    the planned one. `machine`: a number of processors, pools or nodes; `demands`: the jobs' needs on pools or nodes. `known`: the columns
-    and the calendar that custom orders read; missing columns are -1 everywhere, and without `known`, requests equal planned runtimes.
-    `after`, `think` (int64): with feedback, for each job the index of an earlier job (-1 for none), and how many seconds after its end this
-    job is submitted. `coincident`, `expiry`: how simultaneous events and expired predictions are handled (`walltime.policy.Dialect`).
-
-    On nodes, `settings` are Slurm's or OAR's, `shares` are Slurm's, and `kill`: whether a job is killed at a limit that Slurm's backfill
-    has shortened. `tick`: interval between the scheduler's checks, s; jobs arrive, end, and are expected to end only at multiples of it.
-    `logged`: whether starts are recorded, to compute the effects of backfilling. `starts_only`: whether first reservations may be left out
-    where that is faster.
+    * `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival, times in s; `runtime` is the real runtime,
+      `believed` the planned one
+    * `after`, `think`: with feedback, for each job the index of an earlier one (-1 for none), and how long after its end it is submitted,
+      int64 s
+    * `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it, requests equal
+      planned runtimes
+    * `machine`: a number of processors, pools or nodes; `demands`: the jobs' needs on pools or nodes
+    * `coincident`, `expiry`: how simultaneous events and expired predictions are handled (`walltime.policy.Dialect`)
+    * on nodes, `settings`: those of Slurm or OAR; `shares`: Slurm's accounts; `kill`: whether a limit shortened by Slurm's backfill kills
+      jobs
+    * `tick`: interval between the scheduler's checks, s; jobs arrive, end, and are expected to end only at multiples of it
+    * `logged`: whether starts are recorded, to compute effects of backfilling; `starts_only`: whether first reservations may be left out
+      where that is faster
     """
 
     submit: Array
@@ -360,18 +365,14 @@ class Problem:
         columns = (self.submit, self.runtime, self.believed, self.procs, *links)
         return list(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
 
-    def known_as_lists(self) -> LogView:
-        """Return the data that orders read, with lists of Python integers."""
-        known = self.known or LogView({})
-        return known._replace(columns={name: np.asarray(values).tolist() for name, values in known.columns.items()})
-
 
 class State(NamedTuple):
-    """The state of a scheduler at one moment of a simulation; arrays are int64, times s.
+    """The state of a scheduler at one moment of a simulation; arrays are int64, times s. Jobs keep their indices when others are submitted.
 
-    `now`: the time; `free`: processors on which no job runs, including those in an outage. `queue`: indices of the waiting jobs, in order
-    of arrival. For each of them, `planned`: the planned runtime; `reserved`: the start of its first reservation, -1 without one. `running`:
-    indices of the running jobs, in order of their `expected_end`. Jobs keep their indices when others are submitted.
+    * `now`: the time; `free`: number of processors on which no job runs, including those in an outage
+    * `queue`: the indices of the waiting jobs, in order of arrival; `planned`: their planned runtimes; `reserved`: the starts of their
+      first reservations, -1 without one
+    * `running`: the indices of the running jobs, in order of their `expected_end`
     """
 
     now: int
@@ -384,10 +385,11 @@ class State(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """The result of a scheduling pass.
+    """The result of a scheduling pass, and the `state` after it.
 
-    `started`: the jobs that it started, in this order, with their planned runtimes, s. `reserved`: the reserved starts after it, by job, s.
-    `extra`: under EASY, the processors that the head of the queue will not need when it starts.
+    * `started`: the jobs that it started, in this order, with their planned runtimes, s; `reserved`: the reserved starts after it, by job,
+      s
+    * `extra`: under EASY, the number of processors that the head of the queue will not need when it starts
     """
 
     state: State
@@ -401,16 +403,16 @@ class Outcome:
     """The schedule of a problem; arrays have one entry per job.
 
     * `engine`: `kernel` or `reference`; `machine`: the kind of machine that was simulated, `number`, `pools` or `nodes`
-    * `start`; `submit`: the beginning of the wait; `runtime`; `reserved_start`: of the first reservation, -1 without one; all int64 s
+    * `start`; `submit`: the start of the wait; `runtime`; `reserved_start`: the start of the first reservation, -1 without one; all int64 s
     * `kind`: uint8, 0 immediate, 1 reserved, 2 backfilled
     * with predictions: `predicted` (int64 s), `basis` (uint8) and `corrections` (int64)
     * on pools and nodes: `given`: processors and second resource in each pool, int64, shape (jobs, pools, 2)
     * on nodes, or if jobs get particular processors (then these are the nodes): `slots`: job, node, processors and second resource, in
       order of job and node
-    * under Slurm: `limit`: under which each job ran, int64 s; `lost`: the runs that ended early; start and runtime are those of the last
-      runs
-    * where starts are logged: `effects` of backfilling, in the order of `walltime.metrics.Dynamics`
-    * `seconds`: the time that each part took
+    * under Slurm: `limit`: the time limit under which each job ran, int64 s; `lost`: the runs that ended early; start and runtime are those
+      of the last runs
+    * where starts are logged: `effects` of backfilling, in the order of `walltime.metrics.Dynamics`; `seconds`: the time that each part
+      took
     """
 
     engine: str
@@ -438,7 +440,7 @@ def running_at_first(since: Array) -> Array:
 
 
 def overfull(job: int) -> WorkloadError:
-    """Return the error that the initially running jobs need more than the machine has, from the job with this index on."""
+    """Return the error that the initially running jobs, from the one with this index on, need more than the machine has."""
     why = f"the running jobs need more than the machine has; add nodes, or leave out job number {job + 1}"
     error = WorkloadError(why, "overfull_machine")
     error.job = job

@@ -24,7 +24,7 @@ FORM = ("members", "whole", "task", "least", "most", "most_nodes", "each", "per_
 """Fields that define the form of a request. Requests of one form differ only in their numbers of nodes, of processors, and of units of the
 second resource on any nodes."""
 FEWEST_ROWS = 64
-"""Number of running jobs for which memory is allocated at first."""
+"""Initial number of running jobs for which memory is allocated."""
 
 
 def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:

@@ -27,21 +27,28 @@ JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: its start if it runs when the episode begins, else -1. `by_length`, `by_size`: its rank among all jobs by
 planned runtime, and by processors."""
 EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
-"""An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting jobs; its beginning, s."""
+"""An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting ones; its start, s."""
 RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
-"""`kind`: the kind of decision, one of NEXT and the others below. `extra_nodes`: whether jobs may use the extra processors. `procs`:
-processors of the machine. `order`: the formula that chooses the head where the agent does not. `turns`: whether the shortest and the
-smallest jobs get the slots in turn if there are too few. `cost`: one of WAIT and the others below."""
+"""The rules of an environment. Jobs start behind the head if it `backfills`, in order of arrival if it has `fill_by_arrival`.
+
+* `kind`: the kind of decision, one of NEXT and the others below; `cost`: one of WAIT and the others below
+* `committed`: whether the chosen head remains the head until it starts; `one_by_one`: whether simultaneous events are handled one by one
+* `extra_nodes`: whether jobs may use the extra processors; `ends_before`: whether backfilled jobs must end before the shadow time
+* `shadow_once`: whether a head's shadow time is computed only once; `turns`: whether slots go to the shortest and the smallest jobs in turn
+* `order`: the formula that chooses the head where the agent does not; `period`: how long a chosen formula orders the queue, s"""
 STATE = record_dtype(
     "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked filler "
     "sorted kept paid owed",
     "paid owed",
 )
-"""An environment. `play`: the formula that decides in place of the agent, -1 for none. `filler`: the formula for backfilling, -1 for no
-backfilling. `sorted`, `kept`: when the waiting jobs were last sorted, how many jobs had arrived and how many were waiting. `paid`: the
-costs of the jobs that have started. `owed`: these costs plus those of the waiting jobs as if they started now."""
+"""The state of an environment: the time `now`, s, the `phase` of the pass, the `episode`, whether it is `over`, and numbers of jobs.
+
+* `shadow`, `extra`: the shadow time of the job `shadow_of`, s, and the extra processors; `head`: the head of the queue, -1 for none
+* `chosen`: the formula that the agent chose last; `choose_at`: when it chooses the next one, s; `play`: the formula instead, -1 for none
+* `filler`: the formula for backfilling, -1 for none; `paid`, `owed`: the costs of started jobs, and with those of waiting jobs as of now
+* `sorted`, `kept`: how many jobs had arrived, and how many were waiting, when the waiting jobs were last sorted"""
 
 
 class Log(NamedTuple):
@@ -237,7 +244,7 @@ def _apply(env, rules, jobs, action):
 
 @kernel
 def _first(env, rules, jobs, terms, formula, first, only_candidates):
-    """Return the place, from `first` on, of the lowest score of all jobs or of those that may be backfilled now; -1 for none."""
+    """Return the place from `first` on with the lowest score, of all jobs or of those that may be backfilled now; -1 for none."""
     own, queue = env.state, env.queue
     best, lowest = -1, 0.0
     for i in range(first, own.waiting):

@@ -203,9 +203,12 @@ def new_longest(limit: float) -> Records:
 
 
 SYSTEM = record_dtype("state jobs queue running notes now arrivals ended waiting queued free machine")
-"""State of the queue and the machine. `state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records. `now`, `arrivals`,
-`ended`: the time of the last reading, and how many jobs had arrived and ended by then. Results: the number of `waiting` jobs, their work by
-their estimates (`queued`, processor-seconds), and the `free` and all (`machine`) processors."""
+"""The state of the queue and the machine.
+
+* `state`, `jobs`, `queue`, `running`, `notes`: addresses of the loop's records
+* `now`: the time of the last reading, s; `arrivals`, `ended`: numbers of jobs that had arrived, and ended, by then
+* results: `waiting`: number of waiting jobs; `queued`: their work by their estimates, processor-seconds; `free`, `machine`: numbers of free
+  processors, and of all processors"""
 
 SYSTEM_STATE = ("waiting", "queued", "free", "machine")
 """The values that `system_at` returns, by their numbers."""

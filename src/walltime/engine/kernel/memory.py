@@ -19,7 +19,7 @@ Array = np.ndarray
 Records = Any
 """A record array, or one record of it."""
 HOLE = np.iinfo(np.int32).max
-"""Stands for the processors of a place in the queue whose job has started: more than any machine has."""
+"""Number of processors of a queue place whose job has started; larger than any machine."""
 
 # How a job started.
 IMMEDIATE, RESERVED, BACKFILLED = 0, 1, 2
@@ -33,7 +33,7 @@ HEAD, FRESH, KEEP = 0, 1, 2
 (hybrid, conservative from scratch). KEEP: reservations are kept and compressed (conservative)."""
 BY_PROCS, BY_SECONDS, BY_PROCSECONDS, BY_SLOWDOWN = 0, 1, 2, 3
 OBJECTIVES = {"procs": BY_PROCS, "seconds": BY_SECONDS, "procseconds": BY_PROCSECONDS, "slowdown": BY_SLOWDOWN}
-"""The modes by the names of `walltime.policy.PassSpec`."""
+"""The objectives of look-ahead backfilling, numbered in the order of their names in `walltime.policy.PassSpec`."""
 
 BLOCK = 64
 """Number of places of the queue in a block of the index."""
@@ -54,7 +54,7 @@ JOB = record_dtype("submit runtime believed order_length own_length run_length p
 """A job; times in s.
 
 * `runtime`: the real runtime; `believed`: the estimate, used wherever no prediction replaces it
-* `order_length`: the planned length for its place in the queue; `own_length`: for itself while it waits; `run_length`: once it runs
+* `order_length`, `own_length`, `run_length`: the planned length for its place in the queue, for itself while it waits, and once it runs
 * `submit`: as far as it is known; `arrival`: its position in the order of arrival
 * results: `start`, `kind`, and `reserved_start`, the start of its first reservation; -1 for none"""
 
@@ -66,30 +66,46 @@ RULES = record_dtype(
     "iterations power random",
     "order_threshold omega factor",
 )
-"""A policy, lowered to numbers.
+"""A policy, lowered to numbers; whether-fields are 0 or 1.
 
-Passes: `mode`: the kind of passes. `depth`: number of blocked jobs with reservations. `window`: only this many of the waiting jobs that
-arrived first are in the queue, 0 for all. `long_queue`, `short_queue`: the queue is indexed from the first length on, and the index is
-dropped below the second.
+Passes:
 
-Orders: `order`, `backfill_order`: one of BY_..., and its parameter: the exponent, or the address for callbacks.py. `order_reads_time`:
-whether scores of waiting jobs change; `order_grows`: whether they never fall. `order_starvation`, `backfill_starvation`: the wait after
-which a job comes first, unless a limit is later, s. `order_limit`, `backfill_limit`: the address of the record of the longest wait
-(history.py), 0 for none. `order_history`: the address of the history if scores change only with it, else 0. `own_backfill_order`: whether
-backfilling has its own order (two copies of one order have different addresses).
+* `mode`: the kind of passes; `backfill`: whether there is backfilling; `depth`: number of blocked jobs with reservations
+* `procs`: number of processors of the machine; `sequential`: whether simultaneous events are handled one by one
+* `window`: only this many of the waiting jobs that arrived first are in the queue, 0 for all
+* `long_queue`, `short_queue`: the queue gets an index at the first length, and loses it below the second
 
-Predictions: `predicts`: whether runtimes are predicted. `predict`, `started`, `observe`: addresses of the predictor's compiled functions, 0
-for none. The next five fields define where predictions are used and how they are corrected. `tick`: expected ends are multiples of it, s.
-`quiet_expiry`: no pass follows an instant at which only predictions expire. `quiet_arrivals`: with predictions, no pass follows an instant
-at which only jobs that do not fit arrive.
+Orders of the queue and of backfilling:
 
-Later policies: `omega`: of relaxed backfilling, 0 for none. `ahead`: the number of jobs that are considered together, 0 for one after the
-other; `objective`: one of OBJECTIVES. `factor`: the expansion factor from which on a job has a reservation (the mean slowdown of the ended
-jobs if it `adapts`), or the factor of slack. `head_runtime_factor`: a job that starts at the head is expected to run this many times as
-long as planned. `overtakes`: the number of jobs that may start before an earlier one, NEVER for any number.
+* `order`, `backfill_order`: one of BY_...; `order_parameter`, `backfill_parameter`: its exponent, or an address for callbacks.py
+* `order_reads_time`: whether scores of waiting jobs change; `order_grows`: whether they never fall
+* `order_starvation`, `backfill_starvation`: the wait after which a job comes first, s, unless a limit is larger
+* `order_limit`, `backfill_limit`: the address of the record of the longest wait (history.py), 0 for none
+* `order_history`: the address of the history if scores change only with it, else 0
+* `order_threshold`: the share of the blocked head's score that a job needs to start in its place, 0 for no threshold
+* `own_backfill_order`: whether backfilling has its own order (two copies of one order have different addresses)
 
-Search for a plan: the number of `iterations`, the `power` of the waits whose sum is minimised, and the initial state of the `random` number
-generator."""
+Predictions:
+
+* `predicts`: whether runtimes are predicted
+* `predict`, `started`, `observe`: addresses of the predictor's compiled functions, 0 for none
+* `predict_again`: whether waiting jobs are predicted again in every pass; `correction`: how expired predictions are corrected
+* `believe_order`, `believe_own`, `believe_running`: whether predictions are used in the queue order, for a waiting job's own length, and
+  for running jobs
+* `tick`: expected ends are multiples of it, s
+* `quiet_expiry`: no pass follows an instant at which only predictions expire
+* `quiet_arrivals`: with predictions, no pass follows an instant at which only jobs that do not fit arrive
+
+Later policies:
+
+* `omega`: the slack of relaxed backfilling, as a factor, 0 for none
+* `ahead`: number of jobs that are considered together, 0 for one after the other; `objective`: one of OBJECTIVES
+* `factor`: the expansion factor from which on a job has a reservation, or the factor of slack; `adapts`: whether the mean slowdown of the
+  ended jobs replaces it
+* `head_runtime_factor`: a job that starts at the head is expected to run this many times as long as planned
+* `overtakes`: number of jobs that may start before an earlier one, NEVER for no bound
+* `iterations`, `power`, `random`: of the search for a plan, the number of iterations, the power of the waits whose sum is minimised, and
+  the initial state of the random number generator"""
 
 STATE = record_dtype(
     "now next_coming next_arrival later arrivals started free running events "
@@ -100,30 +116,38 @@ STATE = record_dtype(
 )
 """Values that change at every event.
 
-`now`: time of the current event, s. `next_coming`: the next index into `MachineState.coming`; `next_arrival`: time of the next arrival, s;
-`later`: number of jobs in the heap of arrivals that waited for another job's end. `arrivals`, `started`: numbers of jobs so far. `free`:
-free processors. `running`, `events`: numbers of jobs in the running set, and in the heap of ends.
+Events:
 
-The queue is `queue[queue_first:queue_last]`; `holes` of these places belong to jobs that have started. Places below `looked_at` were
-considered in an earlier pass. `freed`: 1 if processors have been freed since then. `blocked`: the first job in that pass that did not fit,
--1 for none. `indexed`: 1 while the queue has an index, with `classes` size classes.
+* `now`: time of the current event, s; `arrivals`, `started`: numbers of jobs so far
+* `next_coming`: the next index into `MachineState.coming`; `next_arrival`: time of the next arrival, s
+* `later`: number of jobs in the heap of arrivals that waited for another job's end
+* `free`: number of free processors; `running`, `events`: numbers of jobs in the running set, and in the heap of ends
+* `until`: the loop returns before the first event later than this time, s; NEVER for no limit
+* `awaited`: the loop returns after the start of the job with this number, from 1; 0 for none
 
-Orders (`ScoredQueue`): `heads`, `candidates`: numbers of items in the heaps of these names; `ranked`: the place below which the data for
-ranks are known. `horizon`: the time up to which their bounds hold, s; `sorted`: number of jobs in `ScoredQueue.sorted`, among the first
-`sorted_arrivals` that arrived.
+The queue, `queue[queue_first:queue_last]`:
 
-EASY: `shadow`: the shadow time of the job `head`, s; `extra`: the extra processors; `before_shadow`: number of running jobs that are
-expected to end by the shadow time. Relaxed backfilling: `earliest`: the earliest shadow time so far of the head `earliest_of`, s; `shadow`
-is then its latest allowed start.
+* `holes`: number of these places that belong to jobs which have started
+* `looked_at`: places below this one were considered in an earlier pass; `freed`: 1 if processors have been freed since then
+* `blocked`: the first job in that pass that did not fit, -1 for none
+* `indexed`: 1 while the queue has an index; `classes`: its number of size classes
 
-Conservative: `early`: number of jobs that have ended before their expected end since the last pass; `broken`: 1 if the reservations are
-invalid, NO_PLAN before the first pass; `next_due`: the earliest reserved start, s.
+Orders (`ScoredQueue`):
 
-Selective reservations: `ended`: number of ended jobs; `slowdowns`: the sum of their bounded slowdowns, in thousandths. Slack: `waited`: the
-sum of the last `waits` stored waits, s; the planned jobs are `Slack.line[:sorted]`, among the first `sorted_arrivals` that arrived.
+* `heads`, `candidates`: numbers of items in the heaps of these names
+* `ranked`: the place below which the data for ranks are known; `horizon`: the time up to which their bounds hold, s
+* `sorted`: number of jobs in `ScoredQueue.sorted`, or of planned jobs in `Slack.line`; `sorted_arrivals`: they are among this many first
+  arrivals
 
-`until`: the loop returns before the first event later than this time, NEVER for no limit. `awaited`: the number, from 1, of the job after
-whose start the loop returns, 0 for none."""
+Policies:
+
+* EASY: `shadow`: the shadow time of the job `head`, s; `extra`: the extra processors; `before_shadow`: number of running jobs that are
+  expected to end by then
+* relaxed backfilling: `earliest`: the earliest shadow time so far of the head `earliest_of`, s; `shadow` is then its latest allowed start
+* conservative: `early`: number of jobs that have ended before their expected end since the last pass; `broken`: 1 if the reservations are
+  invalid, NO_PLAN before the first pass; `next_due`: the earliest reserved start, s
+* selective reservations: `ended`: number of ended jobs; `slowdowns`: the sum of their bounded slowdowns, in thousandths
+* slack: `waited`: the sum of the last `waits` stored waits, s"""
 
 ENTRY = np.dtype([("job", np.int32), ("procs", np.int32), ("length", np.int64)], align=True)
 """A place in the queue: a job, and the data for searches. `procs` is HOLE once the job has started."""

@@ -20,23 +20,31 @@ GONE = -1
 """The time of a slot that is not in use."""
 
 SLOTS = np.dtype([(name, np.int64) for name in ("since", "shift", "looks")] + [(name, np.uint32) for name in ("first", "spare", "used")])
-"""`first`: the first step; `spare`: the first unused slot that was used before; `used`: the number of slots used so far. `since`, `shift`:
-origin and unit of coarse times; `looks`: number of searches through the waiting jobs since the bounds of the shelves were lowered
-(candidates.py)."""
+"""Counts and settings of the plan.
+
+* `first`: the first step; `spare`: the first unused slot that was used before; `used`: number of slots used so far
+* `since`, `shift`: origin and unit of coarse times (candidates.py)
+* `looks`: number of searches through the waiting jobs since the bounds of the shelves were lowered (candidates.py)"""
 STEP = np.dtype(
     [("time", np.int64), ("free", np.int32), ("edges", np.int32)] + [(name, np.uint32) for name in ("next", "second", "previous", "wall")]
 )
-"""A step. `second`: the step after the next one, so that a search can load two steps at a time. `wall`: while processors are released, the
-nearest earlier step with fewer free processors. Two steps fill a cache line."""
+"""A step; two of them fill a cache line.
+
+* `time`: when it begins, s; `free`: number of free processors; `edges`: number of places that begin or end with it
+* `next`, `previous`: the neighbouring steps; `second`: the step after the next one, so that a search can load two steps at a time
+* `wall`: while processors are released, the nearest earlier step with fewer free processors"""
 
 
 WAITING = np.dtype(
     [(name, np.int64) for name in ("procs", "length", "start", "low")]
     + [(name, np.uint32) for name in ("begin", "end", "low_step", "unused")]
 )
-"""A waiting job, by its place in the queue: its processors and length (s), its reservation (`start`, s), and the steps at which its place
-begins and ends. `low`: the earliest time (s) at which a hole for it may have opened since it was last tried, NEVER for none; `low_step`:
-the step that began then (candidates.py)."""
+"""A waiting job, by its place in the queue.
+
+* `procs`: number of processors; `length`: its planned length, s; `start`: the start of its reservation, s
+* `begin`, `end`: the steps at which its place in the plan begins and ends
+* `low`: the earliest time at which a hole for it may have opened since it was last tried, s; NEVER for none
+* `low_step`: the step that began then (candidates.py)"""
 
 
 NONE = np.iinfo(np.uint16).max
@@ -54,11 +62,14 @@ LINE = 64
 
 
 class Traits(NamedTuple):
-    """Traits that show which jobs a freed gap may help, by place in the queue: coarse uint16, so that many are compared at once.
+    """Coarse data of waiting jobs that show which of them a freed gap may help, uint16, so that many are compared at once.
 
-    `latest`: the latest start of a useful hole; 0 if no job waits there. A useful hole ends before the job's own place begins or, if a hole
-    for the job is known (`low` in WAITING), begins before that hole. `chunk_latest`: an upper bound of `latest` for each chunk of places.
-    `shelves`: the same for each class of processors and class of lengths, over all jobs of these classes and lower ones.
+    * `procs`, `length`: coarse numbers, by place in the queue
+    * `latest`: by place in the queue, the latest start of a useful hole; 0 if no job waits there
+    * `chunk_latest`: an upper bound of `latest` for each chunk of places
+    * `shelves`: the same for each class of processors and each class of lengths, over all jobs of these classes and lower ones
+
+    A useful hole ends before the job's own place begins or, if a hole for the job is known (`low` in WAITING), begins before that hole.
     """
 
     procs: Any

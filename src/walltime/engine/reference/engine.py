@@ -7,10 +7,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from walltime.engine.problem import Problem
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, UserOrder
+from walltime.policy.log_view import LogView
 from walltime.policy.orders import HISTORY
 from walltime.policy.plain import PlainRun, deadlock_message
 
@@ -21,8 +24,9 @@ PATIENCE = 100_000
 class Predictions(NamedTuple):
     """The parts of a `walltime.predictors.Prediction`: the predictor, and where its predictions are used.
 
-    `history` has three functions: `predict(index, submit, now)`, which returns seconds and their basis, `started(index, submit, start)` and
-    `observe(index, submit, start, end)`. `again`: waiting jobs are predicted again in every pass.
+    * `history`: an object with the functions `predict(index, submit, now)`, which returns seconds and their basis, `started(index, submit,
+      start)`, and `observe(index, submit, start, end)`
+    * `again`: whether waiting jobs are predicted again in every pass
     """
 
     history: Any
@@ -95,7 +99,8 @@ class Engine:
     def __init__(self, problem: Problem, machine_procs: int) -> None:
         self.now, self.first_submit = 0, int(problem.submit[0]) if len(problem) else 0
         self.tick = problem.tick
-        self.known = problem.known_as_lists()
+        known = problem.known or LogView({})
+        self.known = known._replace(columns={name: np.asarray(values).tolist() for name, values in known.columns.items()})
         self.machine_procs, self.policy, self.passes = machine_procs, problem.policy, problem.policy.passes
         self.done = False
         self._own = None if self.passes.kind != "python" else PlainRun(self.policy, self.known, machine_procs)

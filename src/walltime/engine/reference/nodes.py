@@ -47,10 +47,11 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 
 @dataclass(eq=False)
 class SlurmJob(Job):
-    """A job, with its needs as in `problem.NodeDemands`; `fewest`: the fewest nodes.
+    """A job, with its needs as in `problem.NodeDemands`.
 
-    `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is then requeued; `failed`: whether it loses a node;
-    `awaits`: the last end of the jobs that it preempts.
+    * `fewest`: the smallest number of nodes
+    * `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is then requeued; `failed`: whether it loses a node
+    * `awaits`: the last end of the jobs that it preempts
     """
 
     second: int = 0

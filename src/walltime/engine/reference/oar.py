@@ -47,9 +47,10 @@ def lowest(nodes: int, count: int) -> int:
 
 
 class SlotPlan:
-    """The free nodes from now on, slot by slot: at first all nodes; then `insert` running jobs, and `place` waiting ones, in order.
+    """The free nodes from now on, slot by slot.
 
-    Slot k ends `until[k]` s from now, when the next one begins. `bug`: running jobs are inserted as in OAR of 2016.
+    At first all nodes are free; then `insert` running jobs, and `place` waiting ones, in order. Slot k ends `until[k]` s from now, when the
+    next one begins. `bug`: whether running jobs are inserted as in OAR of 2016.
     """
 
     def __init__(self, nodes: int, bug: bool):

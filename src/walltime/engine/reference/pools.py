@@ -40,10 +40,10 @@ Place = tuple[ClusterJob, int, Array]
 
 @dataclass
 class Pass:
-    """Decisions of a pass over the queue so far.
+    """The decisions of a pass over the queue so far.
 
-    `selected`: the jobs that may have a reservation, None if that depends on `reservations`, their number by pool and class of lengths.
-    `blocked`: the pools that a job waits for; `closed`: those of them that no job behind may use.
+    * `selected`: the jobs that may have a reservation; None if that depends on `reservations`, their number by pool and class of lengths
+    * `blocked`: the pools that a job waits for; `closed`: those of them that no job behind may use
     """
 
     selected: set[int] | None = None
@@ -58,7 +58,11 @@ class Pass:
 
 
 class Shortage(NamedTuple):
-    """Capacity that is missing in [begin, end), and known from `known` on, s; `missing`: of each pool, int64, shape (pools, 2)."""
+    """Capacity that is missing in [begin, end), s.
+
+    * `known`: the time from which it is known, s
+    * `missing`: the amounts in each pool, int64, shape (pools, 2)
+    """
 
     begin: int
     end: int

@@ -43,39 +43,51 @@ Records = Any
 
 # Its own fields come first: Numba treats a record that begins like another as a subtype, with a warning.
 EASY_JOB = record_dtype(" ".join(["held held_count order_length form", *(SLURM_JOB.names or ())]), "merit")
-"""A job, with the fields of memory.SLURM_JOB; those for Slurm alone are unused. `form`: the number of its request's form. For planned.py:
-`place`: the time at which the kept place of the job begins, s, -1 without one; `held`, `held_count`: the ranges of its nodes there."""
+"""A job, with the fields of memory.SLURM_JOB; those for Slurm alone are unused.
+
+* `form`: the number of its request's form
+* for planned.py: `place`: the time at which the job's kept place begins, s, -1 without one; `held`, `held_count`: the ranges of its nodes
+  there"""
 
 EASY_RULES = record_dtype(
     "keeps order order_parameter order_starvation order_limit order_reads_time own_backfill_order backfill_order backfill_parameter "
     + " ".join(["backfill_starvation backfill_limit", *(SLURM_RULES.names or ())])
 )
-"""The parameters of a policy: `backfill`: whether jobs are backfilled; `depth`: the number of reservations; its orders, as in memory.RULES;
-`keeps`: whether places are kept from pass to pass. The other fields are Slurm's, and 0."""
+"""The parameters of a policy; the fields not listed here are Slurm's, and 0.
+
+* `backfill`: whether jobs are backfilled; `depth`: number of reservations; `keeps`: whether places are kept from pass to pass
+* the orders, as in memory.RULES"""
 
 _PLANNED = "early late void level_count levels_needed half held held_needed"
 EASY_STATE = record_dtype(" ".join([_PLANNED, "arranged heads candidates passes versions kept_out", *(SLURM_STATE.names or ())]))
-"""The state of a simulation, as in memory.SLURM_STATE. `arranged`: number of jobs that are in their places in the queue; `heads`,
-`candidates`: numbers of entries in use. `passes`: number of passes so far; `versions`: number of passes and starts so far. `kept_out`:
-whether some job could start if no head had a reservation.
+"""The state of a simulation, with the fields of memory.SLURM_STATE.
 
-For planned.py: `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all places must be made again.
-`level_count`, `held`: entries in use in the levels, and in the current `half` of `Plan.held`; `levels_needed`, `held_needed`: entries that
-a pass may need."""
+* `arranged`: number of jobs that are sorted in the queue; `heads`, `candidates`: numbers of entries in use
+* `passes`: number of passes so far; `versions`: number of passes and starts so far
+* `kept_out`: whether some job could start if no head had a reservation
+
+For planned.py:
+
+* `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all places must be made again
+* `level_count`, `held`: numbers of entries in use in the levels, and in the current `half` of `Plan.held`
+* `levels_needed`, `held_needed`: numbers of entries that a pass may need"""
 
 HEAD = record_dtype("job begin")
 """A job with a reservation, and its shadow time."""
 
 FAILED = record_dtype("stamp nodes asked total length begin")
-"""A request for these amounts that failed in pass number `stamp`; or next to the heads, when `stamp` passes and starts had been made; or,
-in planned.py, that has no place before `begin`."""
+"""A request for these amounts that failed; requests for less may still succeed.
+
+* `stamp`: the number of the pass or, next to the heads, the number of passes and starts, in which the request failed
+* `begin`: in planned.py, the time before which the request has no place, s"""
 
 
 class Line(NamedTuple):
-    """The queue's ranks, by place; the heads, and the candidates for backfilling, a heap.
+    """The queue's ranks, the heads, and the failed requests.
 
-    `failed`: two records for each form of requests: failures in general, and failures next to the heads. `saved`, `beside`: scratch memory
-    for chosen nodes and their free amounts.
+    * `ranks`: by place in the queue; `heads`: the jobs with a reservation; `candidates`: a heap of the jobs that may be backfilled
+    * `failed`: two records for each form of requests: failures in general, and failures next to the heads
+    * `saved`, `beside`: scratch memory for chosen nodes, and for free amounts of each node
     """
 
     ranks: Array

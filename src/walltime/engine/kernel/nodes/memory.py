@@ -44,10 +44,14 @@ SLURM_RULES = record_dtype(
     "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
-"""The parameters of policy/slurm.py; times in s. `soft`: whether time_min is a soft limit; `half`: whether running jobs are also planned by
-it. `starts_only`: whether `reserved_start` is not needed. `all_count`: whether each of the first `most_tested` jobs may have a reservation,
-regardless of its number, age and priority. `timed_limits`: whether limits count the processor-seconds that running jobs have left until
-their time limits. `decay`: the factor applied to past usage after each `period`. `preempts`: whether jobs may preempt others."""
+"""The parameters of policy/slurm.py; times in s. These differ from the options:
+
+* `soft`: whether time_min is a soft limit; `half`: whether running jobs are also planned by it
+* `starts_only`: whether `reserved_start` is not needed
+* `all_count`: whether each of the first `most_tested` jobs may have a reservation, regardless of its number, age and priority
+* `timed_limits`: whether limits count the processor-seconds that running jobs have left until their time limits
+* `decay`: the factor applied to past usage after each `period`
+* `preempts`: whether jobs may preempt others"""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
@@ -55,26 +59,40 @@ SLURM_STATE = record_dtype(
     "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
     "left_procs left_second left_most preemptable lost again until awaited"
 )
-"""`arrivals`, `started`: numbers of jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
-`spare_sets`, `bounds`, `steps`, `chosen`: numbers of entries in use. `overdue`: number of running jobs whose planned end has been
-postponed.
+"""Values that change at every event.
 
-Events: `news`, `news_for_all`: whether anything has happened since the last backfill cycle, and since the last full pass. `next_sum`: the
-time at which usage is next summed, s. `came`, `gone`: whether a job arrived, and whether one ended, at this event. `between`: whether this
-event still lacks its passes. `at_first`: number of initially running jobs; `begun`: whether they have been placed; `no_room`: the number
-(from 1) of the first one that does not fit, or 0. `until`, `awaited`: as in memory.STATE.
+Numbers of entries:
 
-Nodes: `planes`: number of bit planes that store each node's free amounts: the first `procs_planes` store processors, the next ones up to
-`second_end` the second resource, the others memory. `kinds`: number of kinds of partitions. `most_ranges`: the most ranges that running
-jobs can have together. `closed`: whether the main scheduler has closed nodes. `preemptable`: number of running jobs that may be preempted.
-`lost`: number of lost runs; `again`: how many of these jobs were requeued.
+* `arrivals`, `started`: numbers of jobs so far
+* `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`, `spare_sets`, `bounds`, `steps`, `chosen`:
+  numbers of entries in use
+* `overdue`: number of running jobs whose planned end has been postponed
 
-While nodes are chosen for a job: `left_nodes`, `left_procs`, `left_second`: its remaining needs; `left_most`: how many more nodes it may
-have.
+Events:
 
-The plan (plan.py): `users_counted`: the number of this cycle; `tested`: number of jobs tried in it. `ahead`: number of blocks of the jobs
-ahead of the job being considered. `slack`, `slack_far`, `far`: results of the last search, as in EARLIEST_START. `timeline_blocks`: blocks
-in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes of the machine since the last cycle."""
+* `news`, `news_for_all`: whether anything has happened since the last backfill cycle, and since the last full pass
+* `next_sum`: the time at which usage is next summed, s
+* `came`, `gone`: whether a job arrived, and whether one ended, at this event; `between`: whether this event still lacks its passes
+* `at_first`: number of initially running jobs; `begun`: whether they have been placed; `no_room`: the number, from 1, of the first one that
+  does not fit, or 0
+* `until`, `awaited`: as in memory.STATE
+
+Nodes:
+
+* `planes`: number of bit planes that store each node's free amounts: the first `procs_planes` store processors, the next ones up to
+  `second_end` the second resource, the others memory
+* `kinds`: number of kinds of partitions; `closed`: whether the main scheduler has closed nodes
+* `most_ranges`: maximum number of ranges that running jobs can have together
+* `preemptable`: number of running jobs that may be preempted; `lost`: number of lost runs; `again`: how many of these jobs were requeued
+* `left_nodes`, `left_procs`, `left_second`: while nodes are chosen, the job's remaining needs; `left_most`: how many more nodes it may have
+
+The plan (plan.py):
+
+* `users_counted`: the number of this cycle; `tested`: number of jobs tried in it
+* `ahead`: number of blocks of the jobs ahead of the job being considered
+* `slack`, `slack_far`, `far`: results of the last search, as in EARLIEST_START
+* `timeline_blocks`: number of blocks in the timeline, or NOT_MADE
+* `gain`, `gain_of_whole`, `changed_until`: changes of the machine since the last cycle"""
 
 PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
 """A partition.
@@ -86,8 +104,11 @@ PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
 FIRST_FIT = 2
 
 MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
-"""Nodes that jobs may use. `row`: the row of their set; `every`: 1 for all nodes of a partition, 0 for some; `node_procs`: the processors
-of each node if all nodes have the same number, else 0; `first_stretch`, `last_stretch`: the range of their stretches."""
+"""A set of nodes that jobs may use.
+
+* `row`: the row of the set in `NodeMachine.sets`; `every`: 1 for all nodes of a partition, 0 for some
+* `node_procs`: the number of processors of each node if it is the same for all, else 0
+* `first_stretch`, `last_stretch`: the range of its stretches"""
 
 STRETCH = record_dtype("place node end weight")
 """Nodes [node, end) that are consecutive in a partition and have the same weight. `place`: the position of the first one in the partition's
@@ -97,12 +118,16 @@ RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "secon
 """Consecutive nodes, and the amounts that a job has of each."""
 
 RUNNING = record_dtype("release expected job row owner first count")
-"""A running job. `release`: when the plan expects it to release its nodes, s: its `expected` end, or later once that has passed; `row`: its
-row of `Use.free`; `owner`, `first`, `count` as in SLURM_JOB."""
+"""A running job.
+
+* `release`: when the plan expects it to release its nodes, s: its `expected` end, or later once that has passed
+* `row`: its row of `Use.free`; `owner`, `first`, `count`: as in SLURM_JOB"""
 
 OUT = record_dtype("begin end phase row reservation loss")
-"""An outage. `phase`: 0 unknown or over, 1 known or begun; `row`: the set of its nodes; `reservation`: the user reservation whose jobs may
-use them, 0 for none; `loss`: as in `Nodes.losses`."""
+"""An outage.
+
+* `phase`: 0 unknown or over, 1 known or begun; `row`: the row of its set of nodes in `NodeMachine.sets`
+* `reservation`: the user reservation whose jobs may use the nodes, 0 for none; `loss`: as in `Nodes.losses`"""
 
 EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
 """The earliest start of a waiting job, as found when the job was last tried.
@@ -118,9 +143,11 @@ BLOCK = record_dtype("begin valid_from end first_word last_word row")
 """Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
 
 BOUND = record_dtype("kind every asked nodes length job time blocks slack slack_far far gained gained_far whole")
-"""A request of a job, and a `time` before which it cannot be met after this many `blocks` of jobs ahead; the last six fields are as in
-EARLIEST_START. A larger request of a job behind it cannot be met sooner, since blocks only take nodes. `kind`, `every`: of the job's
-partition and of its set of nodes."""
+"""A request of a job, and a time before which no larger request of a job behind it can be met, since blocks only take nodes.
+
+* `time`: that time, s, after this number of `blocks` of jobs ahead
+* `kind`, `every`: of the job's partition, and of its set of nodes
+* the last six fields are as in EARLIEST_START"""
 BOUNDS = 64
 
 PREEMPTION_CLASS = record_dtype("preempts preempted requeue rank grace exempt")
@@ -136,8 +163,10 @@ COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 """Number of jobs (`count`) that have been tested in the cycle with the number `stamp`."""
 
 LEAF = record_dtype("parent leaf shares used rank new", "used rank")
-"""An account or user. `used`: its decayed usage, in parts of a processor-second (`problem.CHARGE`); `new`: its usage since the last sum;
-`rank`: its fair-share factor."""
+"""An account or user.
+
+* `used`: its decayed usage, in parts of a processor-second (`problem.CHARGE`); `new`: its usage since the last sum
+* `rank`: its fair-share factor"""
 
 
 USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
@@ -148,11 +177,12 @@ that other users have; and the first plane of capacities."""
 class NodeMachine(NamedTuple):
     """The machine.
 
-    `members`: the sets of nodes that jobs may use, by `SLURM_JOB.members`. `classes`, `may`: as in `problem.Preemption`. `shaped`: scratch,
-    int64: planes of what a job can use of each node, like those of `Use.free`, then planes of a quotient and a remainder.
-
-    `sets`: all sets of nodes, int64, shape (rows, words), in this order: scratch, planes of the amounts of each node, partitions by kind,
-    `members`, outages, and nodes reserved for jobs.
+    * `members`: the sets of nodes that jobs may use, by `SLURM_JOB.members`
+    * `classes`, `may`: as in `problem.Preemption`
+    * `shaped`: scratch, int64: planes of what a job can use of each node, like those of `Use.free`, then planes of a quotient and a
+      remainder
+    * `sets`: all sets of nodes, int64, shape (rows, words), in this order: scratch, planes of the amounts of each node, partitions by kind,
+      `members`, outages, and nodes reserved for jobs
     """
 
     partitions: Records
@@ -212,9 +242,11 @@ class Choice(NamedTuple):
 class BackfillPlan(NamedTuple):
     """The plan of backfill (plan.py).
 
-    `earliest_starts`: of the first jobs of the queue, in its order. `blocks`: the nodes reserved for these jobs, in the same order.
-    `spare_sets`: rows of `NodeMachine.sets` that are not in use. `amounts`: by row of `NodeMachine.sets`, the amounts that are free on the
-    nodes of its block when it begins, in the columns of `Use.totals`. `bounds`: times before which these jobs cannot start.
+    * `earliest_starts`: of the first jobs of the queue, in its order; `blocks`: the nodes reserved for these jobs, in the same order
+    * `spare_sets`: rows of `NodeMachine.sets` that are not in use
+    * `amounts`: by row of `NodeMachine.sets`, the amounts that are free on the nodes of its block when it begins, in the columns of
+      `Use.totals`
+    * `bounds`: times before which these jobs cannot start
     """
 
     earliest_starts: Records
@@ -229,8 +261,8 @@ class BackfillPlan(NamedTuple):
 class Tree(NamedTuple):
     """The tree of shares.
 
-    `children`: the children of each node; `order`: the same lists, sorted by shares divided by usage, the highest first; `stack`: scratch
-    memory; `sums`: normalised shares.
+    * `children`: the children of each account or user; `order`: the same lists, sorted by shares divided by usage, the highest first
+    * `stack`: scratch memory; `sums`: normalised shares
     """
 
     leaves: Records

@@ -31,23 +31,32 @@ from walltime.engine.kernel.slots import SLOT, copy_set, first_slot, keep_first,
 Array = np.ndarray
 
 OAR_JOB = record_dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending after think")
-"""A job; times in s, except `noticed` and `phase`, as in `problem.OarSettings`; it needs this many `nodes`."""
+"""A job; times in s, except `noticed` and `phase`, which are as in `problem.OarSettings`; `nodes`: number of nodes that it needs."""
 
 OAR_RULES = record_dtype("security bug step clock idle busy start launch end period tick")
-"""`policy.oar.Latencies`, ms, the security time, s, and whether the plan has the `bug`."""
+"""The settings: the fields of `policy.oar.Latencies`, ms, except `tick`, s; `security`: the security time, s; `bug`: whether the plan has
+the fault of 2016."""
 
 OAR_STATE = record_dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
-"""`now`: the time of the last pass, s; `time`: the time up to which the server has worked, ms; `again`: whether something has happened
-since the last step. `events`, `waiting`, `running`, `slots`, `starting`: numbers of entries in use. `no_room`: the number (from 1) of an
-initially running job that does not fit, or 0. `until`: as in memory.STATE, compared with the times of passes; `awaited`: as there."""
+"""Values that change at every event.
+
+* `now`: the time of the last pass, s; `time`: the time up to which the server has worked, ms
+* `again`: whether something has happened since the last step
+* `events`, `waiting`, `running`, `slots`, `starting`: numbers of entries in use
+* `no_room`: the number, from 1, of an initially running job that does not fit, or 0
+* `until`, `awaited`: as in memory.STATE; `until` is compared with the times of passes"""
 
 SUBMISSION, END, LAUNCH = 0, 1, 2
 SCRATCH, ALL = 0, 1
-"""Rows of `sets`: scratch, all nodes, and from there on the partitions."""
+"""Rows of `sets`: scratch memory, and all nodes; the rows behind these are the partitions."""
 
 
 class OarPlan(NamedTuple):
-    """Slots, the first one in row 0; the sets of nodes that are `free` in them, int64 words; the jobs that start in this pass."""
+    """The plan.
+
+    * `slots`: records of SLOT, the first slot in row 0; `free`: the free nodes in each slot, int64 words
+    * `starting`: the jobs that start in this pass
+    """
 
     slots: Records
     free: Array
@@ -55,7 +64,11 @@ class OarPlan(NamedTuple):
 
 
 class OarTraffic(NamedTuple):
-    """The initially running jobs, a heap of events, whose ties are kinds of events; the queue; the running jobs, by start; followers."""
+    """Jobs that wait, run or end.
+
+    * `at_first`: the initially running jobs; `events`: a heap of events, whose ties are the kinds of events
+    * `queue`: the waiting jobs; `running`: the running jobs, in order of start; `followers`: which jobs follow which
+    """
 
     at_first: Array
     events: Records

@@ -25,7 +25,7 @@ from walltime.engine.kernel.search import first_from
 FIRST = np.int64(0)
 """First place of the queue."""
 NOT_MADE = np.int64(-1)
-"""Stands for the number of blocks in the timeline when it must be made again."""
+"""Number of blocks in the timeline that means that it must be made again."""
 PARTS = 24
 """The window is divided into this many parts. A job's shortfall in the first part, an hour by default, is stored separately from its
 shortfall later on."""

@@ -22,9 +22,11 @@ ORDERS = 5
 
 
 class Annealing(NamedTuple):
-    """The `best` order of the queue so far, the order being tried (`trial`), and the planned `begin` of each job by index, s; all int64.
+    """The search for a plan; arrays are int64.
 
-    `random`: the state of the generator, one int64.
+    * `best`: the best order of the queue so far; `trial`: the order that is being tried
+    * `begin`: the planned start of each job, by index, s
+    * `random`: the state of the random number generator, one entry
     """
 
     profile: Profile

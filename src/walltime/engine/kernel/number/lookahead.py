@@ -20,11 +20,11 @@ SLOWDOWNS = 2**40
 
 
 class Window(NamedTuple):
-    """Jobs that are considered together.
+    """Jobs that are considered together, and tables of their combinations; int64.
 
-    By job considered, int64: `place` in the queue, `procs`, `worth`, and whether it ends `in_time` (by the shadow time). `short`, `long`:
-    tables of the highest total worth of the jobs from each one on that end in time, and of the others, by number of processors, shape (jobs
-    + 1, procs + 1).
+    * for each job: `place`: its place in the queue; `procs`; `worth`; `in_time`: whether it ends by the shadow time
+    * `short`, `long`: by job and number of processors, the highest total worth of jobs from this one on, shape (jobs + 1, procs + 1);
+      `short` counts jobs that end in time, `long` the others
     """
 
     place: Array

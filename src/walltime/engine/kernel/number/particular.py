@@ -27,10 +27,13 @@ ALL, FOUND = 0, 1
 
 
 class Particular(NamedTuple):
-    """Slots with the processors that are `free` in them; `sets`: all processors, and those found for a job; sets are int64 words.
+    """The slots of the plan, and the processors of jobs; sets of processors are int64 words.
 
-    By job: the start of its reservation, s, in `reserved`, -1 for none, and the processors that it has, had or reserves in `held`. `line`
-    (int64): the jobs that a pass places.
+    * `slots`: records of SLOT; `free`: the free processors in each slot, shape (slots, words)
+    * `sets`: all processors, and those found for a job, shape (2, words)
+    * `reserved`: the start of each job's reservation, int64 s, -1 for none
+    * `held`: the processors that each job has, had or reserves, shape (jobs, words)
+    * `line`: the jobs that a pass places, int64
     """
 
     counts: Records

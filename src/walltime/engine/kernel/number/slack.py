@@ -15,9 +15,12 @@ from walltime.engine.kernel.queue import drop_started
 
 
 class Slack(NamedTuple):
-    """The waiting jobs in planned order, `line`; the planned start of each in a `trial`; the `wait` of the jobs that started last.
+    """The plan of slack-like backfilling; arrays are int64, times in s.
 
-    By job: the `reserved` start, and the `latest` start that its slack allows. All int64, times in s.
+    * `profile`: the free processors over future time
+    * `line`: the waiting jobs in planned order; `trial`: the start of each of them in the plan that is being tried
+    * `reserved`: by job, its reserved start; `latest`: by job, the latest start that its slack allows
+    * `wait`: the waits of the jobs that started last
     """
 
     profile: Profile

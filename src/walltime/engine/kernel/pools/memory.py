@@ -26,9 +26,11 @@ CLUSTER_JOB = record_dtype(
     "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
     "after think"
 )
-"""A job: the fields of memory.JOB, and its need of the `second` resource; its `partition`, by number; the partition's `tier` (a higher one
-comes first); and how many jobs must end before it can wait, `pending`. `submit` becomes the time from which it waits: with feedback it is
-`think` s after the end of the job `after` (-1 for none)."""
+"""A job, with the fields of memory.JOB, and these:
+
+* `second`: units of the second resource; `partition`: the partition's number; `tier`: the partition's tier, a higher one comes first
+* `pending`: number of jobs that must end before it can wait
+* `submit`: becomes the time from which it waits, s: with feedback, `think` s after the end of the job `after` (-1 for none)"""
 
 CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
@@ -42,35 +44,57 @@ CLUSTER_STATE = record_dtype(
     "steps joined resources planned deferred candidates again begun early broken next_due freed_until longest unreserved tightened "
     "windowed away until awaited"
 )
-"""Jobs: `arrivals`, `started`, `running`: numbers of jobs. `events`, `later`: numbers of items in the heaps of ends, and of arrivals that
-waited for another job's end. `next_coming`: the next index into `PoolMachine.coming`. `begun`: 1 after the first event. `until`, `awaited`:
-as in memory.STATE.
+"""Values that change at every event.
 
-Machine: `next_change`: index of the next change. `outages`: number of outages that are known or have begun, and are not over. `resources`:
-2 if the machine has a second resource, else 1. `windowed`: 1 if there are windows.
+Events:
 
-Queue: `waiting`: number of places; `holes` of them belong to jobs that have started or are throttled without a place; `away`: number of
-jobs throttled without a place. Places below `looked_at` were considered in an earlier pass; `freed`: 1 if anything has happened since then,
-other than arrivals at the end of the queue. `candidates`: number of jobs to be tried for backfilling, to get a reservation, or to start.
-`again`: 1 if the pass must be repeated.
+* `arrivals`, `started`, `running`: numbers of jobs; `begun`: 1 after the first event
+* `events`, `later`: numbers of items in the heap of ends, and in that of arrivals that waited for another job's end
+* `next_coming`: the next index into `PoolMachine.coming`; `until`, `awaited`: as in memory.STATE
 
-Plan: `steps`: its number of steps; `joined`: this number when equal steps were last joined.
+Machine:
 
-Fresh reservations: `most_free`: the largest number of free processors of a partition; `settled`: a bit for each settled partition;
-`planned`: 1 once the reservations have been made; `deferred`: number of jobs whose reservations are made together with the plan.
+* `next_change`: index of the next change; `outages`: number of outages that are known or have begun, and are not over
+* `resources`: 2 if the machine has a second resource, else 1; `windowed`: 1 if there are windows
 
-Kept reservations: `early`: 1 if a job has ended before its expected end since the last pass. `broken`: 1 if the reservations are invalid.
-`next_due`: the earliest reserved start, s. `freed_until`: the latest end of a freed gap, s. `longest`: the length of the longest job that
-ever had a reservation, s. `unreserved`: number of jobs that wait without a reservation. `tightened`: 1 if jobs with reservations may have
-come to exceed a limit since the last pass."""
+Queue:
+
+* `waiting`: number of places; `holes`: number of places that belong to jobs which have started, or are throttled without a place
+* `away`: number of jobs throttled without a place
+* `looked_at`: places below this one were considered in an earlier pass; `freed`: 1 if anything has happened since then, other than arrivals
+  at the end of the queue
+* `candidates`: number of jobs to be tried for backfilling, to get a reservation, or to start
+* `again`: 1 if the pass must be repeated
+
+Plan:
+
+* `steps`: number of steps; `joined`: this number when equal steps were last joined
+
+Fresh reservations:
+
+* `most_free`: the largest number of free processors of a partition; `settled`: a bit for each settled partition
+* `planned`: 1 once the reservations have been made
+* `deferred`: number of jobs whose reservations are made together with the plan
+
+Kept reservations:
+
+* `early`: 1 if a job has ended before its expected end since the last pass; `broken`: 1 if the reservations are invalid
+* `next_due`: the earliest reserved start, s; `freed_until`: the latest end of a freed gap, s
+* `longest`: the length of the longest job that ever had a reservation, s
+* `unreserved`: number of jobs that wait without a reservation
+* `tightened`: 1 if jobs with reservations may have come to exceed a limit since the last pass"""
 
 PLACE = record_dtype("rank tie job partition procs second length woken", "rank")
-"""A place in the queue: an item of a heap, and the data that decide whether the job may fit. `procs` is HOLE once the job has started, and
-while it is throttled (limits.py). `woken`: the number, from 1, of the limit that has just woken it, 0 for none."""
+"""A place in the queue: an item of a heap, and the data that show whether its job may fit.
+
+* `procs`: HOLE once the job has started, and while it is throttled (limits.py)
+* `woken`: the number, from 1, of the limit that has just woken the job, 0 for none"""
 
 BLOCK = record_dtype("least partitions woken old")
-"""A block of PLACES_IN_BLOCK places of the queue. `least`: the fewest processors that one of its jobs needs; `partitions`: a bit for each
-of their partitions; `woken`: how many of them have just been woken; `old`: 1 if jobs have left since these values were computed."""
+"""A block of PLACES_IN_BLOCK places of the queue.
+
+* `least`: the smallest number of processors that one of its jobs needs; `partitions`: a bit for each of its jobs' partitions
+* `woken`: number of its jobs that have just been woken; `old`: 1 if jobs have left since these values were computed"""
 PLACES_IN_BLOCK = 64
 
 PARTITION = record_dtype("free_procs free_second settled until extra")
@@ -89,25 +113,30 @@ FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")
 * `tried`, `tried_earliest`: the same two values when the current compression began"""
 
 POOL = record_dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
-"""A pool: its free amounts, negative while capacity that was lost is still in use.
+"""A pool in a pass.
 
-During a pass: `reservations`: number of jobs with a reservation on it. `blocked`: whether a job ahead waits for it. `closed`: whether the
-jobs behind a waiting job may not use it. `begin`: the start of the only reservation on it, s, NEVER for none. `left_procs`, `left_second`:
-amounts that this reservation leaves free (plan.py)."""
+* `free_procs`, `free_second`: its free amounts, negative while capacity that was lost is still in use
+* `reservations`: number of jobs with a reservation on it; `blocked`: whether a job ahead waits for it
+* `closed`: whether the jobs behind a waiting job may not use it
+* `begin`: the start of the only reservation on it, s, NEVER for none; `left_procs`, `left_second`: amounts that this reservation leaves
+  free (plan.py)"""
 
 OUTAGE = record_dtype("pool procs second begin end known phase")
-"""Capacity that is missing from `begin` to `end`, and that the scheduler knows about from `known` on, s. `phase`: 0 unknown, 1 known, 2
-begun, 3 over."""
+"""An outage, in which capacity is missing.
+
+* `procs`, `second`: the amounts that are missing in the pool; `begin`, `end`: from when until when, s
+* `known`: the time from which the scheduler knows about it, s; `phase`: 0 unknown, 1 known, 2 begun, 3 over"""
 
 CHANGE = record_dtype("time outage phase")
 """A change: the outage of this number enters a phase, or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
 LIMIT = record_dtype("jobs procs second seconds used_jobs used_procs used_second shut until crossing throttled first_group waking due")
-"""A limit on simultaneously running jobs of a group, and their current use of it.
+"""A limit on the simultaneously running jobs of a group, and their current usage.
 
-* `jobs`, `procs`, `second`: the most jobs, processors and units of the second resource; `used_jobs`, `used_procs`, `used_second`: in use
-* `seconds`: under Slurm's scheduling, the most processor-seconds that running jobs may have left until their time limits
+* `jobs`, `procs`, `second`: maximum number of jobs, processors and units of the second resource; `used_jobs`, `used_procs`, `used_second`:
+  in use
+* `seconds`: under Slurm's scheduling, the maximum of the processor-seconds that running jobs have left until their time limits
 * `shut`: a window is a limit, too: 1 while no job of the group may start; `until`: no job is planned to run beyond this time, s: the start
   of the next window with `crossing`
 * `throttled`: number of jobs that wait only for the limit, in groups; `first_group`: the first job of the first group; `waking`: 1 while
@@ -136,9 +165,11 @@ def list_of(lists, k):
 
 
 class Restraints(NamedTuple):
-    """Constraints on jobs: `limits_of` each job, its `followers`, and `since`: the start of an initially running job (int64 s), else NEVER.
+    """Constraints on jobs.
 
-    `windowed`: whether some of the limits are windows.
+    * `limits_of`: the limits of each job; `followers`: the jobs that wait for its end
+    * `since`: the start of an initially running job, int64 s, else NEVER
+    * `windowed`: whether some of the limits are windows
     """
 
     limits_of: Lists
@@ -148,10 +179,12 @@ class Restraints(NamedTuple):
 
 
 class ClusterPlan(NamedTuple):
-    """The free amounts over future time, int64; the last step has no end.
+    """The free amounts over future time, int64, step by step; the last step has no end.
 
-    `time`: of each step, s, shape (steps,). `free`: of each pool and resource, shape (pools, 2, steps). `room`: the free processors of all
-    pools of each partition, shape (partitions, steps). `least`: scratch, shape (pools, 2).
+    * `time`: when each step begins, s, shape (steps,)
+    * `free`: the free amounts of each pool and resource, shape (pools, 2, steps)
+    * `room`: the free processors of all pools of each partition, shape (partitions, steps)
+    * `least`: scratch, shape (pools, 2)
     """
 
     time: Array
@@ -191,10 +224,11 @@ class PoolMachine(NamedTuple):
 
 
 class QueueIndex(NamedTuple):
-    """The waiting jobs in order, and their blocks; the candidates of a pass.
+    """The waiting jobs in order, in blocks, and the candidates of a pass.
 
-    `live`: a bit for each block with a waiting job (kernel/bits.py). `deferred`: the jobs whose reservations are made together with the
-    plan; `throttled`: the links between throttled jobs (limits.py).
+    * `queue`: records of PLACE; `blocks`: records of BLOCK; `live`: a bit for each block with a waiting job (kernel/bits.py)
+    * `candidates`: a heap of places; `deferred`: the jobs whose reservations are made together with the plan
+    * `throttled`: the links between throttled jobs (limits.py)
     """
 
     queue: Records
@@ -208,9 +242,11 @@ class QueueIndex(NamedTuple):
 class KeptReservations(NamedTuple):
     """Kept reservations, and the gaps that have been freed since all jobs were tried.
 
-    By job, int64: the reserved `start`, s, -1 for none, NEVER for one that is lost within the instant; the planned `length`, s; and its
-    size class, `size`. `freed_gaps`: by partition and size class. Scratch: `since`: when a stretch with room for each class begins (int64
-    s); `before`: the previous amounts of a job in each pool, int64, shape (pools, 2).
+    * `start`: by job, its reserved start, int64 s; -1 for none, NEVER for one that is lost within the instant
+    * `length`: by job, its planned length, int64 s; `size`: by job, its size class, int64
+    * `freed_gaps`: by partition and size class, records of FREED_GAP
+    * `since`: scratch: when a stretch with room for each class begins, int64 s
+    * `before`: scratch: the previous amounts of a job in each pool, int64, shape (pools, 2)
     """
 
     start: Array

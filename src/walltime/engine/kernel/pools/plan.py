@@ -11,7 +11,7 @@ from walltime.engine.kernel.pools.memory import list_of
 from walltime.engine.kernel.search import first_from
 
 SLACK = 8
-"""Number of steps equal to their predecessors up to which joining them is not worthwhile."""
+"""Number of steps that may equal their predecessors before joining them is worthwhile."""
 
 
 @kernel
