@@ -1,4 +1,4 @@
-"""Cleaning of logs: filters that remove jobs, including those published by the archive, and detection of flurries."""
+"""Cleaning of logs: filters that remove jobs, such as those published by the archive, and the detection of flurries."""
 
 from __future__ import annotations
 
@@ -36,13 +36,14 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
         "user=38 and 178585<=job<=192710",
     ),
 }
-"""Filters behind the archive's cleaned logs, in the numbering of the uncleaned logs. Source: the Parallel Workloads Archive,
-and the headers of its cleaned logs."""
+"""The filters of the archive's cleaned logs, with the job numbers of the uncleaned logs. Source: the Parallel Workloads Archive, and the
+headers of its cleaned logs.
+"""
 
 
 @dataclass(frozen=True)
 class Flurry:
-    """A burst of activity by one user: whole weeks in which this user submitted most of the jobs."""
+    """A burst of activity by one user: whole weeks in which the user submitted most of the jobs."""
 
     user: int
     first_job: int
@@ -53,7 +54,7 @@ class Flurry:
     """Submission of the last job, s."""
     jobs: int
     share: float
-    """Share of all jobs submitted in these weeks."""
+    """Share of the jobs that were submitted in these weeks."""
 
     @property
     def filter(self) -> str:
@@ -70,12 +71,12 @@ class CleaningReport:
     after: Workload
 
     def rows(self) -> list[tuple[str, float, float]]:
-        """Return the properties in `FACTS` of the log before and after."""
+        """Return the properties in `FACTS` of the workload before and after."""
         return [(name, measure(self.before), measure(self.after)) for name, measure in FACTS.items()]
 
 
 def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
-    """Remove the jobs selected by any of the filters; the remaining ones keep their numbers.
+    """Remove the jobs that any of the filters selects; the remaining jobs keep their numbers.
 
     `origin.dropped` counts each job under the first filter that selects it; there, and in the report, a filter of several lines is on
     one line. Raises PolicyError for invalid filters, WorkloadError if no job would remain.
@@ -98,7 +99,7 @@ def clean(workload: Workload, filters: Sequence[str]) -> CleaningReport:
 
 
 def published_filters(name: str) -> tuple[str, ...]:
-    """Return the archive's filters for the log with this name, such as `SDSC-SP2-1998-4`; raises PolicyError that lists valid names."""
+    """Return the archive's filters for a log such as `SDSC-SP2-1998-4`; raises PolicyError, which lists the valid names."""
     for log, filters in PUBLISHED.items():
         if name.lower().startswith(log.lower()):
             return filters
@@ -106,9 +107,10 @@ def published_filters(name: str) -> tuple[str, ...]:
 
 
 def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SHARE) -> list[Flurry]:
-    """Return flurries, by time: weeks in which a user submitted over `times` the jobs of a median week and over `share` of its jobs.
+    """Return flurries, by time: weeks with over `times` a median week's jobs from one user, who has over `share` of that week's jobs.
 
     Weeks are counted from the first submission; consecutive ones are merged. Raises WorkloadError for a log without users.
+
     Source: the Parallel Workloads Archive describes flurries; the thresholds are an interpretation.
     """
     if "user" not in workload.columns:
@@ -134,7 +136,7 @@ def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SH
 
 
 def _weekly_counts(workload: Workload) -> tuple[Array, Array, Array, Array]:
-    """Return jobs in each week; pairs of a user and a week; the index of each job's pair; jobs of each pair. All int64."""
+    """Return the jobs in each week; pairs of a user and a week; the index of each job's pair; the jobs of each pair. All are int64."""
     week = (workload.submit - workload.submit[0]) // WEEK
     pairs, index, count = np.unique(np.stack([workload.columns["user"], week]), axis=1, return_inverse=True, return_counts=True)
     return np.bincount(week), pairs, index.ravel(), count
@@ -155,4 +157,4 @@ FACTS = {
     "mean processors": lambda w: float(w.procs.mean()),
     "busiest week of one user, in median weeks": _largest_weekly_share,
 }
-"""The properties of a workload in reports of a cleaning."""
+"""The properties of a workload that a report of cleaning compares."""

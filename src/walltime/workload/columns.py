@@ -1,4 +1,4 @@
-"""All columns that a job can have, declared once for the readers, the Parquet schema and the documentation."""
+"""All columns that a job can have, declared once for readers, the Parquet schema and the documentation."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -132,10 +132,10 @@ SCHEDULE_COLUMNS = (
     Column("kind", "uint8", "", "how the job started: 0 immediate, 1 reserved, 2 backfilled"),
     Column("reserved_start", "int64", "s", "first reserved start of the job; -1 if it never had a reservation"),
 )
-"""The columns of a schedule file, in order; a file from another simulator needs only the first four."""
+"""The columns of a schedule file, in order; files from other simulators need only the first four."""
 
 GROUPED_COLUMNS = ("partition", "queue")
-"""The columns by which all pages that compare groups group jobs."""
+"""The columns by which every page that compares groups does so."""
 
 GROUPING_COLUMNS = (*GROUPED_COLUMNS, *(column.name for column in (*SWF_COLUMNS, *BATCH_COLUMNS) if column.groups))
 """The columns by which `--by` groups jobs."""
@@ -144,13 +144,13 @@ SWF_BY_NAME = {column.name: column for column in SWF_COLUMNS}
 
 
 IDENTITIES = ("user", "group", "executable", "queue", "partition")
-"""Columns of numbers that stand for names."""
+"""Columns whose numbers stand for names."""
 
 
 def numbered(name: str, values: Any) -> tuple[Any, tuple[str, ...]]:
-    """Return a column as numbers, and the names of the numbers 1, 2, ...; none unless the values are texts.
+    """Return a column as numbers, and the names of the numbers 1, 2, ... if its values are texts.
 
-    Raises WorkloadError if only some are texts, and for a value of a column of identities that is not a whole number.
+    Raises WorkloadError if only some values are texts, and if a column of identities has a number that is not whole.
     """
     if values.dtype.kind in "OUT":
         listed = values.tolist()

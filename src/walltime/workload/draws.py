@@ -1,7 +1,6 @@
-"""Counter-based random numbers: the draws of a job depend only on the seed and its id.
+"""Counter-based random numbers: the draws for a job depend only on the seed and the job's id.
 
-So they do not depend on the order of the jobs, the thread or the machine, and replication k can be run alone. The generator is
-Philox4x32-10.
+They do not depend on the order of the jobs, the thread or the machine, and replication k can be run alone. The generator is Philox4x32-10.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -23,7 +22,7 @@ ROUNDS = 10
 
 
 def philox(counter: tuple[Array, Array, Array, Array], key: tuple[Array, Array]) -> tuple[Array, Array, Array, Array]:
-    """Return four words of 32 random bits for each counter; all words in and out are uint64 below 2**32.
+    """Return four words of 32 random bits for each counter; the words in and out are uint64 below 2**32.
 
     >>> zero = np.zeros(1, np.uint64)
     >>> [f"{int(word[0]):08x}" for word in philox((zero, zero, zero, zero), (zero, zero))]
@@ -42,7 +41,7 @@ def uniforms(seed: int, ids: Array, stream: int = 0) -> tuple[Array, Array]:
     """Return two independent numbers, uniform in [0, 1), for each id; float64 of the shape of `ids`.
 
     `seed`: a whole number from 0 to 2**64 - 1. `ids`: int64 job ids. `stream`: different streams give different numbers for the
-    same job; each model has its own streams. Raises WorkloadError for an invalid seed.
+    same job; each model has streams of its own. Raises WorkloadError for an invalid seed.
     """
     if fault := seed_fault(seed):
         raise WorkloadError(fault, "wrong_type")
@@ -55,6 +54,6 @@ def uniforms(seed: int, ids: Array, stream: int = 0) -> tuple[Array, Array]:
 
 
 def whole_numbers(seed: int, ids: Array, stream: int, *spans: tuple[int, int]) -> tuple[Array, ...]:
-    """Return for each id a whole number from each of one or two half-open spans, uniform, int64; other arguments as in `uniforms`."""
+    """Return one or two uniform whole numbers for each id, one from each half-open span, int64; see `uniforms`."""
     drawn = uniforms(seed, ids, stream)
     return tuple((low + (high - low) * one).astype(np.int64) for one, (low, high) in zip(drawn, spans, strict=False))

@@ -1,4 +1,4 @@
-"""Jobs that are left out before a simulation, by rule: their number, and their share of the jobs and of the work."""
+"""Jobs that are left out before a simulation, counted by rule, with their shares of the jobs and of the work."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from walltime.wording import human_percent, sanitize
 
 Array = np.ndarray
 MUCH = 0.05
-"""A larger share of the work left out, or of the jobs where their work is unknown, is part of every answer."""
+"""Every result mentions jobs left out if they have more than this share of the work, or of the jobs if their work is unknown."""
 UNKNOWN_WORK = "unknown share"
 STEP = "step"
 NOT_JOBS = (STEP, "other_event")
-"""The rules for records of steps, and of events other than ends: neither are jobs, so they do not count as jobs that are left out."""
+"""The rules for records of steps, and of events other than ends: these are not jobs, so they do not count as jobs left out."""
 EARLIER_RUN = "earlier_run"
-"""The rule for earlier runs of jobs whose last run stays, so that no job is missing."""
+"""The rule for earlier runs of jobs whose last runs are kept, so that no job is missing."""
 TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
-"""The rule for jobs wider than their machine, and its meaning."""
+"""The rule for jobs that are wider than their machine, and its meaning."""
 
 
 @dataclass(frozen=True)
 class Drop:
     """Jobs or records that a rule leaves out at one stage: reading, a filter, or placing on a machine.
 
-    `reason`: a sentence on one of them. `work`: their processor-seconds, nan if unknown. `of_jobs`, `of_work`: of all before this stage.
+    `reason`: a sentence on one such job. `work`: their processor-seconds, NaN if unknown. `of_jobs`, `of_work`: of all jobs before this
+    stage.
     """
 
     rule: str
@@ -45,12 +46,12 @@ class Drop:
 
     @property
     def share_of_work(self) -> float:
-        """Return their share of the work, from 0 to 1; nan if unknown."""
+        """Return their share of the work, from 0 to 1; NaN if unknown."""
         return self.work / self.of_work if self.of_work > 0 else 0.0 if self.work == 0 else math.nan
 
     @property
     def words(self) -> str:
-        """Return the rule as words, or the filter as it was written."""
+        """Return the rule in words, or the filter as written."""
         return sanitize(self.rule.replace("_", " ") if self.rule.isidentifier() else self.rule)
 
     def __str__(self) -> str:
@@ -59,7 +60,7 @@ class Drop:
         return f"Left out: {jobs}: {self.words}"
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the counts and shares ready for JSON; None for unknown ones."""
+        """Return the counts and shares for JSON; None for unknown ones."""
         work, share = (None if math.isnan(value) else value for value in (self.work, self.share_of_work))
         counts = {"jobs": self.jobs, "of_jobs": self.of_jobs, "share_of_jobs": self.share_of_jobs}
         return {"rule": self.rule, "reason": self.reason, **counts, "core_seconds": work, "share_of_work": share}
@@ -68,10 +69,10 @@ class Drop:
 def drop_jobs(
     masks: Mapping[str, Array], reasons: Mapping[str, str], work: Array, total: tuple[int, float] | None = None
 ) -> tuple[Array, list[Drop]]:
-    """Return which jobs stay (bool), and the drops; a job counts under the first rule whose mask has it.
+    """Return which jobs stay (bool), and the drops; a job counts under the first rule whose mask includes it.
 
-    `work`: processor-seconds of each job, float64, nan if unknown. `total`: number and work of all jobs or records at this stage, by
-    default of these.
+    `work`: processor-seconds of each job, float64, NaN if unknown. `total`: number and work of all jobs or records at this stage, by
+    default those given.
     """
     kept, drops = np.ones(len(work), bool), []
     total = total or (len(work), float(np.nansum(work)))
@@ -92,7 +93,7 @@ def counts_of(drops: Iterable[Drop]) -> dict[str, int]:
 
 
 def jobs_only(drops: Iterable[Drop]) -> list[Drop]:
-    """Return the drops of jobs, without those of `NOT_JOBS`."""
+    """Return the drops of jobs, without those in `NOT_JOBS`."""
     return [drop for drop in drops if drop.rule not in NOT_JOBS]
 
 
@@ -114,7 +115,7 @@ def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
 
 
 def warning_of(drops: Iterable[Drop]) -> list[str]:
-    """Return a sentence on the jobs left out if they are over 5 % of the work, or those of unknown work over 5 % of the jobs.
+    """Return a sentence if the jobs left out have over 5 % of the work, or if those of unknown work are over 5 % of the jobs.
 
     Earlier runs of jobs that stay do not count.
 
@@ -134,7 +135,7 @@ def warning_of(drops: Iterable[Drop]) -> list[str]:
 
 
 def left_out(drops: Iterable[Drop]) -> dict[str, Any]:
-    """Return the shares and the rules ready for JSON."""
+    """Return the shares and the rules for JSON."""
     listed = jobs_only(drops)
     jobs, work = shares_of(listed)
     return {"share_of_jobs": jobs, "share_of_work": work, "rules": [drop.as_dict() for drop in listed]}

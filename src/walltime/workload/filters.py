@@ -28,11 +28,11 @@ from walltime.workload import Workload
 Array = np.ndarray
 
 MOST_DIGITS = 18
-"""Most digits of a number, so that it fits an int64."""
+"""Maximum number of digits of a number, so that it fits an int64."""
 MOST_DEPTH = 100
-"""Most parentheses and `not` around a comparison."""
+"""Maximum number of parentheses and `not` around a comparison."""
 SHOWN = 200
-"""Most characters of a filter in an error message."""
+"""Maximum number of characters of a filter in an error message."""
 OWN = ("job_id", "submit", "runtime", "requested", "procs", "believed")
 COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
     "=": operator.eq,
@@ -71,7 +71,7 @@ class _Token:
 
 
 class _Parser:
-    """Reads a filter from left to right and computes its mask on the way."""
+    """Reads a filter from left to right, and computes its mask at the same time."""
 
     def __init__(self, workload: Workload, text: str):
         self.workload = workload
@@ -167,7 +167,7 @@ class _Parser:
         return mask
 
     def _operand(self) -> _Token:
-        """Return the next token, a column, a number or a name; raises PolicyError for others."""
+        """Return the next token, which must be a column, a number or a name; raises PolicyError for others."""
         token = self._peek()
         if token is None or token.text in COMPARE or token.text in ("and", "or", "not", "(", ")"):
             raise self._error("missing_operand", "a column or a number", token)
@@ -177,7 +177,7 @@ class _Parser:
         return token
 
     def _value(self, token: _Token, other: _Token, sign: _Token) -> Array | int:
-        """Return the value of an operand; a name is looked up in the column on the other side."""
+        """Return the value of an operand; names are looked up in the column on the other side."""
         if token.value is not None:
             return token.value
         if token.name is None:
@@ -202,7 +202,7 @@ class _Parser:
 
 
 def parse_seconds(text: str) -> int:
-    """Return the seconds of a duration such as 3600, 90m or 1h, at least 1; raises PolicyError.
+    """Parse a duration such as 3600, 90m or 1h; return s, at least 1. Raises PolicyError.
 
     >>> parse_seconds("90m")
     5400
@@ -215,7 +215,7 @@ def parse_seconds(text: str) -> int:
 
 
 def parse_span(text: str) -> tuple[int, int]:
-    """Return begin and end in seconds of a span such as 30d:60d; raises PolicyError.
+    """Parse a span such as 30d:60d; return begin and end, s. Raises PolicyError.
 
     >>> parse_span("30d:60d")
     (2592000, 5184000)
@@ -227,7 +227,7 @@ def parse_span(text: str) -> tuple[int, int]:
 
 
 def span_of(workload: Workload, text: str) -> tuple[int, int]:
-    """Return begin and end of a span in seconds from the start of a log, as `parse_span`, or from two dates in the log's time zone.
+    """Return begin and end of a span, s from the start of a log: as `parse_span`, or from two dates in the log's time zone.
 
     The span 1997-05-01:1997-08-01 ends before the second date. Raises PolicyError, and WorkloadError if the start of the log is unknown.
     """

@@ -1,4 +1,4 @@
-"""Resampled weeks of a log, and users' feedback: variants of a log that are as plausible as the original."""
+"""Variants of a log: resampled weeks, and users who submit jobs after the ends of earlier ones."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ Array = np.ndarray
 WEEK = 7 * 86_400
 STREAM_WEEKS = 106
 SESSION = 20 * 60
-"""Longest think time within a session, s (Feitelson 2021; as reported, not checked against the paper)."""
+"""Maximum think time within a session, s (Feitelson 2021; as reported, not checked against the paper)."""
 LINKS = ("depends_on", "depends_on_success")
 """Columns of other jobs' ids, in addition to `preceding_job`."""
 
 
 def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
-    """Return the jobs with feedback: a job submitted soon after the end of a job of the same user waits for that end.
+    """Return the jobs with feedback: a job that was submitted soon after the end of a job of its user now waits for that end.
 
-    `within`: the longest such think time, s. The job follows the last of its user's earlier jobs that had ended in the log; the think time
+    `within`: the maximum think time for this, s. The job follows the last of its user's earlier jobs that had ended in the log; its think
+    time
     is the time since that end. Raises WorkloadError if the log does not record users, or waits.
+
     Source: Zakay & Feitelson, Preserving User Behavior Characteristics in Trace-Based Simulation of Parallel Job Scheduling, MASCOTS 2014,
     pp. 51-60, doi:10.1109/MASCOTS.2014.15 (sessions by think time). Fixed submit times for the first jobs of sessions are our choice.
 
@@ -62,10 +64,11 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
 
 
 def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
-    """Return a log of as many weeks, drawn with replacement from the weeks of this one; jobs keep their weekday and time of day.
+    """Return a log of weeks drawn with replacement from this log, as many as it has; jobs keep their weekday and time of day.
 
     Jobs get new numbers. Links between jobs (feedback, dependencies) are kept within a week; the machine is empty at the start. The number
-    of jobs, and so the load, differs between draws, as it does between weeks.
+    of jobs, and therefore the load, differs between draws, as it does between weeks.
+
     Source: after Feitelson, Resampling with feedback (2021), by weeks instead of users.
 
     >>> jobs = Workload.from_arrays(submit=[0, WEEK + 5], runtime=[1, 2], procs=[1, 1], machine_procs=4)

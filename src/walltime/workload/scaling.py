@@ -1,4 +1,4 @@
-"""Variations of a workload: its load, its period, its machine, and small random shakes."""
+"""Variations of a workload: its load, its period, its machine, and random shifts of submit times."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from walltime.workload.workload import Workload
 Array = np.ndarray
 LOWEST_LOAD, HIGHEST_LOAD = 1e-6, 1.5
 TOLERANCES = {"interarrival": 0.01, "runtime": 0.01, "machine": 0.1, "size": 0.1, "thin": 0.1, "users": 0.1}
-"""Largest relative deviation of the achieved from the requested load."""
+"""Maximum relative deviation of the achieved from the requested load."""
 WAYS = tuple(TOLERANCES)
 """The ways to change the load: see `scale_load`."""
 MOST_COPIES = 100
-"""Most repetitions of the jobs."""
+"""Maximum number of copies of a job."""
 LONGEST_SHAKE = 10**9
 
 HOUR, WEEK = 3600, 7 * 86_400
 STREAM_SHAKE, STREAM_THIN, STREAM_USERS = 101, 102, 103
 STREAM_COPIES = 10_000
-"""Copy k of a job draws from this stream plus k."""
+"""Copy k of a job draws from the stream with this number plus k."""
 
 
 def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: int = 0) -> Workload:
@@ -67,7 +67,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
 
 
 def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
-    """Return the workload with its load multiplied by this factor, as closely as the method allows."""
+    """Return the workload with its load multiplied by `factor`, as closely as the method allows."""
     match by:
         case "interarrival":
             return with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
@@ -90,7 +90,7 @@ def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
 
 
 def _advice(workload: Workload, by: str) -> str:
-    """Return a suggestion where this method cannot reach a load."""
+    """Return what to do if this method cannot reach a load."""
     highest = workload.offered_load * workload.machine_procs / int(workload.procs.max())
     advice = {
         "interarrival": "submit times are whole seconds; try runtime",
@@ -127,7 +127,7 @@ def window(workload: Workload, begin: int, end: int) -> Workload:
 def resize(workload: Workload, machine_procs: int, too_wide: str = "drop") -> Workload:
     """Return the jobs on a machine of another size; wider jobs are dropped or clipped to it, and counted.
 
-    Raises WorkloadError if no job fits it, PolicyError unless `too_wide` is drop or clip.
+    Raises WorkloadError if no job fits the machine, PolicyError unless `too_wide` is drop or clip.
     """
     wide = workload.procs > machine_procs
     count = int(wide.sum())
@@ -165,9 +165,9 @@ def shake(workload: Workload, seconds: int = 30, seed: int = 0) -> Workload:
 
 
 def held_until(workload: Workload, eligible: Array) -> Workload:
-    """Return the jobs submitted only at their eligible times (int64 s), if these are later.
+    """Return the jobs with their eligible times (int64 s) as submissions, where these are later.
 
-    The time until then is added to the column `held`, and subtracted from the recorded wait.
+    The difference is added to the column `held`, and subtracted from the recorded wait.
     """
     held = np.maximum(eligible - workload.submit, 0)
     columns = dict(workload.columns)
@@ -194,7 +194,7 @@ def _check_seed(seed: int) -> None:
 
 
 def _shown(number: float) -> str:
-    """Return the number in a few characters."""
+    """Return a number as a short text."""
     try:
         return str(number) if abs(number) < 1e16 else f"{number:g}"
     except OverflowError:
@@ -202,9 +202,9 @@ def _shown(number: float) -> str:
 
 
 def _chains(workload: Workload) -> tuple[Array, Array]:
-    """Return the index of the first job in each job's chain (its own if it follows none), and of the job that it follows, or -1; int64.
+    """Return the index of the first job of each job's chain, and of the job that it follows, -1 for none; int64.
 
-    A `preceding_job` that does not come before the job is ignored.
+    A job that follows no other is its own chain. A `preceding_job` that is not submitted before the job is ignored.
     """
     own = np.arange(len(workload))
     after, _ = workload.dependencies()
@@ -216,7 +216,7 @@ def _chains(workload: Workload) -> tuple[Array, Array]:
 
 
 def _rounded(values: Array) -> Array:
-    """Return whole numbers, halves rounded up; values too large for a workload become 2**62."""
+    """Round to whole numbers, int64, halves up; values too large for a workload become 2**62."""
     return np.minimum(np.floor(values + 0.5), 2.0**62).astype(np.int64)
 
 
@@ -228,14 +228,14 @@ def with_submits(workload: Workload, submit: Array) -> Workload:
 
 
 def _thinned(workload: Workload, factor: float, seed: int) -> Workload:
-    """Repeat each job `factor` times on average: whole copies, and one more with the probability of the remainder.
+    """Repeat each job `factor` times on average: whole copies, and another one with the probability of the remainder.
 
     Chains are kept together. Copies are within the period of the workload, as far as the length of a chain allows.
     """
     first, after = _chains(workload)
     draw, _ = uniforms(seed, workload.job_id, STREAM_THIN)
     count = np.floor(factor + draw).astype(np.int64)
-    count[[0, first[-1]]] = np.maximum(count[[0, first[-1]]], 1)  # the span stays
+    count[[0, first[-1]]] = np.maximum(count[[0, first[-1]]], 1)  # keep the span of submissions
     copies = count[first]
     start = np.cumsum(copies) - copies
     place = np.repeat(np.arange(len(workload)), copies)
@@ -266,7 +266,7 @@ def _with_resampled_users(workload: Workload, factor: float, seed: int) -> Workl
     weeks = max(1, -(-(end - begin) // WEEK))
     picks, whens = uniforms(seed, np.arange(MOST_COPIES * len(users)), STREAM_USERS)
     wanted, have, places, submits, followed, made = factor * work.sum(), 0.0, [], [], [], 0
-    drawn: dict[int, tuple[int, int]] = {}  # the week to which a user's next jobs are shifted, and how often the user was drawn
+    drawn: dict[int, tuple[int, int]] = {}  # by user: the week to which the next jobs are shifted, and the number of draws so far
     for pick, when in zip(picks, whens, strict=True):
         user = int(pick * len(users))
         mine = jobs_of[user]
@@ -293,9 +293,9 @@ def _with_resampled_users(workload: Workload, factor: float, seed: int) -> Workl
 
 
 def copied(workload: Workload, place: Array, submit: Array, original: Array, links: Mapping[str, Array]) -> Workload:
-    """Return the jobs at these indices, submitted at these times; copies get new ids above the largest.
+    """Return the jobs at these indices with these submit times; copies get new ids above the largest one.
 
-    `links`: for columns of job ids, the index of that job among these, int64, -1 for none; used for copies.
+    `links`: for columns of job ids, the index among these jobs of the one that is named, int64, -1 for none; used for copies.
     """
     columns = {name: values[place] for name, values in workload.columns.items()}
     ids = workload.job_id[place].copy()

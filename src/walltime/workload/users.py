@@ -1,4 +1,4 @@
-"""Users for generated jobs, which predictors, advice and gains by user need."""
+"""Users for generated jobs, which predictors, suggestions and gains by user need."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from walltime.workload.workload import Workload
 
 STREAM_USERS, STREAM_POPULARITY = 104, 105
 LIKENESS = 0.9
-"""Correlation of the normal scores of a job's runtime and of its user. Our choice: the mean of a user's last two runs has an average
-accuracy of one half, as on real logs."""
+"""Correlation between the normal scores of a job's runtime and of its user. Our choice: with it, the mean of a user's last two runs
+has an average accuracy of one half, as on real logs.
+"""
 POPULARITY = 0.9
 """The k-th most active user has a share of the jobs proportional to 1 / k**POPULARITY. Our choice."""
 
 
 def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
-    """Return the jobs with a number of users (column `user`, from 1) whose jobs have similar runtimes.
+    """Return the jobs with this number of users (column `user`, from 1), whose jobs have similar runtimes.
 
-    Only the labels are drawn: sizes, times and order stay. This is our construction, not from a paper: users differ in their runtimes, as
-    real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for fewer
-    than 1 user, or more users than jobs.
+    Only the column is drawn: sizes, times and order do not change. This is our construction, not from a paper: users differ in their
+    runtimes, as real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for
+    fewer than 1 user, or more users than jobs.
 
     >>> from walltime.workload.models.lublin99 import Lublin99
     >>> jobs = with_users(Lublin99().generate(jobs=1000, machine_procs=128, load=0.7, seed=1), users=20, seed=1)
@@ -50,7 +51,7 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
 
 
 def _normal_scores(order: np.ndarray) -> np.ndarray:
-    """Return the normal deviate of each place's rank, where `order` lists the places by rank; float64."""
+    """Return the normal score of each place's rank, float64; `order` lists the places by rank."""
     middle = NormalDist().inv_cdf
     scores = np.empty(len(order))
     scores[order] = [middle((k + 0.5) / len(order)) for k in range(len(order))]

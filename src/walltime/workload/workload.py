@@ -31,15 +31,15 @@ class EstimateModel(Protocol):
         """Return the source of the kill limit: the model's estimates ("model") or the users' requests ("user")."""
 
     def draw(self, workload: Workload, seed: int = 0) -> Array:
-        """Return estimates, int64 seconds, one per job."""
+        """Return estimates, int64 s, one per job."""
 
 
 MAX_TIME = 2**60
-"""Times of a workload are below this, so that sums of two times fit in an int64."""
+"""Upper bound of a workload's times, so that the sum of two times fits in an int64."""
 LAST_TIME = 2.0**62
-"""If all jobs ran one after the other, they would end before this."""
+"""Upper bound of the time at which the last job would end if all jobs ran one after the other."""
 MOST_WORK = 2.0**62
-"""The processor-seconds that all jobs use or request are below this, so that their sum fits in an int64."""
+"""Upper bound of the processor-seconds that all jobs use or request, so that their sum fits in an int64."""
 
 
 _ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "believed")
@@ -165,7 +165,7 @@ class Workload:
         return pl.DataFrame({name: getattr(self, name) for name in _ARRAYS} | dict(self.columns))
 
     def name_at(self, job: int, column: str) -> str:
-        """Return the name in a column for a job, by its place; empty if it is unknown."""
+        """Return the name in a column for the job at a place; empty if it is unknown."""
         number = int(self.columns[column][job]) if column in self.columns else -1
         return self.origin.name_of(column, number) if number >= 0 else ""
 
@@ -231,7 +231,7 @@ class Workload:
         return replace(self, feedback=feedback)
 
     def dependencies(self) -> tuple[Array, Array]:
-        """Return for each job the index of its preceding job (-1 for none), and its think time in s; int64."""
+        """Return the index of each job's preceding job (-1 for none), and its think time in s; both int64."""
         missing = np.full(len(self), -1, np.int64)
         think_time = np.maximum(self.columns.get("think_time", missing), 0)
         preceding = self.columns.get("preceding_job", missing)
@@ -248,7 +248,7 @@ class Workload:
     def job_number(self, text: str) -> int:
         """Return the number of a job from a text such as `517498`, or `517498_1` for a task of an array.
 
-        Raises PolicyError for another text, WorkloadError for an unknown task.
+        Raises PolicyError for other texts, WorkloadError for an unknown task.
         """
         match = re.fullmatch(r"(-?[0-9]{1,18})(?:_([0-9]{1,18}))?", text, re.ASCII)
         if match is None:
@@ -265,7 +265,7 @@ class Workload:
         return int(self.job_id[np.argmax(mine)])
 
     def picked(self, chosen: Array) -> dict[str, Any]:
-        """Return the arrays and columns of the jobs at these indices (bool or int64), by the name of the field."""
+        """Return the arrays and columns of the jobs at these indices (bool or int64), by the field's name."""
         fields = {name: getattr(self, name)[chosen] for name in _ARRAYS}
         if self.believed is self.requested:
             fields["believed"] = fields["requested"]
@@ -278,7 +278,7 @@ class Workload:
 
     @property
     def warnings(self) -> list[str]:
-        """Return the sentences at the start of every answer: on much work left out, and on jobs from several clusters."""
+        """Return the sentences with which every result begins: on much work left out, and on jobs from several clusters."""
         clusters = self.columns.get("cluster", np.zeros(0, np.int64))
         numbers, counts = np.unique(clusters[clusters >= 0], return_counts=True)
         told = [f"{self.origin.name_of('cluster', k)} {count:,}" for k, count in zip(numbers.tolist(), counts.tolist(), strict=True)]
@@ -292,23 +292,23 @@ class Workload:
         return self.procs * self.runtime.astype(np.float64)
 
     def without(self, masks: Mapping[str, Array], reasons: Mapping[str, str], step: str = "") -> Workload:
-        """Return the other jobs, with those of the masks (bool, by rule) in `origin.drops`; `reasons`: a sentence for each rule."""
+        """Return the jobs outside the masks (bool, by rule), and add the others to `origin.drops`; `reasons`: a sentence by rule."""
         kept, drops = drop_jobs(masks, reasons, self.work)
         origin = self.origin.after(step) if step else self.origin
         left = self.take(kept, step) if drops else self
         return replace(left, origin=replace(origin, drops=(*origin.drops, *drops))) if drops or step else self
 
     def in_given_order(self, values: Array) -> Array:
-        """Return values of the jobs, one per job in order of arrival, in the order in which the jobs were given.
+        """Return values, one per job in order of arrival, in the order in which the jobs were given.
 
-        For a subset of the jobs, one value per job of the subset. Raises WorkloadError for another number of values.
+        For a subset of the jobs, it takes one value per job of the subset. Raises WorkloadError for another number of values.
         """
         values = _of_length("the array", np.asarray(values), len(self))
         return values if self.order is None else values[np.argsort(self.order, kind="stable")]
 
     @property
     def offered_load(self) -> float:
-        """Return processor-seconds demanded, divided by those available between the first and the last submit (mualem01, section 3.1)."""
+        """Return the processor-seconds demanded, divided by those available from first to last submission (mualem01, section 3.1)."""
         span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
         if span == 0:
             return float("nan")
@@ -316,7 +316,7 @@ class Workload:
 
 
 def check_workload(value: object) -> None:
-    """Raise WorkloadError for anything but a workload; for the name of a log, explain how to read it."""
+    """Raise WorkloadError if this is not a workload; for the name of a log, explain how to read it."""
     if isinstance(value, str | PathLike):
         raise WorkloadError(f"{shown(fspath(value))} is the name of a log; read its jobs with walltime.read first", "wrong_type")
     if not isinstance(value, Workload):
@@ -356,7 +356,7 @@ def _of_length(name: str, values: Array, length: int) -> Array:
 
 
 def _frozen(array: Array) -> Array:
-    """Return a read-only view; the owner of the array can still write to it."""
+    """Return a read-only view; the array's owner can still write to it."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -1,4 +1,4 @@
-"""Workload models: one module for each paper, and all of them by name, as used on the command line and in campaign files."""
+"""Workload models: one module for each paper, and all models by name, as on the command line and in campaign files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 
 def _model_of(model: Any, spelling: str) -> Variant:
-    """Return the form of a user's model: a class of `WorkloadModel`, or a function that returns a workload."""
+    """Return the variant for a user's model: a subclass of `WorkloadModel`, or a function that returns a workload."""
     if isinstance(model, WorkloadModel) or (isinstance(model, type) and issubclass(model, WorkloadModel)):
         return Variant(model)
     return Variant(OwnModel, make=partial(OwnModel.of, model, spelling), free=True, declared={})
@@ -60,7 +60,7 @@ MODELS = Family(
 
 
 def parse_model(text: str | WorkloadModel) -> WorkloadModel:
-    """Return the model with this specification; raise PolicyError, in one line, for an unknown one.
+    """Return the model with this specification; raises PolicyError for an unknown one.
 
     >>> parse_model("downey97:size-rule=half-efficiency-knee,mean-gap=600").mean_gap
     600.0

@@ -1,4 +1,4 @@
-"""The workload model of Downey: moldable jobs, with a rule that chooses their sizes."""
+"""The workload model of Downey: moldable jobs, and rules that choose their sizes."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SizeRule = int | Literal["average-parallelism", "half-efficiency-knee"]
 class Downey97(WorkloadModel):
     """Jobs with an average parallelism and an amount of work, both log-uniform, and a speedup on any number of processors.
 
-    The distributions are confirmed, but not their ranges: all defaults below are ours or from memory.
+    The distributions are confirmed, but not their ranges: no default below was checked against the papers.
 
-    The average parallelism A and the work are log-uniform, the variance of the parallelism, sigma, is uniform. `size_rule` determines the
+    The average parallelism A and the work are log-uniform; the variance of the parallelism, sigma, is uniform. `size_rule` determines the
     number of processors n of a job, which the model leaves to the scheduler: `average-parallelism`, A rounded; `half-efficiency-knee`,
     the largest n with an efficiency S(n) / n of at least 1/2; or a number for all jobs. No job is wider than the machine. The runtime is
-    the work over S(n), rounded, at least 1 s. Arrivals are a Poisson process whose rate has two phases of 12 h. A load is reached by
+    the work divided by S(n), rounded, at least 1 s. Arrivals are a Poisson process whose rate has two phases of 12 h. A load is reached by
     changing the rate of both phases, so that a day still has 24 hours, unless `keep_cycle` is off. A and sigma are not in the columns of
     the workload, but `draw` returns them.
 
@@ -69,7 +69,7 @@ class Downey97(WorkloadModel):
                 raise WorkloadError(f"the {what} of {self.name} must range from {least:g} up, not to {most:g}", "number_out_of_range")
 
     def draw(self, jobs: int, machine_procs: int, seed: int = 0) -> tuple[Array, Array, Array]:
-        """Return average parallelism, sigma and work (processor-seconds) of each moldable job, float64."""
+        """Return the average parallelism, sigma and work (processor-seconds) of each moldable job, float64."""
         highest = max(machine_procs if self.most_parallelism is None else self.most_parallelism, self.least_parallelism)
         parallelism = _log_uniform(self.least_parallelism, highest, jobs, stream(self.name, seed, "parallelism"))
         sigma = stream(self.name, seed, "sigma").uniform(self.least_sigma, self.most_sigma, jobs)
@@ -87,7 +87,7 @@ class Downey97(WorkloadModel):
         return ModelJobs(self._arrivals(points), runtime, procs, has_load=kept)
 
     def _arrivals(self, points: Array) -> Array:
-        """Return the times, s from midnight, by which these numbers of jobs are expected to arrive (inverse of the cumulative rate)."""
+        """Return the times, s from midnight, by which these numbers of jobs are expected to have arrived (inverse cumulative rate)."""
         per_day = DAY / self.mean_gap
         begins, ends = self.day_begins, self.day_begins + DAY // 2
         day, night = self.day_share * per_day / (DAY / 2), (1 - self.day_share) * per_day / (DAY / 2)
@@ -103,8 +103,8 @@ class Downey97(WorkloadModel):
 def speedup(procs: Array, parallelism: Array, sigma: Array) -> Array:
     """Return the speedup of a job on `procs` processors; float64.
 
-    `procs`: at least 1. `parallelism`: the job's average parallelism, at least 1. `sigma`: the variance of the parallelism,
-    at least 0; up to 1 a profile of low variance, above 1 of high variance.
+    `procs`: at least 1. `parallelism`: the job's average parallelism, at least 1. `sigma`: the variance of the parallelism, at least 0;
+    profiles up to 1 have low variance, others high variance.
 
     Source: downey97; not checked against the paper.
 

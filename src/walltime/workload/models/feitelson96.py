@@ -1,4 +1,4 @@
-"""The workload model of Feitelson, with repeated jobs, and its variants with distributions of a log: Fs, Fl and Fsl."""
+"""The workload model of Feitelson, with repeated jobs, and its variants with the distributions of a log: Fs, Fl and Fsl."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from walltime.workload.workload import MAX_TIME
 Array = np.ndarray
 
 CLOSE = 1e-3
-"""Relative accuracy of the load by the choice of the first jobs; scaling their times does the rest."""
+"""Relative accuracy with which the choice of the first jobs reaches the load; scaling their times does the rest."""
 MOST_STEPS = 200
 
 TWO_STAGES = ((900.0, 0.95, 0.75), (6300.0, 0.05, 0.25))
-"""Means in ratio 1:7, the short one with probability 0.95 - 0.20 n/N. Unverified; the mean itself is our choice."""
+"""Means with the ratio 1:7; the short one has the probability 0.95 - 0.20 n/N. Unverified; the mean itself is our choice."""
 THREE_STAGES = ((300.0, 0.70, 0.50), (2100.0, 0.25, 0.35), (14_700.0, 0.05, 0.15))
 """Three stages, for the revision of 1997. Unverified; all numbers are our choice."""
 
@@ -31,13 +31,13 @@ THREE_STAGES = ((300.0, 0.70, 0.50), (2100.0, 0.25, 0.35), (14_700.0, 0.05, 0.15
 class Feitelson96(WorkloadModel):
     """Jobs that run several times, each run submitted when the previous one has ended; first runs arrive at random.
 
-    The default constants are *feitelson96-like*: the structure of the model is confirmed, its constants are not.
+    The structure of the model is confirmed, but not its default constants (*feitelson96-like*).
 
-    The order of the sizes is confirmed; their emphasis was "hand-tailored", so ours is a choice. Runtimes are hyper-exponential, rounded,
-    at least 1 s: `stages` holds, for each stage, its mean in s and its probability for n = 0 and for n = N processors of the machine; in
-    between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). A job runs up to `max_runs`
-    times (unverified), and up to half the requested number of jobs; all runs have the same size. First runs are a Poisson process; its
-    mean, for a load of about 0.7 on 128 processors, and the think time are our choice.
+    The order of the sizes is confirmed; the paper's emphasis was "hand-tailored", so ours is a choice. Runtimes are hyper-exponential,
+    rounded, at least 1 s: `stages` holds, for each stage, its mean in s and its probability for n = 0 and for n = N processors of the
+    machine; in between, probabilities are interpolated linearly. See `TWO_STAGES` and `THREE_STAGES` (unverified). A job runs up to
+    `max_runs` times (unverified), and up to half the requested number of jobs; all runs have the same size. First runs are a Poisson
+    process; its mean, for a load of about 0.7 on 128 processors, and the think time are our choice.
 
     The columns `preceding_job` (job id of the previous run, -1 for a first run) and `think_time` (s; -1 for a first run) hold
     the dependencies; `executable` numbers the repeated jobs. `submit` of a repetition is its time if no run ever
@@ -98,7 +98,7 @@ class Feitelson96(WorkloadModel):
         return small + np.asarray(share)[..., None] * (large - small)
 
     def runtime_cdf(self, seconds: Array, share: float) -> Array:
-        """Return the probability of runtimes up to these seconds, before rounding; `share`: of the machine, perhaps a mean of many jobs."""
+        """Return the probability of runtimes up to these s, before rounding; `share`: of the machine, perhaps a mean of many jobs."""
         means = np.array([stage[0] for stage in self.stages])
         return -np.expm1(-np.asarray(seconds, np.float64)[..., None] / means) @ self.stage_weights(np.asarray(share))
 
@@ -109,7 +109,7 @@ class Feitelson96(WorkloadModel):
 
     def _draw(self, jobs: int, machine_procs: int, load: float | None, seed: int) -> ModelJobs:
         runs = 1 + _pick(self.run_weights(), stream(self.name, seed, "runs").random(jobs))
-        runs = np.minimum(runs, max(jobs // 2, 1))  # so that there are always several jobs, whose times can be stretched
+        runs = np.minimum(runs, max(jobs // 2, 1))  # so that there are always several jobs whose times can be stretched
         sizes, weights = self.size_weights(machine_procs)
         size = sizes[_pick(weights, stream(self.name, seed, "size").random(jobs))]
         program = np.repeat(np.arange(jobs), runs)
@@ -142,7 +142,7 @@ class Feitelson96(WorkloadModel):
         return ModelJobs(submit, runtime[chosen], size[program[chosen]], columns, has_load=True)
 
     def _runtimes(self, procs: Array, machine_procs: int, random: np.random.Generator) -> Array:
-        """Return runtimes of jobs of these sizes before rounding, float64 s."""
+        """Return the runtimes of jobs of these sizes before rounding, float64 s."""
         up_to = np.cumsum(self.stage_weights(procs / machine_procs), axis=1)
         stage = (random.random(len(procs))[:, None] >= up_to[:, :-1]).sum(axis=1)
         return random.exponential(np.array([s[0] for s in self.stages])[stage])
@@ -150,9 +150,9 @@ class Feitelson96(WorkloadModel):
     def _stretch(self, chains: _Chains, jobs: int, capacity: float) -> tuple[float, Array]:
         """Return the factor for the times between first runs, and the jobs that then come first.
 
-        `capacity`: processors that the jobs must keep busy on average. The first jobs depend on the stretch, so the load jumps
-        at some stretches: a search finds a stretch with the load or slightly more, and a small further stretch of the same jobs
-        does the rest.
+        `capacity`: processors that the jobs must keep busy on average. The first jobs depend on the factor, so the load jumps at some
+        factors: a
+        search finds a factor with the load or slightly more, and a small further stretch of the same jobs does the rest.
         """
         low, high, stretch, chosen = 0.0, math.inf, 1.0, chains.earliest(1.0, jobs)
         best = (stretch, chosen)
@@ -176,9 +176,9 @@ class Feitelson96(WorkloadModel):
 
 @dataclass
 class _Chains:
-    """All runs of all jobs, job by job: the job (`program`), the time after its first run (`offset`), and the work of each run.
+    """All runs of all jobs, job by job: the job (`program`), the time after its first run (`offset`, s), and the work of each run.
 
-    `arrival`: times of the first runs.
+    `arrival`: times of the first runs, s.
     """
 
     arrival: Array
@@ -193,7 +193,7 @@ class _Chains:
         return first.astype(np.int64)[self.program] + self.offset
 
     def earliest(self, stretch: float, count: int) -> Array:
-        """Return the indices of the first `count` submissions, ascending; the index decides between simultaneous ones."""
+        """Return the indices of the first `count` submissions, ascending; of simultaneous ones, the lower index comes first."""
         submit = self.submits(stretch)
         last = np.partition(submit, count - 1)[count - 1]
         before = submit < last
@@ -208,7 +208,7 @@ class _Chains:
         return float(self.work[chosen].sum()) / span if span else math.inf
 
     def fine(self, stretch: float, chosen: Array, capacity: float) -> float:
-        """Return a larger stretch at which these runs keep `capacity` processors busy."""
+        """Return a larger factor at which these runs keep `capacity` processors busy."""
         low, high = stretch, stretch * 2
         while self.power(high, chosen) > capacity and high < stretch * 1e6:
             low, high = high, high * 2
@@ -221,7 +221,7 @@ class _Chains:
 
 
 def _pick(weights: Array, draws: Array) -> Array:
-    """Return indices drawn with these probabilities, from uniform draws in [0, 1)."""
+    """Return indices with these probabilities, from uniform draws in [0, 1)."""
     return np.minimum(np.searchsorted(np.cumsum(weights), draws, side="right"), len(weights) - 1)
 
 

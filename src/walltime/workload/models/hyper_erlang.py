@@ -14,12 +14,12 @@ Array = np.ndarray
 LARGEST_ORDER = 100
 """The highest order tried, sufficient for a coefficient of variation down to 0.1."""
 EQUAL = 1e-12
-"""Two branches whose means differ by less than this fraction of the mean count as one."""
+"""Two branches count as one if their means differ by less than this fraction of the mean."""
 
 
 @dataclass(frozen=True)
 class HyperErlang:
-    """The sum of `order` exponential stages with the mean `first`, with probability `share`, else with the mean `second`.
+    """The sum of `order` exponential stages, all with the mean `first` (with probability `share`) or all with the mean `second`.
 
     `first, second`: mean of one stage, in the unit of the variable (seconds); `second` may be 0. A share of 1 gives a single
     Erlang distribution, an order of 1 a hyper-exponential one. Raises WorkloadError for impossible parameters.
@@ -66,9 +66,9 @@ def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGE
     """Return the hyper-Erlang distribution with these raw moments, of the smallest feasible order.
 
     Divided by the moments of a sum of n stages of mean 1, they must be the moments of a distribution on two positive values, the stage
-    means of the two branches. For the squared coefficient of variation c2 this needs `c2 > 1/n`, and for the third moment `m1 m3 / m2**2 >=
-    (n + 2) / (n + 1)`; both are weaker for a larger n, so the order grows until they hold. If c2 = 1/n and the third moment agrees, the
-    result is a single Erlang distribution. The paper does not give its rule for the order.
+    means of the two branches. For the squared coefficient of variation c2 this requires `c2 > 1/n`, and for the third moment
+    `m1 m3 / m2**2 >= (n + 2) / (n + 1)`. Both conditions are weaker for a larger n, so the order grows until they hold. If c2 = 1/n and the
+    third moment agrees, the result is a single Erlang distribution. The paper does not give its rule for the order.
 
     Raises WorkloadError if no positive distribution has the moments, or if they need an order over `largest_order`.
 
@@ -96,7 +96,7 @@ def fit_hyper_erlang(m1: float, m2: float, m3: float, largest_order: int = LARGE
 
 
 def _of_order(order: int, mean: float, b: float, c: float) -> HyperErlang | None:
-    """Return the distribution of this order, if it exists; `b` and `c` are the moments of the stage means, for a mean of 1."""
+    """Return the distribution of this order; None if there is none. `b, c`: second and third moment of the stage means, for a mean of 1."""
     variance, third = b - 1, c - 3 * b + 2
     if abs(variance) <= EQUAL and abs(third) <= 1e3 * EQUAL:
         return HyperErlang(order, 1.0, mean, 0.0)

@@ -1,4 +1,4 @@
-"""The workload model of Jann et al."""
+"""The workload model of Jann et al., and its fit to a log."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from walltime.workload.workload import Workload
 Array = np.ndarray
 
 FEWEST_JOBS = 30
-"""Ranges with fewer jobs, too few for three moments, are merged with the next one."""
+"""Ranges with fewer jobs are merged with the next one, because they do not determine three moments."""
 
 
 @dataclass(frozen=True)
 class SizeRange:
-    """Jobs of `low` to `high` processors: frequencies of the sizes, interarrival times and runtimes, in s."""
+    """Jobs of `low` to `high` processors: sizes and their frequencies, and distributions of interarrival times and runtimes, s."""
 
     low: int
     high: int
@@ -45,10 +45,12 @@ CTC_SP2 = tuple(
 class Jann97(WorkloadModel):
     """Interarrival times and runtimes of each range of sizes follow separate hyper-Erlang distributions of common order.
 
-    `ranges`: one for each range of sizes; the defaults were refitted from a log, since the tables in the paper were not
-    available. `source`: that log. Sizes are as in the fitted log: a larger machine gets no larger jobs, and
-    jobs wider than a smaller machine are not submitted. Each range begins with an interarrival time at 0. Runtimes are rounded,
-    and at least 1 s. Within a range sizes are as frequent as in the log (the paper does not give its rule).
+    `ranges`: one for each range of sizes; the defaults were refitted from a log, since the tables in the paper were not available.
+    `source`:
+    that log. Sizes are as in the fitted log: a larger machine gets no larger jobs, and jobs wider than a smaller machine are not submitted.
+    Each range begins with an interarrival time at 0. Runtimes are rounded, and at least 1 s. Within a range, sizes are as frequent as in
+    the
+    log (the paper does not give its rule).
 
     Source: jann97 (Jann, Pattnaik, Franke, Wang, Skovira, Riordan, JSSPP 1997).
 
@@ -102,7 +104,7 @@ class Jann97(WorkloadModel):
         return ModelJobs(arrival[order], runtime, procs)
 
     def _arrivals(self, parts: list[SizeRange], jobs: int, machine_procs: int, seed: int) -> list[Array]:
-        """Return arrival times of each range, float64 seconds, of enough jobs in total.
+        """Return the arrival times of each range, float64 s, for enough jobs in total.
 
         If some sizes of a range do not fit on the machine, its interarrival times grow in proportion to the missing jobs.
         """
@@ -131,7 +133,7 @@ def _fitting(part: SizeRange, machine_procs: int) -> tuple[Array, Array]:
 
 
 def _bounds(workload: Workload, ranges: str | Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and last size of each range; ranges with too few jobs are merged."""
+    """Return the smallest and largest size of each range; ranges with too few jobs are merged."""
     widest = int(workload.procs.max())
     if isinstance(ranges, str):
         if ranges not in ("powers", "fives"):

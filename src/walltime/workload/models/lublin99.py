@@ -17,7 +17,7 @@ BUCKETS = 48
 BUCKET_SECONDS = 1800
 DAY = BUCKETS * BUCKET_SECONDS
 FIRST_BUCKET = 11
-"""The half hour with which the weights of the daily cycle start."""
+"""The half hour of the day at which the weights of the daily cycle start."""
 REFERENCE_PROCS = 128
 """The machine size for which the paper gives the bounds of the job sizes."""
 
@@ -52,10 +52,11 @@ class LublinClass:
     arar: float
 
     def for_machine(self, procs: int) -> LublinClass:
-        """Return the class with bounds of the sizes for this machine.
+        """Return the class with the bounds of job sizes for this machine.
 
-        `hi` keeps its distance from the logarithm of the machine's size, and `med` is 2.5 below it (the paper allows 1.5 to
-        3.5), unless the machine has the paper's size.
+        `hi` keeps its distance from the logarithm of the machine's size, and `med` is 2.5 below it (the paper allows 1.5 to 3.5), unless
+        the
+        machine has the paper's size.
         """
         if procs == REFERENCE_PROCS:
             return self
@@ -83,7 +84,7 @@ _CONSTANTS = {
     "bnum": (5.2740, 3.6680, 3.9631),
     "arar": (1.0519, 0.9797, 1.0225),
 }
-"""The constants of batch jobs, of interactive jobs, and of all jobs without distinction."""
+"""The constants of batch jobs, of interactive jobs, and of all jobs as one class."""
 BATCH, INTERACTIVE, TYPELESS = (LublinClass(*(float(values[k]) for values in _CONSTANTS.values())) for k in range(3))
 
 
@@ -155,7 +156,7 @@ class Lublin99(WorkloadModel):
 
 
 def day_time(part: LublinClass, points: Array) -> Array:
-    """Return arrival times in seconds from midnight, float64, from the running sums of the gaps in half hours.
+    """Return arrival times, float64 s from midnight, from the cumulative sums of the gaps in half hours.
 
     Each half hour of the day consumes as many points as its weight, so the time is the inverse of the cumulative weights. As in the
     paper, hour-like parameters are used with half-hour buckets.
@@ -166,7 +167,7 @@ def day_time(part: LublinClass, points: Array) -> Array:
 
 
 def _stretch(chosen: list[tuple[LublinClass, Array]], wanted: float) -> float:
-    """Return the factor by which the cumulative sums of all classes must grow for all jobs to arrive within `wanted` s."""
+    """Return the factor for the cumulative sums of all classes with which all jobs arrive within `wanted` s."""
     ends = [(part, points[[0, -1]]) for part, points in chosen if len(points)]
 
     def span(factor: float) -> float:
@@ -199,7 +200,7 @@ def _sizes(part: LublinClass, jobs: int, random: np.random.Generator) -> Array:
 
 
 def _gamma_up_to(most: float, shape: Array, scale: Array, random: np.random.Generator) -> Array:
-    """Return gamma variates, redrawn if over `most`."""
+    """Draw gamma variates, and draw again those over `most`."""
     drawn = random.gamma(shape, scale)
     over = np.flatnonzero(drawn > most)
     while len(over):

@@ -1,4 +1,4 @@
-"""Marginal distributions of job size and runtime in a log, to which a model can be fitted."""
+"""Distributions of job size and runtime in a log, to which a model can be fitted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from walltime.workload.workload import Workload
 Array = np.ndarray
 
 CLASS_ENDS = (1, 4, 8, 16, 32, 64)
-"""The largest sizes of the classes 1, 2-4, 5-8, 9-16, 17-32 and 33-64; all larger sizes form the last class."""
+"""The largest sizes of the classes 1, 2-4, 5-8, 9-16, 17-32 and 33-64; larger sizes are in the last class."""
 CLASSES = len(CLASS_ENDS) + 1
 QUANTILE_STEPS = 96
 
@@ -40,7 +40,7 @@ class Marginals:
 
     @classmethod
     def fit(cls, workload: Workload, steps: int = QUANTILE_STEPS) -> Marginals:
-        """Return the distributions of a log. A class without jobs gets the runtimes of all. Raises WorkloadError for an empty log."""
+        """Return the distributions of a log; classes without jobs get the runtimes of all jobs. Raises WorkloadError for an empty log."""
         if not len(workload):
             raise WorkloadError(f"{workload.origin.name} has no jobs from which to fit sizes and runtimes; use another log")
         sizes, counts = np.unique(workload.procs, return_counts=True)
@@ -52,7 +52,7 @@ class Marginals:
         return cls(tuple(zip(sizes.tolist(), counts.tolist(), strict=True)), runtimes, f"fitted from {workload.origin.name}")
 
     def fitting(self, machine_procs: int) -> tuple[Array, Array]:
-        """Return the sizes that fit on a machine and their frequencies; raises WorkloadError if there are none."""
+        """Return the sizes that fit on a machine, and their frequencies; raises WorkloadError if there are none."""
         sizes, counts = np.array(self.sizes, np.int64).T
         fits = sizes <= machine_procs
         if not fits.any():
@@ -63,9 +63,9 @@ class Marginals:
         return sizes[fits], counts[fits]
 
     def quantile(self, probability: Array, row: int) -> Array:
-        """Return runtimes, float64 s, at these probabilities; row 0 is for all jobs, row 1 + k for class k.
+        """Return the runtimes, float64 s, at these probabilities; row 0 is for all jobs, row 1 + k for class k.
 
-        Between two quantiles the logarithm of the runtime + 1 s is interpolated linearly.
+        Between two quantiles, the logarithm of (runtime + 1 s) is interpolated linearly.
         """
         known = np.log1p(np.array(self.runtimes[row], np.float64))
         return np.expm1(np.interp(probability, np.linspace(0, 1, len(known)), known))

@@ -1,4 +1,4 @@
-"""Parts that all workload models share: parameter checks, random streams, and the final steps to a workload."""
+"""Parts that all workload models share: checks of parameters, random streams, and the conversion to a workload."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from walltime.workload.workload import MAX_TIME, Workload
 Array = np.ndarray
 
 TOLERANCE = 0.01
-"""Largest relative deviation from the requested load, for a workload of at least `MANY` jobs."""
+"""Maximum relative deviation from the requested load, for workloads of at least `MANY` jobs."""
 MANY = 100
 
 
@@ -36,7 +36,7 @@ class WorkloadModel(Specification):
 
     @property
     def changes(self) -> str:
-        """Return the fields that differ from their defaults, as text, without those that are not in the repr.
+        """Return the fields that differ from their defaults, as text, without those hidden in the repr.
 
         >>> WorkloadModel().changes
         ''
@@ -48,7 +48,8 @@ class WorkloadModel(Specification):
         """Generate `jobs` jobs for a machine of this size; the same arguments give the same workload.
 
         With a `load`, all interarrival times are scaled to reach this offered load (mualem01, section 3.1), as exactly as whole
-        seconds allow (a model may preserve its daily cycle); without one they are as drawn. The estimates equal the runtimes.
+        seconds allow; a model may preserve its daily cycle. Without a load they are as drawn. The estimates equal the runtimes.
+
         Raises WorkloadError for impossible parameters.
         """
         for name, value in (("number of jobs", jobs), ("number of processors", machine_procs), ("seed", seed)):
@@ -113,17 +114,17 @@ class ModelJobs:
     procs: Array
     columns: Mapping[str, Array] = field(default_factory=dict)
     has_load: bool = False
-    """Whether the jobs have the given load; if not, the times between arrivals are scaled to it."""
+    """Whether the jobs have the requested load; if not, the times between arrivals are scaled to reach it."""
 
 
 def stream(model: str, seed: int, purpose: str) -> np.random.Generator:
-    """Return the random numbers for one purpose of a model; each purpose has its own stream."""
+    """Return a generator of random numbers for one purpose of a model; each purpose has its own stream."""
     words = [seed & 0xFFFFFFFF, seed >> 32, *f"{model}/{purpose}".encode()]
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(words)))
 
 
 def values_of(log: str) -> dict[str, Any]:
-    """Return the shipped values fitted from a log; its file describes the method."""
+    """Return the shipped values that were fitted from a log; their file describes the method."""
     return tomllib.loads((resources.files(__package__) / f"{log}.toml").read_text(encoding="utf-8"))
 
 
@@ -136,7 +137,7 @@ def total_work(model: WorkloadModel, procs: Array, runtime: Array) -> float:
 
 
 def stretch_to(span: Callable[[float], float], wanted: float) -> float:
-    """Return the factor at which a span, which increases with the factor from 0 at 0, reaches the wanted value; by bisection.
+    """Return the factor at which `span`, which increases with it from 0 at 0, reaches the wanted value; by bisection.
 
     >>> round(stretch_to(lambda factor: 3 * factor**2, 12.0), 9)
     2.0

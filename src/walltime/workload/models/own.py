@@ -21,7 +21,7 @@ FORM = "def NAME(jobs, procs, seed), with defaults for options"
 
 @dataclass(frozen=True)
 class OwnModel(WorkloadModel):
-    """Jobs that a user's function returns as a `Workload`, from their number, the machine's processors and the seed.
+    """A model that calls a user's function with the number of jobs, the machine's processors and the seed; it returns a `Workload`.
 
     `options`: further arguments of the function.
     """
@@ -47,9 +47,9 @@ class OwnModel(WorkloadModel):
         return ",".join([self.spelling or self.name, *(f"{name.replace('_', '-')}={spell(value)}" for name, value in self.options)])
 
     def generate(self, jobs: int, machine_procs: int, load: float | None = None, seed: int = 0) -> Workload:
-        """Return the function's workload, with the times between arrivals scaled to the load if there is one.
+        """Return the function's workload; with a load, its times between arrivals are scaled to reach the load.
 
-        Raises PolicyError if it is not a workload for this number of jobs and processors.
+        Raises PolicyError if the result is not a workload for this number of jobs and processors.
         """
         takes_seed = function_options(self.function, ("jobs", "procs", "seed"), "a workload model", FORM)
         with user_code(f"the workload model {self.label}", self.function, FORM):
