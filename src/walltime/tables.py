@@ -94,7 +94,7 @@ class Table:
 
     @property
     def cells(self) -> list[list[Cell]]:
-        """Return the rows as `Cell` objects; times in a column have one format, and compared cells show the difference from the first policy."""
+        """Return the rows as cells; times in a column have one format, and compared cells show the difference from the first policy."""
         cells = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
         for k in range(len(self.columns)):
             times = [(row, seconds) for row in cells if (seconds := _seconds(row[k])) is not None]

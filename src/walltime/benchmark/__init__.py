@@ -1,4 +1,4 @@
-"""Suites of simulations that never change, verifiable results, and leaderboards."""
+"""Benchmarks: suites of simulations that never change, verifiable results, and leaderboards."""
 
 from typing import TYPE_CHECKING
 

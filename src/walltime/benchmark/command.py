@@ -1,4 +1,4 @@
-"""`walltime benchmark`: suites that never change, results that others can check, leaderboards."""
+"""`walltime benchmark`: run suites that never change, check results, and rank schedulers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def run(
 
 @dataclass(frozen=True)
 class PredictionOptions:
-    """The predictors, and how they are judged."""
+    """Options for the predictors and their evaluation."""
 
     predictor: list[str] | None = o.field(
         None,

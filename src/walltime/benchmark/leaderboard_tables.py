@@ -1,4 +1,4 @@
-"""The page of leaderboards of benchmark suites."""
+"""Return the tables and sentences of leaderboards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEADERBOARD_CAVEATS = (
 
 
 def leaderboard_answer(rows: Sequence[Standing]) -> str:
-    """Return a sentence on the best scheduler of a suite, or on the lowest and the others that may be the best."""
+    """Return a sentence on the best scheduler of a suite or, if it is not clear, on all that may be the best."""
     lowest, *others = rows
     name = metric_name(read_suite(lowest.suite).metrics[0])
     if not others:
@@ -47,7 +47,7 @@ def leaderboard_table(name: str, rows: Sequence[Standing]) -> Table:
 
 
 def behind_cells(one: Standing) -> tuple[str, str]:
-    """Return the cells of a scheduler's differences to the lowest and to the best."""
+    """Return cells with a scheduler's difference from the lowest result and the interval of its distance from the best."""
     if one.behind is None:
         return "", ""
     mean, low, high = (shown_change(value, one.behind.low, one.behind.high) for value in (one.behind.mean, one.behind.low, one.behind.high))

@@ -1,4 +1,4 @@
-"""Predictions judged by their schedules: accuracy, kills, lost work and waits, and the correlation of accuracy and gain.
+"""Judge predictions by the schedules that they produce: accuracy, kills, lost work, waits, and the correlation of accuracy and gain.
 
 Predictors, buffers, schedulers and statistics are frozen with the suite's version. The logs are the user's, identified by checksum.
 """
@@ -29,7 +29,7 @@ from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
 
 VERSION = 2
-"""1 was without Slurm."""
+"""Version of the definitions; version 1 did not include Slurm."""
 PREDICTORS = (
     "exact",
     "tsafrir07",
@@ -41,9 +41,9 @@ PREDICTORS = (
     "quantile",
     "gaussier15",
 )
-"""Exact runtimes as a bound, and predictors that need only users, requests and sizes."""
+"""Predictors of the suite: exact runtimes as a bound, and predictors that need only users, requests and sizes."""
 BUFFERS = (1.0, 1.5, 3.0)
-"""Factors on predictions; the result is at most the request."""
+"""Buffers: factors on predictions, whose product is limited to the request."""
 SLURM = "slurm:bf_window=10080,time_min_as_soft_limit=yes"
 """With `time_min_as_soft_limit`, Slurm plans by a job's `time_min`, which has the prediction here. Other settings are Slurm's defaults,
 except the window: Slurm's manual recommends the longest limit."""
@@ -65,10 +65,10 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Gain:
-    """A scheduler's changes by predictions against users' requests, in percent; below 0 is a gain.
+    """The changes of a scheduler's results by predictions, relative to the users' requests, percent; negative values are gains.
 
-    `mean_wait, low, high`: with its interval (sampling of weeks), nan if the log is too short. `copies_low, copies_high`: prediction
-    interval of a further shaken copy. `slowdown`: of the mean bounded slowdown.
+    `mean_wait`, with its interval `low`, `high` (sampling of weeks), nan if the log is too short. `copies_low`, `copies_high`: prediction
+    interval for one more shaken copy. `slowdown`: change of the mean bounded slowdown.
     """
 
     scheduler: str
@@ -108,12 +108,12 @@ class Judgement:
     skipped: tuple[str, ...]
     logs: Mapping[str, str]
     waits: Mapping[tuple[str, str], float]
-    """mean wait with the requests, s, by log and scheduler"""
+    """mean wait with the users' requests, s, by log and scheduler"""
     caveats: tuple[str, ...] = ()
-    """on external predictions: missing ones, and ones that use information from after the submission"""
+    """caveats on external predictions: missing ones, and use of information from after the submission"""
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result for JSON."""
+        """Return the result as a dictionary for JSON."""
         definition = {"predictors": PREDICTORS, "buffers": BUFFERS, "schedulers": SCHEDULERS, "copies": COPIES, "seconds": SECONDS}
         return {
             "suite": "predictions",
@@ -139,11 +139,11 @@ def judge_predictions(
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> Judgement:
-    """Judge predictors on logs, by name, together with the suite's (or, with `only`, without them).
+    """Judge predictors on logs (by name), together with the predictors of the suite unless `only` is set.
 
-    `predictors`: further ones, such as `file:preds.csv`, `column:NAME`, `mine.py:Class`. Each job is predicted once, at its submission,
-    from the jobs that have ended by then under EASY with requests; all schedulers get the same predictions. `test_share`: all jobs run,
-    but only jobs submitted in this last share of the log are measured, for models trained on the earlier ones. `progress` is called with
+    `predictors`: additional ones, such as `file:preds.csv`, `column:NAME`, `mine.py:Class`. Each job is predicted once, at its submission,
+    from the jobs that have ended by then under EASY with requests; all schedulers use the same predictions. `test_share`: all jobs run,
+    but only jobs submitted in this last share of the log are measured, for models trained on earlier jobs. `progress` is called with
     the number of finished predictors. Raises PolicyError for an unknown predictor or a buffer below 1. Predictors of the suite that need
     missing columns are `skipped`.
     """
@@ -177,7 +177,7 @@ def judge_predictions(
 
 
 class _Base:
-    """A log and its shaken copies under the schedulers with the users' requests."""
+    """The schedules of a log and its shaken copies with the users' requests, the baseline for predictors."""
 
     def __init__(self, workload: Workload, copies: int, test_share: float):
         judged = held_out(workload, test_share)
@@ -227,7 +227,7 @@ class _Base:
         )
 
     def _gain(self, place: int, predicted: Sequence[Array], check: Callable[[int], None]) -> Gain:
-        """Return the gain of the scheduler at this place."""
+        """Return the gain of the scheduler with this index."""
         changes, slowdowns = [], []
         low = high = math.nan
         for k, (log, before, values, chosen) in enumerate(zip(self._logs, self.requests, predicted, self.measured, strict=True)):
@@ -248,7 +248,7 @@ class _Base:
 
 
 COLUMN = "judged_prediction"
-"""The temporary column of the predictions."""
+"""The temporary column that contains the predictions."""
 
 
 def _simulate(log: Workload, scheduler: str, predicted: Array | None = None) -> Schedule:
@@ -287,7 +287,7 @@ def _accuracy(ran: Array, given: Array, procs: Array) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class GainCorrelation:
-    """The rank correlation of a measure of accuracy with a scheduler's gain on a log, over `predictors` with one buffer."""
+    """The rank correlation between a measure of accuracy and a scheduler's gain on a log, over predictors with the same buffer."""
 
     log: str
     scheduler: str
@@ -300,7 +300,7 @@ class GainCorrelation:
 def gain_correlations(rows: Sequence[PredictorScore]) -> list[GainCorrelation]:
     """Return the rank correlation of accuracy and gain over at least 4 predictors, for each log, scheduler, buffer and measure.
 
-    Exact runtimes are left out, as they are the best by every measure.
+    Exact runtimes are excluded, because they are the best by every measure.
     """
     groups: dict[tuple[str, float], list[PredictorScore]] = {}
     for row in rows:

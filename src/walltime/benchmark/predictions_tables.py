@@ -1,4 +1,4 @@
-"""Tables and page of predictions judged by schedules."""
+"""Return the tables on predictions that are judged by schedules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTE = (
 
 
 def predictions_tables(judgement: Judgement) -> Iterator[Table]:
-    """Yield a table for each log, and one of the correlations of accuracy and gain."""
+    """Yield a table for each log, and one with the correlations between accuracy and gain."""
     for log in judgement.logs:
         rows = [row for row in judgement.rows if row.log == log]
         if rows:
@@ -55,7 +55,7 @@ def _ends(gain: Gain) -> list[str]:
 
 
 def correlations_table(correlations: Sequence[GainCorrelation]) -> Table:
-    """Return the rank correlations of accuracy and gain over predictors, with the smallest buffer."""
+    """Return a table of the rank correlations between accuracy and gain over predictors, for the smallest buffer."""
     least = min(one.buffer for one in correlations)
     logs = list(dict.fromkeys(one.log for one in correlations))
     by = {(one.measure, one.scheduler, one.log): one.correlation for one in correlations if one.buffer == least}
@@ -74,7 +74,7 @@ def _number(value: float) -> Cell:
 
 
 def answers(judgement: Judgement) -> list[str]:
-    """Return the results with the smallest buffer as clauses."""
+    """Return the results for the smallest buffer as clauses."""
     clauses = []
     least = min((row.buffer for row in judgement.rows), default=0.0)
     for log in judgement.logs:

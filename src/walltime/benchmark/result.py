@@ -1,4 +1,4 @@
-"""Results of suites: verifiable files with a line for each window."""
+"""Run suites, and write and check their results, which are verifiable files with a line for each window."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from walltime.workload import MAX_TIME
 
 Result = dict[str, Any]
 NumberedWindow = tuple[str, int, LogWindow]
-"""A subject's name, the number of its window, and the window."""
+"""The name of a subject, the number of its window, and the window."""
 SCHEMA = 1
 TOLERANCE = 1e-9
-"""Relative difference of equal means: machines add up in different orders. Schedules must be identical."""
+"""Largest relative difference of equal means, because machines add numbers in different orders; schedules must be identical."""
 
 
 def run_suite(
@@ -82,7 +82,7 @@ def run_suite(
 
 
 def measure(window: LogWindow, scheduler: Scheduler, suite: Suite, check: Callable[[int], None] | None = None) -> dict[str, Any]:
-    """Return the row of a window: checksums of its jobs and of the schedule (all starts), and the metrics."""
+    """Return the row of a window: checksums of its jobs and of the schedule (all start times), and the metrics."""
     schedule = simulate(window.jobs, scheduler, overrun=suite.overrun, progress=check)
     summary = window.summary(schedule)
     starts = hashlib.sha256(np.ascontiguousarray(schedule.start, "<i8").tobytes()).hexdigest()
@@ -93,7 +93,7 @@ def measure(window: LogWindow, scheduler: Scheduler, suite: Suite, check: Callab
 def totals(rows: Sequence[Mapping[str, Any]], metrics: Sequence[str]) -> dict[str, Any]:
     """Return the geometric mean over windows of each metric with its 90 % interval; 1 s is added to times.
 
-    Only differences between windows of a subject are random: the subjects are fixed.
+    The subjects are fixed, so the interval covers only differences between windows of a subject.
     """
     by_metric = {}
     for name in metrics:
@@ -127,7 +127,7 @@ def read_result(path: str | Path) -> Result:
 
 
 def metric_of(row: Mapping[str, Any], name: str) -> float:
-    """Return a metric of a window, a time (s) or a slowdown; nan for a missing or impossible number."""
+    """Return a metric of a window, a time (s) or a slowdown; nan for a missing or invalid number."""
     value: Any = row.get(name)
     return float(value) if type(value) in (int, float) and 0 <= value < MAX_TIME else math.nan
 
@@ -189,7 +189,7 @@ def is_equal(one: Any, other: Any) -> bool:
 
 
 def _header(suite: Suite, policy: str, scheduler: Scheduler) -> Result:
-    """Return the part of a result on the suite and the scheduler."""
+    """Return the header of a result, which identifies the suite and the scheduler."""
     checksums = {name: hashlib.sha256(Path(name).read_bytes()).hexdigest() for name in named_files(policy)}
     return {
         "schema": SCHEMA,
@@ -208,7 +208,7 @@ def _windows(suite: Suite) -> list[NumberedWindow]:
 
 
 def _read_part(part: Path, header: Result) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return the finished windows; begin a new file if there is none, or one of another program or suite."""
+    """Return the finished windows; start a new file if there is none, or if it belongs to another version or suite."""
     try:
         part.parent.mkdir(parents=True, exist_ok=True)
         first, _, rest = part.read_bytes().partition(b"\n") if part.exists() else (b"", b"", b"")

@@ -1,4 +1,4 @@
-"""Standings of schedulers in a suite, by multiple comparisons with the best."""
+"""Rank schedulers in a suite, by multiple comparisons with the best."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ DRAWS = 2000
 def behind_best(costs: Array, subjects: Sequence[object], confidence: float = 0.90, seed: int = 0) -> tuple[Array, Array]:
     """Return simultaneous intervals of each scheduler's distance from the best, paired by windows.
 
-    `costs`: float64, logarithms, schedulers x windows, less is better, at least 2 schedulers; `subjects`: the fixed subject of each
-    window, so that only differences within a subject are random. The ends are differences of logarithms of at least 0; with a lower end
-    of 0, the scheduler may be the best itself.
+    `costs`: logarithms of costs, float64, shape (schedulers, windows), lower is better, at least 2 schedulers; `subjects`: the fixed
+    subject of each window, so that only differences within a subject are random. The ends are differences of logarithms of at least 0; with
+    a lower end of 0, the scheduler may be the best itself.
 
-    All pairs of schedulers are bounded at once, so selecting the best causes no bias. Source: Hsu, Multiple Comparisons, 1996, chapters 4
-    and 5 (comparisons with the best from those of all pairs, as in Tukey's method); the bound is the quantile of the largest difference
-    over random signs of the windows' deviations (Wu, Ann. Statist. 14 (1986)), as windows are paired and deviations are not normal.
+    The bounds hold for all pairs of schedulers simultaneously, so selecting the best causes no bias. Source: Hsu, Multiple Comparisons,
+    1996, chapters 4 and 5 (comparisons with the best from those of all pairs, as in Tukey's method); the bound is the quantile of the
+    largest difference over random signs of the windows' deviations (Wu, Ann. Statist. 14 (1986)), as windows are paired and deviations are
+    not normal.
 
     >>> low, high = behind_best(np.array([[1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 4.0, 5.1]]), ["one log"] * 4)
     >>> low.round(2).tolist(), high.round(2).tolist()
@@ -46,7 +47,7 @@ def behind_best(costs: Array, subjects: Sequence[object], confidence: float = 0.
 
 
 def _bound(costs: Array, one: Array, other: Array, subjects: Sequence[object], confidence: float, seed: int) -> float:
-    """Return the quantile over draws of the largest difference of a pair, in its standard errors."""
+    """Return the quantile, over random signs, of the largest difference of any pair in units of its standard error."""
     draw = np.random.Generator(np.random.Philox(seed))
     signs = np.asarray(2.0 * draw.integers(0, 2, (DRAWS, costs.shape[1])) - 1)
     groups = [group for group in same_subject(subjects) if len(group) > 1]
@@ -69,10 +70,10 @@ BEST, LOWEST, MAY_BE_BEST, BEHIND = "best", "lowest", "may be the best", "behind
 
 @dataclass(frozen=True)
 class Standing:
-    """A scheduler in a suite.
+    """The standing of a scheduler in a suite.
 
-    `totals`: geometric mean of each metric; `total`: of the first one, with its interval. `behind`: difference to the lowest of these
-    results in %, with the interval of the difference to the best; None for a single scheduler. These 90 % intervals are simultaneous.
+    `totals`: geometric mean of each metric; `total`: that mean for the first metric, with its interval. `behind`: difference from the
+    lowest result in %, with the interval of the distance from the best; None for a single scheduler. These 90 % intervals are simultaneous.
     `remark`: `best` if all others are behind, otherwise `lowest`; `may be the best` or `behind`.
     """
 
@@ -88,15 +89,15 @@ class Standing:
 
     @property
     def is_clear(self) -> bool:
-        """Return whether it is clearly behind the best."""
+        """Return whether the scheduler is clearly behind the best."""
         return self.remark == BEHIND
 
 
 def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
-    """Return the standings of each suite in these results, the lowest first.
+    """Return the standings of each suite in these results, in ascending order of cost.
 
     Differences are paired by windows, with simultaneous intervals (`behind_best`). Raises PolicyError for results of
-    different versions or definitions of a suite, or two of the same scheduler, and OutputError for an incomplete one.
+    different versions or definitions of a suite, or for two results of a scheduler, and OutputError for an incomplete result.
     """
     boards: dict[str, list[Standing]] = {}
     for name in dict.fromkeys(result["suite"] for result in results):
@@ -146,7 +147,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
 
 
 def _behind(logs: np.ndarray, subjects: Sequence[str], lowest: int) -> list[Interval | None]:
-    """Return the interval of each scheduler behind the best, in percent."""
+    """Return the interval of each scheduler's distance from the best, percent."""
     if len(logs) < 2:
         return [None]
     what = "90 % confidence interval, for all schedulers at once, of the change in % against the best, whichever that is"

@@ -1,4 +1,4 @@
-"""Suites: windows of jobs, metrics and statistics that are frozen with their version; data in suites/*.toml."""
+"""Suites: windows of jobs, metrics and statistics that are fixed for each version; the data are in suites/*.toml."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Subject:
     seeds: Annotated[int, Field(least=1)] = 5
     """number of seeds, starting with the first one"""
     warm_jobs: Count = 0
-    """number of a model's first and last jobs that are not measured"""
+    """number of jobs at the begin and at the end of a model's workload that are not measured"""
     users: Annotated[int, Field(least=1)] = 1
     """number of users of a model's jobs"""
     procs: Annotated[int | None, Field(least=1)] = None
@@ -87,13 +87,13 @@ class Suite:
     name: str
     version: int
     title: str
-    """subject of the suite"""
+    """title of the suite"""
     metrics: tuple[Annotated[str, Field(read=check_cost)], ...]
-    """metrics of each window; the first one decides"""
+    """metrics of each window; the first one determines the ranking"""
     overrun: str
     """treatment of jobs that run longer than requested"""
     baselines: tuple[str, ...]
-    """recommended schedulers of a leaderboard"""
+    """recommended schedulers for a leaderboard"""
     subjects: Annotated[tuple[Subject, ...], Field("subject")]
     definition: Annotated[str, Field(inside=True)] = ""
     """SHA-256 of the file"""
@@ -111,6 +111,6 @@ def read_suite(name: str) -> Suite:
 
 
 def parse_suite(data: bytes, where: str = "the suite") -> Suite:
-    """Return the suite of a file with these bytes, named `where` in errors; raises PolicyError."""
+    """Return the suite in the content of a file, which errors name `where`; raises PolicyError."""
     suite = SUITE_FILE.value(SUITE_FILE.content(data.decode(), where), where)
     return replace(suite, definition=hashlib.sha256(data).hexdigest())

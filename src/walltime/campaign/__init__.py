@@ -1,4 +1,4 @@
-"""Campaigns: resumable runs of a TOML plan on all cores or a Dask cluster, with results in Parquet files."""
+"""Run campaigns: resumable runs of a TOML plan on all cores or a Dask cluster, with results in Parquet files."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Cells: single simulations of a campaign, with keys that identify the computation."""
+"""Cells, the single simulations of a campaign, with keys that identify their computation."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_
 from walltime.syntax import syntax_hash
 
 USER_FILE_SETTINGS = ("mapping", "model", "policy", "order", "backfill_order", "estimates", "predictor")
-"""The parameters whose values may name a user's file."""
+"""Parameters with values that may name a user's file."""
 RANDOM_SCALING = ("size", "thin", "users")
 _COMPILED = tuple(f"compiled/{name}.py" for name in ("indices", "jit", "prediction_memory", "records"))
 _PACKAGES = ("engine", "estimates", "logs", "metrics", "policy", "predictors", "schedule", "simulation", "workload")
 RESULTS = ("campaign/work.py", *_COMPILED, *_PACKAGES)
-"""The parts of the package that results depend on."""
+"""Parts of the package on which results depend."""
 MACHINE_PARTS = ("engine/kernel/nodes", "engine/kernel/pools", "machine")
-"""Parts that only results on machines of several pools depend on."""
+"""Parts of the package on which only results for machines with several pools depend."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Cell:
 
     @property
     def python_files(self) -> list[Path]:
-        """Return the Python files that it runs."""
+        """Return the Python files that the cell runs."""
         texts = [self.trim, *(self.settings[name] or "" for name in USER_FILE_SETTINGS)]
         return [Path(file) for text in texts for file in named_files(text) if file.endswith(".py")]
 
@@ -79,12 +79,12 @@ class Cell:
         return (*self.values[: len(WORKLOAD)], self.seed if self.workload_is_random else None)
 
     def workload_files(self) -> tuple[str, ...]:
-        """Return hashes of the Python files that read the log or make the jobs, and of the files on which these depend."""
+        """Return hashes of the Python files that read the log or generate the jobs, and of the files on which they depend."""
         texts = [self.settings[name] or "" for name in ("mapping", "model")]
         return tuple(one for text in texts for file in named_files(text) for one in _hashes(Path(file)))
 
     def sort_key(self) -> tuple[Any, ...]:
-        """Return a key that sorts cells so that neighbours share a workload, and then a policy."""
+        """Return a sort key that puts cells with the same workload, then with the same policy, next to each other."""
         seed = -1 if self.seed is None else self.seed
         return (_sortable(self.workload), _sortable(self.values), seed)
 
@@ -149,16 +149,16 @@ def dialect_of(settings: Mapping[str, Any]) -> Dialect:
 
 @functools.cache
 def engine_version(machines: bool = False) -> str:
-    """Return a hash (16 hexadecimal digits) of the code that results depend on, ignoring comments and docstrings.
+    """Return a hash (16 hexadecimal digits) of the code on which results depend, ignoring comments and docstrings.
 
-    `machines`: for results on machines of several pools.
+    `machines`: whether to include the code for machines with several pools.
     """
     package = Path(__file__).parent.parent
     return syntax_hash(files_of_results(package, machines), package)[:16]
 
 
 def files_of_results(package: Path, machines: bool = False) -> list[Path]:
-    """Return the modules of the package in this folder that determine the content of a cell's row."""
+    """Return the modules of the package in this folder that determine the row of a cell."""
     files, of_machines = _files(package, RESULTS), _files(package, MACHINE_PARTS)
     return sorted(files | of_machines if machines else files - of_machines)
 

@@ -1,4 +1,4 @@
-"""`walltime campaign`: many runs, described by a plan."""
+"""`walltime campaign`: run many simulations that a plan describes, and report their results."""
 
 from __future__ import annotations
 

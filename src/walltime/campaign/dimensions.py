@@ -27,7 +27,7 @@ from walltime.workload.models import parse_model
 from walltime.workload.scaling import WAYS
 
 DEFAULT = "default"
-"""The value in a list that stands for a parameter's default."""
+"""The value in a list that stands for the default of a parameter."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("dialect", str, "papers", "interpretations of open points: a dialect", Dialect.of),
     )
 }
-"""The parameters of a plan's tables `fixed`, `grid` and `zip`, in their order."""
+"""The parameters of the tables `fixed`, `grid` and `zip` of a plan, in order."""
 
 WORKLOAD = tuple(DIMENSIONS)[: tuple(DIMENSIONS).index("policy")]
 """The parameters that determine the workload."""

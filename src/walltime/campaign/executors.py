@@ -1,4 +1,4 @@
-"""Executors of tasks: threads on this machine, or Dask workers, also as Slurm jobs."""
+"""Execute tasks with threads on this machine, or with Dask workers, which may be Slurm jobs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from walltime.simulation.threads import in_threads
 from walltime.specification import Family, Specification, Variant
 
 RESUBMIT_INTERVAL = 10.0
-"""Time between checks for ended jobs, which are replaced, s."""
+"""Time between checks for ended worker jobs, which are replaced, s."""
 SBATCH_TIMEOUT = 60.0
 """Time limit for sbatch, s."""
 
@@ -36,13 +36,13 @@ class Workers(Specification):
 
 @dataclass(frozen=True)
 class LocalWorkers(Workers):
-    """Workers as processes on this machine."""
+    """Dask workers as processes on this machine."""
 
     workers: Annotated[int | None, Field(least=1)] = None
     """number of processes with one thread each; default: Dask's"""
 
     def cluster(self) -> Any:
-        """Start a Dask cluster of them, without a dashboard."""
+        """Start a Dask cluster of these workers, without a dashboard."""
         from distributed import LocalCluster
 
         threads = 1 if self.workers else None
@@ -51,7 +51,7 @@ class LocalWorkers(Workers):
 
 @dataclass(frozen=True)
 class SlurmWorkers(Workers):
-    """Workers as Slurm jobs.
+    """Dask workers as Slurm jobs.
 
     >>> str(WORKERS.parse("slurm:jobs=10,cores=4,walltime=02:00:00"))
     'slurm:jobs=10,cores=4,walltime=02:00:00'
@@ -78,11 +78,11 @@ class SlurmWorkers(Workers):
 
 
 WORKERS = Family(Workers, "workers", {"local": Variant(LocalWorkers), "slurm": Variant(SlurmWorkers)})
-"""Valid values of `--dask` besides an address."""
+"""Valid values of `--dask` other than an address."""
 
 
 class SlurmJobs:
-    """Dask workers, one per job, and their scheduler in this process; ended jobs are replaced until it is closed.
+    """A Dask scheduler in this process with one worker per Slurm job; ended jobs are replaced until the cluster is closed.
 
     `workers`: the jobs; other settings are dask-jobqueue's configuration. `logs`: the folder of the jobs' outputs, None for the current
     one. Raises PolicyError if dask-jobqueue is missing, or if Slurm rejects the jobs.
@@ -121,7 +121,7 @@ class SlurmJobs:
 
 
 def _rejection(script: str) -> str:
-    """Return Slurm's reason for rejecting a job; empty if it accepts it."""
+    """Return Slurm's reason for rejecting a job; empty if Slurm accepts it."""
     try:
         done = subprocess.run(["sbatch", "--test-only"], input=script, capture_output=True, text=True, timeout=SBATCH_TIMEOUT)
     except subprocess.TimeoutExpired:
@@ -132,15 +132,15 @@ def _rejection(script: str) -> str:
 
 
 IN_FLIGHT = 3
-"""Maximum number of unfinished tasks at a Dask cluster, per thread, to bound its memory."""
+"""Maximum number of unfinished tasks per thread of a Dask cluster, to limit its memory."""
 ADDRESS = re.compile(r"((tcp|tls|ws|wss|ucx)://)?(\[[^\]\s]+\]|[^\s:/]+):[0-9]{1,5}")
-"""Form of a Dask scheduler's address."""
+"""Pattern of the address of a Dask scheduler."""
 TIMEOUT = 10.0
-"""Time limit for a Dask scheduler's answer, s."""
+"""Time limit for the response of a Dask scheduler, s."""
 
 
 class Executor(Protocol):
-    """Runs tasks."""
+    """The interface of all executors."""
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
         """Run all tasks; call `done` with each report, in the calling thread. Raises the tasks' errors."""
@@ -170,9 +170,9 @@ class Dask:
     def __init__(self, address: Any, logs: Path | None = None):
         """Connect to the scheduler, or start workers.
 
-        `address`: the scheduler's, such as tcp://10.0.0.1:8786; a `distributed` cluster object; `local` or `local:workers=4` for
-        processes on this machine; or `slurm:jobs=10,cores=16` for jobs of Slurm (see `SlurmWorkers`), whose outputs go to the
-        folder `logs`. Raises PolicyError.
+        `address`: the address of the scheduler, such as tcp://10.0.0.1:8786; a `distributed` cluster object; `local` or `local:workers=4`
+        for processes on this machine; or `slurm:jobs=10,cores=16` for Slurm jobs (see `SlurmWorkers`), whose outputs go to the folder
+        `logs`. Raises PolicyError.
         """
         try:
             from distributed import Client
@@ -192,7 +192,7 @@ class Dask:
             raise PolicyError(no_answer) from error
 
     def run(self, tasks: Sequence[Task], done: Callable[[Report], None]) -> None:
-        """Run all tasks, a few at a time for each thread of the cluster; if a worker dies, another repeats its task."""
+        """Run all tasks, a few at a time per thread of the cluster; if a worker fails, another one repeats its task."""
         from distributed import KilledWorker, as_completed
         from distributed.comm.core import CommClosedError
 
@@ -240,7 +240,7 @@ class Dask:
 
 
 def _run_packed(packed: bytes) -> Report:
-    """Run a compressed task; a Dask scheduler keeps part of every task in memory."""
+    """Run a compressed task; tasks are compressed because a Dask scheduler keeps part of each in memory."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         report = run_task(pickle.loads(zlib.decompress(packed)))

@@ -1,4 +1,4 @@
-"""Schedules that a campaign keeps, and further metrics that are computed from them without simulating."""
+"""Compute further metrics from the schedules that a campaign keeps, without simulating again."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from walltime.campaign.cell import Cell
 
 BYTES, HEAD = 10, 3000
-"""Bytes of a job in a kept schedule, and of an empty one, as measured on generated workloads."""
+"""Size of a job in a kept schedule, and of an empty schedule, bytes, measured on generated workloads."""
 
 
 def kept_bytes(plan: Plan, cells: Sequence[Cell]) -> int:
-    """Return about how many bytes the schedules of these cells take."""
+    """Return the approximate size of the schedules of these cells, bytes."""
     jobs = jobs_of(find_logs(plan))
     return sum(HEAD + BYTES * jobs(cell) for cell in cells)
 
 
 def with_metrics(plan: Plan, store: Store, keys: Sequence[str], cells: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """Return the table of cells with a column for each of these metrics of `Schedule.metric`, computed from the kept schedules.
+    """Return the table of cells with a column for each of these metrics (`Schedule.metric`), computed from the kept schedules.
 
-    `keys`: of all cells of the plan, in their order. Raises PolicyError for an unknown metric, OutputError if the campaign kept no
+    `keys`: the keys of all cells of the plan, in order. Raises PolicyError for an unknown metric, OutputError if the campaign kept no
     schedules, and LogError for a missing log.
     """
     import polars as pl

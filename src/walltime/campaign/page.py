@@ -1,4 +1,4 @@
-"""The page of a campaign: results with intervals, missing cells, and provenance."""
+"""The report page of a campaign: results with intervals, missing cells, and provenance."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from walltime.schedule.groups import GROUPINGS
 from walltime.tables import Table
 
 GROUP_MEASURES = ("mean_wait", "mean_bounded_slowdown")
-"""Measures of the tables by groups of jobs."""
+"""Metrics in the tables by groups of jobs."""
 MAX_GROUPS = 60
-"""A grouping with more groups gets no table."""
+"""Groupings with more groups are omitted."""
 MAX_MISSING = 20
 """Maximum number of combinations in the table of missing cells."""
 
@@ -35,10 +35,10 @@ def campaign_page(
     flurries: Mapping[str, int] | None = None,
     level: float | None = None,
 ) -> Page:
-    """Return the page of a campaign's results; the same store gives the same page.
+    """Return the report page of a campaign; the same store always gives the same page.
 
     `metrics`: fields of the summary. `baseline`: parameter values to compare with, by default the first policy. `command`: the command
-    line that repeats it. `flurries`: from `count_flurries`, by default called here. `level`: of the intervals, by default the plan's.
+    line to show. `flurries`: the result of `count_flurries`, by default computed. `level`: level of the intervals, by default the plan's.
 
     Raises PolicyError for an unknown measure or baseline, LogError for a missing log.
     """
@@ -74,7 +74,7 @@ def campaign_page(
 
 
 def _subject(results: Results) -> str:
-    """Return a short text for the logs and models."""
+    """Describe the logs and models in a few words."""
     traces, models = (results.cells[name].drop_nulls().unique().sort().to_list() for name in ("trace", "model"))
     if len(traces) + len(models) <= 2:
         return " and ".join([*traces, *models])
@@ -93,7 +93,7 @@ def _facts(results: Results) -> list[tuple[str, str]]:
 
 
 def _groups(results: Results, base: Mapping[str, Any], level: float | None) -> list[Section]:
-    """Return folded tables by groups of jobs, for each grouping of the plan."""
+    """Return collapsed tables by groups of jobs, for each grouping of the plan."""
     blocks: list[Block] = []
     for by in results.plan.groups:
         names = results.groups.filter(results.groups["by"] == by)["group"].n_unique()
@@ -131,7 +131,7 @@ def failures_table(failures: Sequence[Failures]) -> Table | None:
 
 
 def _provenance(results: Results) -> dict[str, Any]:
-    """Return versions, logs, and the constant and varied settings."""
+    """Return facts on versions, logs, and constant and varied settings."""
     plan, cells = results.plan, results.cells
     settings, spelled = plan.cells[0].settings, plan.spelled
     rows: dict[str, Any] = {
@@ -151,7 +151,7 @@ def _provenance(results: Results) -> dict[str, Any]:
 
 
 def _repetition(results: Results, command: str | Sequence[str] | None) -> str:
-    """Return the commands that run the plan and make the page."""
+    """Return the commands that run the plan and write the page."""
     plan = results.plan
     store = ["--store", str(results.store.folder)] if results.store.folder != plan.store else []
     run = shlex.join(["walltime", "campaign", "run", str(plan.path) if command else plan.path.name, *store])

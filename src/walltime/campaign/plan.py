@@ -49,7 +49,7 @@ def _trim(trim: str) -> str:
 
 
 def _lists(*checks: Callable[[Any], Any]) -> Field:
-    """Return the key of a table of parameters with a list for each."""
+    """Return the declaration of a table that has a list for each parameter."""
 
     def read(values: Any) -> Any:
         for check in checks:
@@ -76,15 +76,15 @@ class CampaignTable:
     ] = 1
     """number of seeds (10 means 0 to 9), or a list of seeds"""
     trim: Annotated[str, Field(read=_trim)] = "none"
-    """which jobs are measured; `tsafrir06` leaves out warm-up and cool-down, `after:7` the first seven days"""
+    """which jobs are measured; `tsafrir06` excludes warm-up and cool-down, `after:7` excludes the first seven days"""
     level: Annotated[float, Field(least=50, below=100)] = 100 * LEVEL
     """level of the confidence intervals in reports, percent"""
     dynamics: bool = False
     """whether to record the effects of backfilling"""
     keep: Annotated[str | None, Field(known=("schedules",))] = None
-    """`schedules` keeps each cell's schedule, from which reports compute further metrics"""
+    """what to keep: `schedules` keeps the schedule of each cell, from which reports can compute further metrics"""
     groups: Annotated[tuple[Annotated[str, Field(known=tuple(GROUPINGS))], ...], Field(read=_distinct)] = ()
-    """groupings of jobs whose averages are reported too"""
+    """groupings of jobs for which averages are reported as well"""
 
 
 Lists = Annotated[Mapping[str, Any], _lists(_not_empty)]
@@ -92,7 +92,7 @@ Lists = Annotated[Mapping[str, Any], _lists(_not_empty)]
 
 @dataclass(frozen=True)
 class PlanFile:
-    """The content of a plan's file; the parameters of its tables are `DIMENSIONS`."""
+    """The content of a plan file; the parameters of its tables are those of `DIMENSIONS`."""
 
     campaign: CampaignTable = CampaignTable()
     fixed: Annotated[Mapping[str, Any], Field(keys={d.name: d.type for d in DIMENSIONS.values()})] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class PlanFile:
     grid: Annotated[Mapping[str, Any], _lists(_not_empty, _distinct)] = field(default_factory=dict)
     """parameters with lists of values; all combinations are run"""
     zip: Lists | tuple[Lists, ...] = ()
-    """parameters with lists of equal length; values at the same place are combined"""
+    """parameters with lists of equal length; values at the same position are combined"""
 
 
 PLAN_FILE = TomlFile(PlanFile, "a plan", "docs/guides/campaigns.md", PolicyError)
@@ -127,7 +127,7 @@ class Plan:
     keep: str | None = None
     """`schedules` to keep the schedules"""
     spelled: Mapping[str, str] = field(default_factory=dict)
-    """the plan's spelling of user files, by the absolute paths used in the axes"""
+    """user files as the plan writes them, by the absolute paths used in the axes"""
 
     @property
     def folder(self) -> Path:
@@ -142,12 +142,12 @@ class Plan:
 
     @cached_property
     def cells(self) -> list[Cell]:
-        """Return the distinct cells, sorted so that neighbours share a workload."""
+        """Return the distinct cells, sorted so that cells with the same workload are adjacent."""
         return sorted(dict.fromkeys(self._combinations()), key=Cell.sort_key)
 
     @property
     def varied(self) -> list[str]:
-        """Return the parameters with several values, in their order."""
+        """Return the parameters with several values, in order."""
         values = {(name, value) for axis in self.axes for choice in axis for name, value in choice.items()}
         counts = Counter(name for name, _ in values)
         return [name for name in DIMENSIONS if counts[name] > 1]
@@ -163,7 +163,7 @@ class Plan:
 def read_plan(path: str | Path, *, own: Sequence[str | Path] = (), run_files: bool = True) -> Plan:
     """Read and check a plan; raises PolicyError with the error, its place, and the valid values.
 
-    `own`: the Python files that the plan may run; raises NotRunError, a PolicyError, for other ones. With `run_files=False` no file is
+    `own`: the Python files that the plan may run; raises NotRunError, a PolicyError, for other files. With `run_files=False`, no file is
     run, and its definitions are not checked.
     """
     path = Path(path)
@@ -193,7 +193,7 @@ def read_plan(path: str | Path, *, own: Sequence[str | Path] = (), run_files: bo
 
 
 def _resolve_user_files(content: Any, folder: Path, spelled: dict[str, str], setting: bool = False) -> Any:
-    """Return a plan's content with user files resolved against its folder; store their spelling in `spelled`.
+    """Return the content of a plan with user files resolved against its folder; `spelled` receives their original names.
 
     `setting`: whether the content is the value of one of `USER_FILE_SETTINGS`, or a trim.
     """

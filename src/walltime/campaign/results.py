@@ -1,4 +1,4 @@
-"""The results of a plan in its store: cells, missing cells, caveats, and the comparison of combinations."""
+"""Read the results of a plan from its store: cells, missing cells, caveats, and comparisons of combinations."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Results:
     plan: Plan
     store: Store
     keys: Sequence[str]
-    """keys of all cells of the plan, in their order"""
+    """keys of all cells of the plan, in order"""
     cells: pl.DataFrame
-    """one row for each finished cell, as in `Store.table`, with user files spelled as in the plan"""
+    """one row per finished cell, as in `Store.table`, with user files named as in the plan"""
 
     @property
     def missing(self) -> list[Cell]:
-        """Return the cells that are not in the store: not run yet, or stopped by an error."""
+        """Return the cells that are not in the store, because they have not run yet or failed."""
         finished = set(self.cells["cell"])
         return [cell for key, cell in zip(self.keys, self.plan.cells, strict=True) if key not in finished]
 
@@ -64,11 +64,12 @@ class Results:
         by: str | None = None,
         level: float | None = None,
     ) -> list[CombinationMean]:
-        """Return means, intervals and paired differences for each combination (and group of jobs) and measure.
+        """Return means, intervals and paired differences for each combination, possibly by group of jobs, and metric.
 
-        `baseline`: as in `compare_cells`; by default the first policy. `by`: one of the plan's groupings. `level`: of the intervals; by
-        default the plan's. Measures that are not columns of the cells are computed from the kept schedules, without simulating. Raises
-        PolicyError for an unknown measure or baseline, or a missing grouping, OutputError without schedules for such a measure.
+        `baseline`: as in `compare_cells`, by default the first policy. `by`: one of the plan's groupings. `level`: level of the intervals,
+        by default the plan's. Metrics that are not columns of the cells are computed from the kept schedules, without simulating. Raises
+        PolicyError for an unknown metric or baseline, or a missing grouping, OutputError if such a metric needs schedules that were not
+        kept.
         """
         groups, orders = self.groups if by is not None else None, _text_values(self.plan)
         known = set(self.cells.columns)
@@ -99,9 +100,10 @@ def read_results(plan: Plan, store: Store | None = None) -> Results:
 
 
 def _in_spelling(plan: Plan, keys: Sequence[str], cells: pl.DataFrame) -> pl.DataFrame:
-    """Return the cells with user files (not their paths at the time of the run) and varied `jobs` as in the plan.
+    """Return the table of cells with user files and varied `jobs` as the plan writes them.
 
-    The store is not changed: a cell is identified by the content of its file, not by its path, and its `jobs` are those simulated.
+    The store contains paths at the time of the run, because a cell is identified by the content of its file, and the number of simulated
+    jobs.
     """
     import polars as pl
 
@@ -113,7 +115,7 @@ def _in_spelling(plan: Plan, keys: Sequence[str], cells: pl.DataFrame) -> pl.Dat
 
 
 def _text_values(plan: Plan) -> dict[str, list[Any]]:
-    """Return the values of each varied text parameter, in the order and spelling of the plan."""
+    """Return the values of each varied text parameter, as in the plan."""
     values_of: dict[str, dict[Any, None]] = {}
     for choice in (choice for axis in plan.axes for choice in axis):
         for name, value in choice.items():

@@ -27,20 +27,20 @@ from walltime.wording import counted, printable
 CELLS_PER_TASK = 200
 """Maximum number of cells in one task."""
 JOBS_PER_TASK = 5_000_000
-"""Approximate maximum of jobs simulated in one task: under a second with EASY, and the largest loss when a run is killed."""
+"""Approximate maximum number of jobs simulated in one task: under a second with EASY, and the most that is lost when a run is killed."""
 TASKS = 64
-"""Approximate number of tasks into which few cells are split, to keep all workers busy."""
+"""Approximate minimum number of tasks, so that all workers are busy even with few cells."""
 SLOW = 10
 """Approximate run time of conservative and hybrid backfilling relative to EASY."""
 SCHEDULING_SETTINGS = ("policy", "order", "backfill_order", *PREDICTION_OPTIONS, "machine", "coincident", "dialect")
 """The parameters that decide whether a cell's machine is supported."""
 BYTES_PER_JOB, BYTES_OF_TEXT, COMPRESSED = 15, 60, (".gz", ".xz", ".bz2", ".zst")
-"""The number of jobs in a log is estimated from the size of its file, compressed or not."""
+"""Bytes per job, compressed or not, to estimate the number of jobs in a log from the size of its file."""
 
 
 @dataclass
 class Progress:
-    """The progress of a run."""
+    """The progress of a campaign run."""
 
     cells: int
     """cells of the plan"""
@@ -71,12 +71,12 @@ class Status:
     done: int
     """cells of the plan in the store"""
     others: int
-    """cells in the store that are not in the plan: from another plan, or from an earlier version of the program"""
+    """number of cells in the store that are not in the plan: from another plan, or from an earlier version of the program"""
     files: int
     failures: Sequence[Failures] = ()
     """the failed cells of the plan, by cause"""
     unkept: Sequence[str] = ()
-    """why cells of the plan run again in every run, one line for each cause"""
+    """reasons why cells of the plan run again in every run, one line each"""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ class Failures:
     """Cells of a plan that ended with the same error."""
 
     cause: str
-    """the error, in one line"""
+    """the error message, on one line"""
     cells: int
     first: str
-    """settings of the first of them"""
+    """settings of the first of these cells"""
 
     def __str__(self) -> str:
         return f"{counted(self.cells, 'cell')} failed: {self.cause} [{'first: ' if self.cells > 1 else ''}{self.first}]"
@@ -103,7 +103,7 @@ def run_campaign(
     """Run the cells of the plan that are not in the store yet.
 
     `store`: by default the plan's folder. `executor`: by default `Threads()`. `progress` is called after each task. Finished tasks are
-    kept in any case; another call resumes from there. A cell that ends with an error does not stop the others: the store keeps its cause,
+    kept in any case, and another call resumes from there. A cell that fails does not stop the others: the store keeps the cause,
     and it runs again only with `retry_failed`.
 
     Raises LogError for a log that is missing or has changed since the store was made, OutputError if the store cannot be
@@ -141,7 +141,7 @@ def run_campaign(
 
 
 def status(plan: Plan, store: Store | None = None) -> Status:
-    """Return the numbers of the plan's cells in the store; raises the errors of `run_campaign` before any simulation."""
+    """Return how many cells of the plan are in the store; raises the errors of `run_campaign` that occur before any simulation."""
     store = store or Store(plan.store)
     store.manifest()
     stored, keys = store.done() & store.kept() if plan.keep else store.done(), plan_keys(plan)
@@ -153,7 +153,7 @@ def status(plan: Plan, store: Store | None = None) -> Status:
 
 
 def failures_of(plan: Plan, store: Store, keys: Sequence[str], done: Collection[str]) -> list[Failures]:
-    """Return the failed cells of the plan, the most frequent cause first; `keys`: those of its cells, `done`: those in the store."""
+    """Return the failed cells of the plan by cause, the most frequent first; `keys`: keys of its cells, `done`: keys in the store."""
     causes = store.causes()
     found: dict[str, list[Cell]] = {}
     for key, cell in zip(keys, plan.cells, strict=True) if causes else ():
@@ -164,7 +164,7 @@ def failures_of(plan: Plan, store: Store, keys: Sequence[str], done: Collection[
 
 
 def plan_keys(plan: Plan) -> list[str]:
-    """Return the keys of the plan's cells, in their order."""
+    """Return the keys of the cells of the plan, in order."""
     logs, machines = find_logs(plan), find_machines(plan)
     return [key_of(cell, logs, machines) for cell in plan.cells]
 
@@ -190,7 +190,7 @@ def find_logs(plan: Plan) -> dict[str, tuple[str, str]]:
 def find_machines(plan: Plan) -> dict[str, str]:
     """Return the text of each machine file in the plan.
 
-    Raises LogError for a missing or invalid one, PolicyError for settings of its cells that it does not support.
+    Raises LogError for a missing or invalid file, PolicyError for cells with settings that their machine does not support.
     """
     names = dict.fromkeys(cell.settings["machine"] for cell in plan.cells)
     machines = {name: read_machine(plan.folder / name) for name in names if name is not None}

@@ -1,4 +1,4 @@
-"""Stores: folders of Parquet files that any tool can read, with a manifest in plain text.
+"""Stores of results: folders of Parquet files that any tool can read, with a manifest in plain text.
 
     manifest.toml       versions, and the checksums of the logs
     cells/*.parquet     one row per cell; a file holds the cells of one task
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 SCHEMA = 4
 """Version of the columns; stores with another version are rejected."""
 MEASURES = ("jobs", "mean_wait", "mean_response", "mean_bounded_slowdown", "median_wait", "p90_wait", "max_wait")
-"""Measures of each group of jobs."""
+"""Metrics of each group of jobs."""
 KEPT = ("job_id", "submit", "start", "end", "runtime", "kind", "reserved_start")
 """Columns of a kept schedule."""
 _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"}
@@ -49,7 +49,7 @@ _TYPES = {"str": "String", "int": "Int64", "float": "Float64", "bool": "Boolean"
 
 @dataclass(frozen=True)
 class Manifest:
-    """The content of manifest.toml; `logs`: their SHA-256, by name."""
+    """The content of manifest.toml; `logs`: SHA-256 of each log, by name."""
 
     schema: int
     walltime: str
@@ -58,7 +58,7 @@ class Manifest:
 
 
 class Store:
-    """The folder of a campaign's results; see the module for its layout."""
+    """The folder with the results of a campaign; the module docstring describes its layout."""
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
@@ -89,9 +89,9 @@ class Store:
         return self.folder / "unkept"
 
     def open(self, name: str, logs: Mapping[str, str]) -> None:
-        """Make the folder, or check that it has our schema and the checksums of these logs (name: sha256).
+        """Create the folder, or check that it has the current schema and these logs (SHA-256 by name).
 
-        Raises OutputError if it cannot be made or has another schema, LogError for a changed log.
+        Raises OutputError if it cannot be created or has another schema, LogError for a changed log.
         """
         earlier: dict[str, str] = self.manifest().get("logs", {})
         for log, sha256 in logs.items():
@@ -113,7 +113,7 @@ class Store:
                 sink.write(text.encode())
 
     def manifest(self) -> dict[str, Any]:
-        """Return the manifest's content; empty if there is none. Raises OutputError for another schema, or an invalid file."""
+        """Return the content of the manifest, empty if there is none; raises OutputError for another schema or an invalid file."""
         file = self.folder / "manifest.toml"
         try:
             content = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -171,7 +171,7 @@ class Store:
         return {name: table[name].to_numpy() for name in KEPT}
 
     def causes(self, folder: Path | None = None) -> dict[str, str]:
-        """Return the cause of each failure, or row of `unkept`, by the key of its cell. Raises OutputError for an unreadable file."""
+        """Return the cause in each row of `failures` or `unkept`, by the key of the cell; raises OutputError for an unreadable file."""
         tables = [_read(file, failure_schema()) for file in sorted((folder or self.failures).glob("*.parquet"))]
         return {key: cause for table in tables for key, cause in table.iter_rows()}
 
@@ -200,7 +200,7 @@ class Store:
         failures: Sequence[Mapping[str, Any]] = (),
         unkept: Sequence[Mapping[str, Any]] = (),
     ) -> None:
-        """Write the rows of one task, the cells last, since stored cells count as done. Raises OutputError."""
+        """Write the rows of one task, the cells last, because stored cells count as done; raises OutputError."""
         import polars as pl
 
         name = hashlib.sha256("".join(sorted(row["cell"] for row in [*cells, *failures])).encode()).hexdigest()[:24]
@@ -216,7 +216,7 @@ class Store:
             write_as_parquet(table, sink, compression="zstd", statistics=True)
 
     def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
+        """Return an HTML table for notebooks."""
         cells = self.table()
         labels = cells["policy"].unique().drop_nulls().sort().to_list()
         names = [functools.reduce(lambda text, file: text.replace(file, Path(file).name), named_files(label), label) for label in labels]
@@ -252,7 +252,7 @@ class Store:
 
 @contextlib.contextmanager
 def _writing(file: Path) -> Iterator[BinaryIO]:
-    """Open a file by `whole_file`, with an error message for stores that cannot be written."""
+    """Open a file with `whole_file`; errors state that the store cannot be written."""
     try:
         with whole_file(file) as sink:
             yield sink
@@ -262,7 +262,7 @@ def _writing(file: Path) -> Iterator[BinaryIO]:
 
 
 def _cannot(folder: Path, what: str, error: OSError) -> OutputError:
-    """Return the error for a folder that cannot be made or written."""
+    """Return the error for a folder that cannot be created or written."""
     reason = (error.strerror or str(error)).lower()
     if error.errno in (errno.ENOSPC, errno.EDQUOT) or "no space left" in reason or "quota" in reason:
         return OutputError(f"{printable(folder)}: the disk is full ({reason}); free space and run the plan again; results are kept")

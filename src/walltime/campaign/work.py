@@ -1,4 +1,4 @@
-"""Workers, which run the cells of a task one after the other and write their rows into the store."""
+"""Run the cells of a task one after another, and write their rows into the store."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from walltime.workload.drops import jobs_only, shares_of
 from walltime.workload.models import parse_model
 
 MODEL_PROCS = 128
-"""Default number of processors of a model's machine."""
+"""Default number of processors of the machine for a workload model."""
 _reading = threading.Lock()
 _thread = threading.local()
 
@@ -54,17 +54,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Report:
-    """The work of a task."""
+    """The report on a completed task."""
 
     cells: int
     jobs: int
-    """jobs simulated, over all cells"""
+    """number of simulated jobs, over all cells"""
     seconds: float
-    """total processor time"""
+    """processor time, s"""
     failed: int = 0
     """cells that ended with an error"""
     warned: tuple[str, ...] = ()
-    """warnings of the worker, if it is another process"""
+    """warnings of the worker, if it runs in another process"""
 
 
 def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
@@ -93,7 +93,7 @@ def run_task(task: Task, check: Callable[[int], None] | None = None) -> Report:
 
 
 def key_of(cell: Cell, logs: Mapping[str, tuple[str, str]], machines: Mapping[str, str]) -> str:
-    """Return the key of a cell whose log and machine are among these."""
+    """Return the key of a cell, given the checksums of the logs and the texts of the machine files."""
     trace, machine = cell.settings["trace"], cell.settings["machine"]
     return cell.key(logs[trace][1] if trace is not None else None, SCHEMA, machines[machine] if machine is not None else None)
 
@@ -157,7 +157,7 @@ def workload_of(cell: Cell, logs: Mapping[str, tuple[str, str]]) -> Workload:
 
 
 def _workload(cell: Cell, logs: Mapping[str, tuple[str, str]]) -> Workload:
-    """Return the cell's workload, the same object for consecutive cells of a thread that share it."""
+    """Return the workload of a cell; consecutive cells of a thread with the same workload share the object."""
     trace = cell.settings["trace"]
     file, sha256 = logs[trace] if trace is not None else (None, None)
     files = cell.workload_files()

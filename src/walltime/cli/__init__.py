@@ -1,1 +1,1 @@
-"""The command line: one file per command; main.py puts them together."""
+"""The command line; main.py assembles the commands of all features."""

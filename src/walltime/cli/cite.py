@@ -47,12 +47,12 @@ def citation() -> str:
 
 
 def complete_entry(_: str) -> list[str]:
-    """Return the names of entries."""
+    """Return the names of the BibTeX entries."""
     return list(entries())
 
 
 def entries() -> dict[str, str]:
-    """Return the BibTeX entries by name: of the program, from CITATION.cff, and of the papers, from references.bib."""
+    """Return the BibTeX entries by name: the program, from CITATION.cff, and the papers, from references.bib."""
     one = _about()
     fields = {"author": f"{{{one['author']}}}", **{name: one[name] for name in ("title", "version", "year")}, "url": URL}
     lines = [f"  {name:7} = {{{text}}}" for name, text in fields.items() if text]
@@ -62,7 +62,7 @@ def entries() -> dict[str, str]:
 
 
 def _about() -> dict[str, str]:
-    """Return the author, title, version and year of CITATION.cff, which wheels have in the package; the year may be empty."""
+    """Return author, title, version and year from CITATION.cff, which wheels contain in the package; the year may be empty."""
     package = resources.files("walltime")
     inside = package / "CITATION.cff"
     text = (inside if inside.is_file() else package / ".." / ".." / "CITATION.cff").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Command lines to print: of this command, of the next one, and of one that runs later."""
+"""Compose command lines to print: this command, a suggested next command, and a command for a later run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 SECRET = "--anonymise"
-"""The option whose value may be a key."""
+"""The option whose value may be a secret key."""
 
 
 def command_line(words: Sequence[str] | None = None) -> list[str]:
-    """Return the command line for pages, with KEY in place of a secret key; `words`: by default those of this command.
+    """Return the command line for pages, with KEY instead of a secret key; `words`: by default the words of this command.
 
     >>> command_line(["estimates", "log", "--anonymise", "secret"]), command_line(["info", "log", "--anonymise=@key.txt"])
     (['walltime', 'estimates', 'log', '--anonymise', 'KEY'], ['walltime', 'info', 'log', '--anonymise=@key.txt'])
@@ -29,7 +29,7 @@ def command_line(words: Sequence[str] | None = None) -> list[str]:
 
 
 def program() -> str:
-    """Return the full path of the running program, for units of systemd and lines for cron."""
+    """Return the full path of the running program, for systemd units and crontab lines."""
     import shutil
 
     called = shutil.which(sys.argv[0]) if Path(sys.argv[0]).name == "walltime" else shutil.which("walltime")
@@ -37,7 +37,7 @@ def program() -> str:
 
 
 def words_without(words: Sequence[str], without: Sequence[str]) -> list[str]:
-    """Return the words of a command line without some options: flags, and with a final `=`, options with a value.
+    """Return the words of a command line without some options; a final `=` marks options with a value, the others are flags.
 
     >>> words_without(["explain", "log", "--longest", "3", "--json", "--procs=64"], ["--longest=", "--json"])
     ['explain', 'log', '--procs=64']
@@ -54,18 +54,18 @@ def words_without(words: Sequence[str], without: Sequence[str]) -> list[str]:
 
 
 def next_command(name: str, *more: str, without: Sequence[str] = ()) -> str:
-    """Return the command line of another command, `name`, on the log and with the options of this one.
+    """Return the command line of the command `name` with the log and the options of the running command.
 
-    `without`: options that are left out, as in `words_without`, besides the outputs. `more`: words that are added.
+    `without`: options that are omitted in addition to the outputs, as in `words_without`. `more`: words that are added.
     """
     words = words_without(command_line()[2:], ("--json", "--verbose", "--report=", "--out=", "--format=", "--tables=", *without))
     return shlex.join(["walltime", name, *words, *more])
 
 
 def lasting_words(words: Sequence[str], without: Sequence[str] = (), written: Sequence[str] = ()) -> list[str]:
-    """Return the words of a command line for a later run in another folder, with full paths of files.
+    """Return the words of a command line for a later run in another folder, with absolute paths of files.
 
-    `without`: options that are left out, as in `words_without`. `written`: options whose value is a file that may not exist.
+    `without`: options that are omitted, as in `words_without`. `written`: options with a file that may not exist yet.
     """
     kept, before = [], ""
     for word in words_without(words, without):
@@ -80,5 +80,5 @@ def lasting_words(words: Sequence[str], without: Sequence[str] = (), written: Se
 
 
 def hidden_key(text: str) -> str:
-    """Return the value of --anonymise with the place of the key, but without the key."""
+    """Return the value of --anonymise with a placeholder for the key."""
     return text if text.startswith(("@", "env:")) else "KEY"

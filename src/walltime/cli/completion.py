@@ -1,4 +1,4 @@
-"""Completion in shells for options that take specifications: names, options and words, from their registries."""
+"""Shell completion of options with specifications: names, options and values from their registries."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ COMPLETED = {
     "schema": "walltime.cli.schema:complete_name",
     "fetch": "walltime.preparation.fetch_command:complete_name",
 }
-"""The registry or collection of the names that an option or an argument takes, or a function that finds them, imported on first use.
+"""The registry or collection with the valid names of each option or argument, or a function that returns them, imported on first use.
 
 A function takes the text typed and, if the names depend on other arguments, their values by name.
 """
 ENDS_WORD = re.compile(r"[:=]+")
-"""Bash treats these as separate words, and completes only the text after the last one."""
+"""Bash splits words at these characters, and completes only the text after the last one."""
 
 
 def completion_of(option: str) -> Callable[[typer.Context, str], list[str]] | None:
-    """Return the completion of an option's values; None if its values have no names."""
+    """Return the completion function for an option's values; None if they have no names."""
     if option not in COMPLETED:
         return None
 
@@ -74,7 +74,7 @@ def completion_of(option: str) -> Callable[[typer.Context, str], list[str]] | No
 
 
 def registry_of(option: str) -> Any:
-    """Return the registry or the collection of the names that an option takes, or a function that completes its values."""
+    """Return the registry or collection with the valid names of an option, or a function that completes its values."""
     module, _, name = COMPLETED[option].partition(":")
     return getattr(importlib.import_module(module), name)
 
@@ -100,7 +100,7 @@ def _texts(option: str, incomplete: str, given: Mapping[str, Any]) -> list[str]:
 
 
 def answer_bash(run: Callable[[list[str]], int]) -> int:
-    """Print completions of the word typed in bash, which replaces only the part after its last colon or equals sign."""
+    """Print completions of a word in bash, which replaces only the part after the last colon or equals sign."""
     word = join_words(os.environ)
     value = word.partition("=")[2] if word.startswith("--") else word
     kept = max((match.end() for match in ENDS_WORD.finditer(value)), default=0)
@@ -115,7 +115,7 @@ def answer_bash(run: Callable[[list[str]], int]) -> int:
 
 
 def join_words(environment: MutableMapping[str, str]) -> str:
-    """Join the words that bash has split at colons and equals signs, in its completion variables; return the last word.
+    """Join the words that bash has split at colons and equals signs in its completion variables; return the last word.
 
     >>> asked = {"COMP_WORDS": "walltime simulate log --policy easy : or".replace(" ", chr(10)), "COMP_CWORD": "6"}
     >>> join_words(asked), asked["COMP_CWORD"]
@@ -125,7 +125,7 @@ def join_words(environment: MutableMapping[str, str]) -> str:
     if not at.isdecimal():
         return ""
     joined: list[str] = []
-    glued = False  # whether the last word continues
+    glued = False  # whether the next word continues the last one
     for number, word in enumerate(words[: int(at) + 1]):
         splits = ENDS_WORD.fullmatch(word) is not None
         if joined and number > 1 and (splits or (glued and word)):

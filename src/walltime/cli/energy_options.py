@@ -1,4 +1,4 @@
-"""The options for the cost and the carbon of energy, which the wasted hours and the weekly report share."""
+"""The options for the cost and the carbon intensity of energy, which several commands share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class EnergyOptions:
-    """The cost and the carbon of energy, which the log records or the machine file has as watts of its pools."""
+    """Options for the cost and the carbon intensity of energy, which the log records or the machine file gives as power of its pools."""
 
     kwh_price: float | None = o.field(None, "Show the cost of energy at this price per kWh.", min=0, metavar="PRICE", advanced=True)
     carbon: float | None = o.field(None, "Show the CO2 of energy at these grams per kWh.", min=0, metavar="GRAMS", advanced=True)
@@ -29,7 +29,7 @@ class EnergyOptions:
     )
 
     def carbon_of(self, workload: Workload) -> Carbon | None:
-        """Return the carbon intensity; None if none is given. Raises PolicyError for both a number and a file."""
+        """Return the carbon intensity, None if it is not given; raises PolicyError if both a number and a file are given."""
         from walltime.metrics.energy import Carbon
 
         if self.carbon is not None and self.carbon_file is not None:

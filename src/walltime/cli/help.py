@@ -1,4 +1,4 @@
-"""The description of each command, taken from its declaration, and its text for `--help`; `walltime.cli.man` makes manual pages of it."""
+"""Describe each command from its declaration, and print the description for `--help`; `walltime.cli.man` writes manual pages from it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 INPUT, JOBS, SCHEDULER, RUNS, OUTPUT = "Input", "Select and modify jobs", "Scheduler", "Runs and randomness", "Output"
 GROUPS = (INPUT, JOBS, SCHEDULER, RUNS, OUTPUT)
-"""Headings of options, in this order; further headings come before the last one."""
+"""Headings of options, in this order; other headings come before the last one."""
 WIDEST = 100
-"""Longest line of a help text, on however wide a terminal."""
+"""Longest line of a help text, even on a wider terminal."""
 VALUES = {
     "--backfill-order": "ORDER",
     "--change": "CHANGE",
@@ -28,15 +28,15 @@ VALUES = {
     "--predictions-for": "USES",
     "--self-test": "OPTION",
 }
-"""The letters for the values of these options; others are a number, a file or a name."""
+"""Placeholders for the values of these options; other options have a number, a file or a name."""
 INDENT = 26
-"""Column in which the texts of options begin."""
+"""Column in which the descriptions of options begin."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True)
 class Example:
-    """A command line without the word `walltime`, and a sentence on its effect."""
+    """An example: a command line without the word `walltime`, and a sentence on its effect."""
 
     does: str
     call: str
@@ -52,7 +52,7 @@ class Manual:
 
 @dataclass(frozen=True)
 class Entry:
-    """One option or argument: its spellings with the value, its text with the default, its heading."""
+    """An option or argument: its names with the placeholder of the value, its description with the default, and its heading."""
 
     spelling: str
     text: str
@@ -62,7 +62,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Description:
-    """Everything that a help text, a manual page or a page of the reference shows of a command.
+    """The description of a command, for help texts, manual pages and the reference.
 
     `commands`: for a group, the names and summaries of its commands by heading.
     """
@@ -77,7 +77,7 @@ class Description:
     commands: dict[str, list[tuple[str, str]]]
 
     def grouped(self, everything: bool = True) -> Iterator[tuple[str, list[Entry]]]:
-        """Yield the headings with their options; `everything`: the advanced ones as well."""
+        """Yield the headings with their options; `everything`: whether to include advanced options."""
         own = [one.group for one in self.entries if one.group not in GROUPS]
         for group in dict.fromkeys([*GROUPS[:-1], *own, OUTPUT]):
             inside = [one for one in self.entries if one.group == group and (everything or not one.advanced)]
@@ -86,7 +86,7 @@ class Description:
 
 
 def manual(page: str, *examples: tuple[str, str]) -> Callable[[F], F]:
-    """Attach to a command its page of the documentation, and its examples as pairs of a sentence and a call."""
+    """Attach a page of the documentation and examples, which are pairs of a sentence and a call, to a command."""
 
     def attach(command: F) -> F:
         command.manual = Manual(page, tuple(Example(*one) for one in examples))  # type: ignore[attr-defined]
@@ -104,14 +104,14 @@ def show_all(context: typer.Context, value: bool) -> None:
 
 
 def descriptions(command: Any, path: str = "walltime") -> Iterator[Description]:
-    """Yield the descriptions of a command and of the commands below it."""
+    """Yield the descriptions of a command and of its subcommands."""
     yield describe(command, path)
     for name, inside in getattr(command, "commands", {}).items():
         yield from descriptions(inside, f"{path} {name}")
 
 
 def describe(command: Any, path: str) -> Description:
-    """Return the description of a command; a group without examples has the first ones of its first two commands."""
+    """Return the description of a command; a group without examples uses those of its first two commands."""
     summary, *paragraphs = _paragraphs(command.help or "")
     commands: dict[str, list[tuple[str, str]]] = {}
     for name, inside in getattr(command, "commands", {}).items():
@@ -127,7 +127,7 @@ def describe(command: Any, path: str) -> Description:
 
 
 def as_text(one: Description, everything: bool, width: int | None = None) -> str:
-    """Return a description as `--help` prints it; `everything`: with advanced options, as for `--help-all`."""
+    """Return a description as `--help` prints it; `everything`: whether to include advanced options, as `--help-all` does."""
     width = min(shutil.get_terminal_size().columns, WIDEST) if width is None else width
     lines = [f"Usage: {one.usage}", ""]
     for paragraph in (one.summary, *one.paragraphs):
@@ -147,7 +147,7 @@ def as_text(one: Description, everything: bool, width: int | None = None) -> str
 
 
 class _Described:
-    """A command or group whose help is the text of its description."""
+    """A command or group that prints its description as help."""
 
     def get_help(self, ctx: Any) -> str:
         """Return the text for `--help`."""
@@ -155,11 +155,11 @@ class _Described:
 
 
 class HelpCommand(_Described, TyperCommand):
-    """A command with this help."""
+    """A command that prints its description as help."""
 
 
 class HelpGroup(_Described, TyperGroup):
-    """A group of commands with this help."""
+    """A group of commands that prints its description as help."""
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -171,7 +171,7 @@ def _text(value: Any) -> str:
 
 
 def _usage(command: Any) -> str:
-    """Return the words after the name of a command: arguments, required options, and whether there are further options."""
+    """Return the words after the name of a command in its usage line: arguments, required options, and [OPTIONS] if there are others."""
     words = []
     for one in command.params:
         if isinstance(one, TyperArgument):
@@ -206,13 +206,13 @@ def _default(one: Any) -> str:
 
 
 def _spelling(one: Any) -> str:
-    """Return all spellings of an option, and its value: `--machine, --cluster FILE`."""
+    """Return all names of an option and the placeholder of its value, such as `--machine, --cluster FILE`."""
     names = ", ".join([*one.opts, *one.secondary_opts])
     return names if one.is_flag else f"{names} {_value(one)}"
 
 
 def _value(one: Any) -> str:
-    """Return how an option's value is shown: its letters, the words that it may be, or its kind."""
+    """Return the placeholder of an option's value: its own one, the valid words, or the type."""
     kind = one.type_descriptor
     if one.metavar:
         return str(one.metavar)
@@ -229,7 +229,7 @@ def _wrapped(text: str, width: int, indent: str = "", further: str | None = None
 
 
 def _item(name: str, text: str, width: int, column: int) -> list[str]:
-    """Return the lines of an option with its text to the right, or below if the option is long."""
+    """Return the lines of an option with its description to the right or, if the option is long, below."""
     if max(map(len, text.split()), default=0) > width - column:
         column = 6
     lines = _wrapped(text, width, " " * column)
@@ -240,7 +240,7 @@ def _item(name: str, text: str, width: int, column: int) -> list[str]:
 
 
 def _folded(call: str, width: int) -> list[str]:
-    """Return a command line that a shell reads whole: lines end in a backslash where it is too long."""
+    """Return the lines of a command line, which is broken with backslashes if it is too long."""
     words = re.findall(r"--[\w-]+ (?!--)(?:'[^']*'|[^ ])+|(?:'[^']*'|[^ ])+", call)
     lines, line = [], "  "
     for word in words:

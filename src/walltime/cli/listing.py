@@ -1,4 +1,4 @@
-"""`walltime list`: the names that options and arguments take, with their own options, from the registries that read them."""
+"""`walltime list`: list the valid names of options and arguments, with their own options, from the registries."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ TAKEN_BY = {
     "models": "MODEL",
     "dialects": "--dialect",
 }
-"""The option or argument that takes the names of a kind, and by which its registry is found."""
+"""The option or argument that accepts the names of each kind, which also identifies their registry."""
 WITHOUT_OPTIONS = {"metrics": "--metric", "trims": "--trim", "formats": "--mapping", "logs": "LOG"}
-"""The same for names without options of their own."""
+"""The same for kinds whose names have no options."""
 
 
 @manual(
@@ -76,18 +76,18 @@ def list(  # noqa: A001 (the command's name)
 
 
 def _unmarked(text: str) -> str:
-    """Return a text for the terminal: names in quotation marks instead of the marks of Markdown."""
+    """Return a text for the terminal, with quotation marks instead of Markdown's backticks."""
     return text.replace("`", "'")
 
 
 def about(form: Any) -> str:
-    """Return a sentence that describes a name of a registry."""
+    """Return the sentence that describes a name of a registry."""
     kind = form.loaded if isinstance(form.loaded, type) else type(form.loaded)
     return form.meaning or " ".join(inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].split())
 
 
 def _names(kind: str) -> dict[str, dict[str, Any]]:
-    """Return the names of a kind with their descriptions, those of installed packages included."""
+    """Return the names of a kind with their descriptions, including the names from installed packages."""
     names = {"metrics": _metrics, "trims": _trims, "formats": _formats, "logs": _logs}[kind]() if kind in WITHOUT_OPTIONS else _forms(kind)
     for one in installed(kind).values() if kind in GROUPS else ():
         names.setdefault(one.name, {"about": f"of the installed package {one.dist.name if one.dist else one.value}"})
@@ -123,12 +123,12 @@ def complete_metric(_: str) -> Sequence[str]:
 
 
 def complete_trim(_: str) -> Sequence[str]:
-    """Return the trims; for a trim with a number, the part before the number."""
+    """Return the names of trims; for a trim with a number, only the part before the number."""
     return ["".join(name.partition(":")[:2]) for name in _trims()]
 
 
 def complete_format(incomplete: str) -> Sequence[str]:
-    """Return the names of formats; none without a text, so that the shell completes names of files."""
+    """Return the names of formats; none for an empty text, so that the shell completes file names."""
     return [*_formats()] if incomplete else []
 
 

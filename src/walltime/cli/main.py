@@ -1,4 +1,4 @@
-"""The command `walltime`: its subcommands, and errors in one line."""
+"""The command `walltime`: run its subcommands, and print errors on one line."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from walltime.permission import python_files, sealed
 from walltime.wording import shown
 
 LEAST_ADDRESS_SPACE = 1_000_000_000
-"""Bytes that the compiler and its libraries need."""
+"""Address space that the compiler and its libraries need, bytes."""
 COMPLETION = "_WALLTIME_COMPLETE"
-"""The variable in which a shell requests completions."""
+"""The environment variable with which a shell requests completions."""
 YOUNG = 200_000
-"""New objects between two garbage collections: the objects of modules stay, so frequent collections would only take time."""
+"""Number of new objects between garbage collections; frequent collections would waste time, because the objects of modules persist."""
 MANY = 10**9
-"""A larger upper bound of an option only protects from overflow, and is not shown."""
+"""Larger upper bounds of options only prevent overflow, and are not shown in help texts."""
 INTERRUPTED = 130
 """Typer's exit status of an interrupted command."""
 KEEPING = (["campaign", "run"], ["benchmark", "run"], ["learn", "train"])
@@ -79,9 +79,9 @@ ABOUT = "Simulate job logs under batch-scheduling policies, and show how long ev
 
 
 def main() -> None:
-    """Run the command line; exit status 0: done, 1: bad data, 2: invalid call, 130: interrupted, 143: terminated."""
+    """Run the command line; the exit status is 0 (done), 1 (bad data), 2 (invalid call), 130 (interrupted) or 143 (terminated)."""
     gc.set_threshold(YOUNG)
-    atexit.register(gc.freeze)  # a last collection would take a third of a short call, and free nothing
+    atexit.register(gc.freeze)  # a final collection would take a third of a short call, and free nothing
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, output.interrupt)
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -95,7 +95,7 @@ def run(arguments: list[str]) -> int:
     before = listen(CompilationRow())
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("default", UserWarning)  # once each
+            warnings.simplefilter("default", UserWarning)  # print each warning once
             warnings.showwarning = _print_warning
             with sealed(arguments), guarded_inputs():
                 return _run(arguments)
@@ -104,7 +104,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print the first line of a warning like every other message."""
+    """Print the first line of a warning in the form of other messages."""
     typer.echo(f"walltime: {str(message).partition(chr(10))[0]}", err=True)
 
 
@@ -127,7 +127,7 @@ def _run(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
     except BrokenPipeError:
-        # The reader of the output has gone; flushing at exit would fail as well.
+        # The reader of the output has closed it; flushing at exit would fail as well.
         _discard_output()
         return 0
     except Exception as error:
@@ -152,7 +152,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """Keep characters that a stream cannot encode, and closed streams, from ending the command."""
+    """Prevent characters that a stream cannot encode, and closed streams, from aborting the command."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
@@ -162,13 +162,13 @@ def _prepare_streams() -> None:
 
 
 def _named(arguments: list[str]) -> str | None:
-    """Return the called command, so that only its module is loaded; None without a command, or for a completion request."""
+    """Return the name of the called command, so that only its module is loaded; None without a command or for a completion request."""
     name = arguments[0] if arguments and COMPLETION not in os.environ else ""
     return name if any(name in places for places in COMMANDS.values()) else None
 
 
 def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | CommandGroup]]:
-    """Return the commands of all installed features, or the one of this name, by their headings in the help."""
+    """Return the commands of all installed features, or only the one with this name, by their headings in the help."""
     made: dict[str, list[Callable[..., None] | CommandGroup]] = {}
     for panel, places in COMMANDS.items():
         modules = {one: module_of(place) for one, place in places.items() if name in (None, one)}
@@ -180,7 +180,7 @@ def commands(name: str | None = None) -> dict[str, list[Callable[..., None] | Co
 
 @functools.cache
 def whole_command(name: str | None = None) -> Any:
-    """Return the command with all of its subcommands, or with only one: loading all takes longer than most calls."""
+    """Return the command with all subcommands or, because loading all takes longer than most calls, with only one."""
     whole = CommandGroup("walltime", ABOUT, context_settings={"help_option_names": ["-h", "--help"]})
     whole.callback()(_options)
     for panel, inside in commands(name).items():
@@ -193,7 +193,7 @@ def whole_command(name: str | None = None) -> Any:
 
 
 def _reject_repeated(arguments: list[str]) -> str:
-    """Return the name of the command; raise PolicyError for an option that is given twice but taken once, as Typer uses the last one."""
+    """Return the name of the command; raises PolicyError for a repeated option that takes one value, because Typer would use the last."""
     command, name = whole_command(_named(arguments)), []
     words = arguments[: arguments.index("--")] if "--" in arguments else list(arguments)
     while words and hasattr(command, "commands") and words[0] in command.commands:
@@ -212,7 +212,7 @@ def _discard_output() -> None:
 
 
 def _wrong_call(error: typer.TyperException, called: str) -> int:
-    """Report an invalid call of a command in one line; print the help of a group that is called without a command."""
+    """Report an invalid call on one line, or print the help of a group that is called without a command."""
     context = getattr(error, "ctx", None)
     message = _fault_of(error) or (error.format_message() if hasattr(error, "format_message") else str(error))
     if message.startswith("Usage: "):  # of a group without a command
@@ -225,7 +225,7 @@ def _wrong_call(error: typer.TyperException, called: str) -> int:
 
 
 def _fault_of(error: typer.TyperException) -> str:
-    """Return the fault of a value or a name, and the allowed values; empty for other faults."""
+    """Return the error message for an invalid value or name, with the valid ones; empty for other errors."""
     from walltime.declared import nearest
 
     param = getattr(error, "param", None)
@@ -253,7 +253,7 @@ def _fault_of(error: typer.TyperException) -> str:
 
 
 def _is_of_compiler(error: BaseException) -> bool:
-    """Return whether Numba or its library failed as they were imported."""
+    """Return whether an exception comes from importing Numba or its library."""
     frames = traceback.extract_tb(error.__traceback__)
     return any(frame.name == "<module>" and {"numba", "llvmlite"} & set(Path(frame.filename).parts) for frame in frames)
 
@@ -269,7 +269,7 @@ def _check_address_space() -> None:
 
 
 def _line_of_own_file(error: BaseException, arguments: list[str]) -> str | None:
-    """Return where the user's own order or policy failed, as `FILE.py:N`; None if the error is not from a file on the command line."""
+    """Return where a custom order or policy failed, as `FILE.py:N`; None if the error is not from a file on the command line."""
     own = {Path(name).resolve(): name for word in arguments for name in (word, *python_files(word)) if name.endswith(".py")}
     frames = traceback.extract_tb(error.__traceback__) if own else ()
     return next((f"{own[Path(f.filename)]}:{f.lineno}" for f in reversed(frames) if Path(f.filename) in own), None)

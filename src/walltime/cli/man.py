@@ -1,4 +1,4 @@
-"""The pages for `man`, from the same descriptions as `--help`: `python -m walltime.cli.man FOLDER VERSION` writes them.
+"""Write manual pages from the same descriptions as `--help`: `python -m walltime.cli.man FOLDER VERSION`.
 
 The build of a wheel calls this (`packaging/man_pages.py`), so it imports nothing but Typer and the commands' declarations.
 """
@@ -24,13 +24,13 @@ STATUS = (
 
 
 def pages(version: str) -> dict[str, str]:
-    """Return the pages of all commands in section 1, in the language of man, by the name of their file."""
+    """Return the manual pages (section 1) of all commands in roff, by file name."""
     every = list(descriptions(whole_command()))
     return {f"{one.name.replace(' ', '-')}.1": page(one, version, _related(one, every)) for one in every}
 
 
 def page(one: Description, version: str, related: list[str]) -> str:
-    """Return the page of a command; `related`: the names of the pages it points to."""
+    """Return the manual page of a command; `related`: the names of the pages under SEE ALSO."""
     title = one.name.replace(" ", "-")
     lines = [
         f'.TH {title.upper()} 1 "" "walltime {version}" "Manual of walltime"',
@@ -69,7 +69,7 @@ def page(one: Description, version: str, related: list[str]) -> str:
 
 
 def _related(one: Description, every: list[Description]) -> list[str]:
-    """Return the names of the pages of the command above and of the commands below."""
+    """Return the names of the pages of the parent command and of the subcommands."""
     above = [one.name.rpartition(" ")[0] or "walltime"]
     below = [other.name for other in every if other.name.rpartition(" ")[0] == one.name]
     return [name.replace(" ", "-") for name in dict.fromkeys([*above, *below]) if name != one.name]
@@ -82,7 +82,7 @@ def _on_lines(call: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return a text as man shows it unchanged."""
+    """Escape a text so that man shows it unchanged."""
     text = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("^", "\\(ha").replace("~", "\\(ti")
     text = re.sub(r"(?<=[,=|])(?=\S)", r"\\:", text)  # lines may break there
     return f"\\&{text}" if text.startswith(".") else text

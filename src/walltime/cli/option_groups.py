@@ -1,4 +1,4 @@
-"""Groups of options that several commands share: a command takes a group as one parameter, and users see the single options."""
+"""Groups of options that several commands share; a command has one parameter for a group, and users see the single options."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from walltime.workload.models.model import WorkloadModel
 
 USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}
-"""Options of predictions, and the values that a specification can leave out."""
+"""Options of predictions, and their values if a specification omits them."""
 
 
 @dataclass(frozen=True)
 class LogOptions:
-    """The options for reading a log."""
+    """Options for reading a log."""
 
     procs: o.ProcsOption = None
     too_wide: o.TooWideOption = "drop"
@@ -51,12 +51,12 @@ class LogOptions:
 
     @property
     def of_file(self) -> dict[str, Any]:
-        """Return how the file is read, for `read_log`."""
+        """Return the arguments of `read_log`."""
         return {name: getattr(self, name) for name in ("skip_bad_lines", "join_runs", "time_zone", "mapping", "anonymise")}
 
     @property
     def of_jobs(self) -> dict[str, Any]:
-        """Return how its records become jobs, for `JobLog.to_workload`."""
+        """Return the arguments of `JobLog.to_workload`."""
         return {"procs": self.procs, "too_wide": self.too_wide, "partial": self.partial}
 
     @property
@@ -83,10 +83,10 @@ class LogOptions:
         )
 
     def load(self, trace: Path, machine: Machine | None = None, any_size: bool = False, join: bool = True) -> tuple[Workload, float]:
-        """Return the workload of the log, and the seconds that reading took; the output reports its left-out records.
+        """Return the workload of the log, and the time that reading took, s; the output reports the omitted records.
 
-        The machine's processors are used if the log has none. If it preempts jobs, their runs are joined, unless `join` is false.
-        `any_size`: a log without the size of its machine gets the least one on which its jobs can have run.
+        The processors of the machine are used if the log does not record them. If it preempts jobs, their runs are joined unless `join` is
+        false. `any_size`: whether a log without the size of its machine gets the smallest size on which its jobs can have run.
         """
         begin, own = time.perf_counter(), self.on_machine(machine)
         own = own if join else replace(own, join_runs=self.join_runs)
@@ -129,7 +129,7 @@ def read_shown(trace: Path, **how: Any) -> JobLog:
 
 @dataclass(frozen=True)
 class JobSelection:
-    """The selected part of a log, and how it is scaled and shaken; a subclass adds --load."""
+    """Options that select a part of a log, and that scale and shake it; a subclass adds --load."""
 
     remove: o.RemoveOption = None
     window: o.WindowOption = None
@@ -143,7 +143,7 @@ class JobSelection:
 
     @property
     def loads(self) -> list[float | None]:
-        """Return the loads to scale to, without repetitions; None stands for the log's own load."""
+        """Return the distinct loads to which the log is scaled; None stands for its own load."""
         return list(dict.fromkeys(self.load if isinstance(self.load, list) else [self.load])) or [None]
 
     def variations(self, feedback: bool = False) -> dict[float | None, Variation]:
@@ -160,21 +160,21 @@ class JobSelection:
 
 @dataclass(frozen=True)
 class JobSelectionWithLoad(JobSelection):
-    """A selection for one run."""
+    """Options that select jobs for a single run."""
 
     load: o.LoadOption = None
 
 
 @dataclass(frozen=True)
 class JobSelectionWithLoads(JobSelection):
-    """A selection for runs at several loads."""
+    """Options that select jobs for runs at several loads."""
 
     load: o.LoadsOption = None
 
 
 @dataclass(frozen=True)
 class RecordedWindow:
-    """The selected part of the log, for commands that analyse recorded jobs."""
+    """Options that select a part of the log, for commands that analyse recorded jobs."""
 
     remove: o.RemoveOption = None
     window: o.WindowOption = None
@@ -182,7 +182,7 @@ class RecordedWindow:
     tail: o.TailOption = None
 
     def of(self, workload: Workload, machine: Machine) -> Workload:
-        """Return these jobs; a window begins with the jobs that were running or waiting by the log."""
+        """Return the selected jobs; a window begins with the jobs that were running or waiting then, according to the log."""
         from walltime.machine.warm_start import stretch
         from walltime.simulation.specification import Variation
         from walltime.workload.filters import span_of
@@ -193,7 +193,7 @@ class RecordedWindow:
         return _reported(Variation(head=self.head, tail=self.tail).apply(workload, 0))
 
     def alone(self, workload: Workload) -> Workload:
-        """Return these jobs; a window has only the jobs submitted in it."""
+        """Return the selected jobs; a window contains only the jobs submitted in it."""
         from walltime.simulation.specification import Variation
 
         return _reported(Variation(remove=self.remove or (), window=self.window, head=self.head, tail=self.tail).apply(workload, 0))
@@ -201,7 +201,7 @@ class RecordedWindow:
 
 @dataclass(frozen=True)
 class Files:
-    """The files that are written."""
+    """Options for output files."""
 
     out: Annotated[Path | None, o.out("a row for each run", *o.TABLE)] = None
     figure: o.FigureOption = None
@@ -210,7 +210,7 @@ class Files:
 
 @dataclass(frozen=True)
 class DecisionOptions:
-    """How schedulers decide unless their specification sets it, and the rules of the machine; a subclass adds --estimates."""
+    """Options for all schedulers, unless their specifications set them, and for the rules of the machine; a subclass adds --estimates."""
 
     order: o.OrderOption = "fcfs"
     backfill_order: o.BackfillOrderOption = None
@@ -255,7 +255,7 @@ class DecisionOptions:
 
     @property
     def models(self) -> dict[str, EstimateModel]:
-        """Return the models of estimates by their spelling; raises PolicyError for an invalid one."""
+        """Return the estimate models by specification; raises PolicyError for an invalid one."""
         from walltime.estimates import parse_estimates
 
         given = [self.estimates_given] if isinstance(self.estimates_given, str) else self.estimates_given or ["user"]
@@ -263,12 +263,12 @@ class DecisionOptions:
 
     @property
     def model(self) -> EstimateModel:
-        """Return the only model of estimates; raises PolicyError if it is invalid."""
+        """Return the single estimate model; raises PolicyError if it is invalid."""
         return self.models[self.estimates]
 
     @property
     def estimates(self) -> str:
-        """Return the spelling of the only model of estimates."""
+        """Return the specification of the single estimate model."""
         return next(iter(self.models))
 
     @property
@@ -286,7 +286,7 @@ class DecisionOptions:
 
 @dataclass(frozen=True)
 class PolicyOptions:
-    """The policy, and its machine."""
+    """Options for the policy and the machine."""
 
     policy: o.PolicyOption = None
     machine_file: o.MachineOption = None
@@ -294,7 +294,7 @@ class PolicyOptions:
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """The only figure of a command."""
+    """Options for the figure of a command with a single figure."""
 
     figure: o.OneFigureOption = None
     size: o.SizeOption = ""
@@ -302,7 +302,7 @@ class FigureOptions:
 
 @dataclass(frozen=True)
 class SiteOptions:
-    """A site: its machine, its scheduling, and the selection of measured jobs."""
+    """Options that describe a site: machine, policy, and measured jobs."""
 
     machine_file: o.MachineOption = None
     policy: o.SitePolicyOption = None
@@ -318,14 +318,14 @@ class SiteOptions:
 
 @dataclass(frozen=True)
 class SingleRunOptions(DecisionOptions):
-    """The options of a single run, or of the check of a single schedule."""
+    """Options of a single run, or of the check of a single schedule."""
 
     estimates_given: o.EstimateOption = "user"
 
 
 @dataclass(frozen=True)
 class SchedulingOptions(DecisionOptions):
-    """The options of one or several runs, and the selection of measured jobs."""
+    """Options of one or several runs, and for the selection of measured jobs."""
 
     estimates_given: o.EstimatesListOption = None
     replications: o.ReplicationsOption = 1
@@ -335,7 +335,7 @@ class SchedulingOptions(DecisionOptions):
 
     @property
     def measuring(self) -> str:
-        """Return the measured jobs, as `walltime.metrics.measured` takes them; raises PolicyError for two contradicting options."""
+        """Return the trim for `walltime.metrics.measured`; raises PolicyError for contradictory options."""
         if not self.test_share:
             raise PolicyError("--test-share must be above 0 and at most 1, not 0")
         if self.test_share < 1 and self.trim != "none":
@@ -371,7 +371,7 @@ def one_workload(run: DecisionOptions, part: JobSelection, workload: Workload) -
 
 
 def _reported(workload: Workload) -> Workload:
-    """Return the workload, whose left-out jobs the output reports."""
+    """Return the workload, after registering its omitted jobs for the output."""
     report_on(workload)
     return workload
 
@@ -394,7 +394,7 @@ def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, see
 
 
 def used_by(workload: Workload, use: Path | None) -> Workload:
-    """Return the workload with a table of use joined, if one is given, and print notes on it."""
+    """Return the workload joined with a table of resource use, if one is given, and print notes on it."""
     if use is None:
         return workload
     from walltime.logs.use_table import with_use
@@ -406,14 +406,14 @@ def used_by(workload: Workload, use: Path | None) -> Workload:
 
 
 def machine_in(path: Path | None, needed: Mapping[str, str] | None = None) -> Machine | None:
-    """Return the machine of a file; None without a file. `needed`: required keys with their meaning."""
+    """Return the machine in a file; None without a file. `needed`: required keys with their purpose."""
     from walltime.machine import read_machine
 
     return None if path is None else read_machine(path, needed or {})
 
 
 def flat(command: Callable[..., None]) -> Callable[..., None]:
-    """Return the command with the options of its groups as separate parameters, as Typer needs them."""
+    """Return the command with the options of its groups as separate parameters, which Typer requires."""
     hints = get_type_hints(command, include_extras=True)
     groups: dict[str, type] = {name: kind for name, kind in hints.items() if is_dataclass(kind) and isinstance(kind, type)}
     shown = []
@@ -454,13 +454,13 @@ def flat(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def spellings(parameter: inspect.Parameter) -> tuple[str, ...]:
-    """Return the spellings of an option, such as `--machine` and `--cluster`; empty for an argument."""
+    """Return the names of an option, such as `--machine` and `--cluster`; empty for an argument."""
     options = [one for one in _infos(parameter) if isinstance(one, OptionInfo)]
     return tuple(text for one in options for text in (one.default, *(one.param_decls or ())) if isinstance(text, str))
 
 
 def _spelled(parameter: inspect.Parameter) -> str:
-    """Return the name of a parameter in messages: the first spelling of an option, the letters of an argument."""
+    """Return the name of a parameter in messages: the first name of an option, or the placeholder of an argument."""
     return next(iter(spellings(parameter)), None) or next((one.metavar for one in _infos(parameter) if one.metavar), parameter.name.upper())
 
 
@@ -469,7 +469,7 @@ def _infos(parameter: inspect.Parameter) -> list[ParameterInfo]:
 
 
 def _called(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Return a parameter whose option has a spelling, by default its name, and the completion of its values."""
+    """Return a parameter with the name of its option, by default from the parameter's name, and the completion of its values."""
     for place in _infos(parameter):
         if isinstance(place, OptionInfo):
             if place.default is ... and not place.param_decls:
@@ -487,7 +487,7 @@ def _group(help_all: HelpAllOption = False) -> None: ...
 
 
 class CommandGroup(typer.Typer):
-    """Commands below one name, such as those of `walltime slurm`; each may take groups of options as one parameter."""
+    """A group of commands, such as `walltime slurm`, whose commands may have parameters for groups of options."""
 
     def __init__(self, name: str, about: str, **more: Any):
         super().__init__(name=name, help=about, cls=HelpGroup, no_args_is_help=True, pretty_exceptions_enable=False, **more)

@@ -1,4 +1,4 @@
-"""The options that several commands share, each with its complete text: an option has the same meaning in every command."""
+"""The options that several commands share, with their complete descriptions; an option has the same meaning in every command."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ POLICIES = (
     "fcfs, easy, conservative, slurm (with --machine), ..., with options as in easy:backfill-order=sjf, or FILE.py:NAME for your own; "
     "walltime list policies shows all"
 )
-"""Policies as they are written after --policy."""
+"""The valid policies, for the descriptions of options."""
 ESTIMATES = "user, exact, double, f:4, mualem01, tsafrir05, ...; walltime list estimates shows all"
-"""Estimate models as they are written after --estimates."""
+"""The valid estimate models, for the descriptions of options."""
 
 
 def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, **more: Any) -> Any:
-    """Return the declaration of an option; without names it is called as its parameter. `advanced`: only --help-all shows it."""
+    """Return the declaration of an option; its name is by default the parameter's. `advanced`: whether only --help-all shows it."""
     declared = typer.Option(*names, help=text, rich_help_panel=group, **more)
     declared.advanced = advanced
     return declared
 
 
 def field(default: Any, text: str, *names: str, **more: Any) -> Any:
-    """Return the field of a group of options that declares one; further arguments as for `option`."""
+    """Return a dataclass field that declares an option of a group; the other arguments are those of `option`."""
     return dataclasses.field(default=default, metadata={"option": option(text, *names, **more)})
 
 
@@ -68,7 +68,7 @@ def _allow(files: list[Path] | None) -> list[Path] | None:
 
 
 def out(what: str, *endings: str, **more: Any) -> Any:
-    """Return the declaration of --out: a file with one of these endings, which is checked before any work is done."""
+    """Return the declaration of --out: a file with one of these extensions, which is checked before any work is done."""
     kinds = " or ".join(filter(None, [", ".join(endings[:-1]), *endings[-1:]]))
     return option(f"Write {what} to this file: {kinds}.", "--out", callback=writable(*endings), **more)
 
@@ -86,7 +86,7 @@ def writable(*endings: str) -> Callable[[Path | None], Path | None]:
 
 
 def written(path: Path | None) -> Path | None:
-    """Mark a folder, or a file that is kept from call to call, as written by the command and not as an input (callback)."""
+    """Mark a folder, or a file that persists between calls, as an output and not an input of the command (callback)."""
     return path
 
 
@@ -256,7 +256,7 @@ PREDICTORS = (
     "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, column:NAME or file:FILE.csv for "
     "given predictions, or FILE.py:CLASS for your own; walltime list predictors shows all"
 )
-"""Predictors as they are written after --predictor."""
+"""The valid predictors, for the descriptions of options."""
 PredictorOption = Annotated[
     str | None,
     _scheduler(

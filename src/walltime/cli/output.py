@@ -1,4 +1,4 @@
-"""The output of a command: one record as JSON, tables in a format for files, or text; the written files; and progress.
+"""Print the output of a command as a JSON record, as tables in a file format, or as text; list the written files; and show progress.
 
 Progress goes to standard error: on a terminal as one display with a row for each activity, elsewhere as occasional lines.
 """
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 PATIENCE = 1.0
-"""Seconds before the row of an activity appears."""
+"""Time before the progress of an activity is shown, s."""
 EVERY = 10.0
-"""Seconds between two lines of one activity, where standard error is not a terminal."""
+"""Time between two lines of progress if standard error is not a terminal, s."""
 SOON, LONG = 3.0, 60.0
-"""Seconds after which the first line comes, if the rest takes longer than the second number."""
+"""Time after which the first line is printed, s, if the activity is expected to take longer than the second number, s."""
 _lock = threading.RLock()
 _display: Progress | None = None
 _interrupted = threading.Event()
@@ -48,7 +48,7 @@ received = signal.SIGINT
 
 
 def interrupt(number: int = signal.SIGINT, *_: object) -> None:
-    """Handle Ctrl-C, or the request to end: raise KeyboardInterrupt, now and again at the next update of progress.
+    """Handle Ctrl-C or a termination request: raise KeyboardInterrupt now, and again at the next update of progress.
 
     Python drops the first exception where it cannot propagate (in a finalizer, in a callback of compiled code).
     """
@@ -65,7 +65,7 @@ def raise_if_interrupted(*_: object) -> None:
 
 
 class Row:
-    """A row with a bar: an activity, its progress, and the time left; it appears after `patience` seconds."""
+    """A progress bar of an activity with the remaining time, which appears after `patience` seconds."""
 
     def __init__(self, label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE):
         self._state: dict[str, Any] = {"description": label, "total": total, "completed": 0, "unit": unit, "note": ""}
@@ -88,7 +88,7 @@ class Row:
             display.update(self._task, visible=True, **self._state)
 
     def close(self) -> None:
-        """Remove the row, and with the last one the display."""
+        """Remove the bar, and the display with the last bar."""
         global _display
         with _lock:
             self._closed = True
@@ -103,18 +103,18 @@ class Row:
 
 
 class Lines:
-    """The progress of an activity where standard error is not a terminal: a line every ten seconds, with the time left."""
+    """The progress of an activity if standard error is not a terminal: a line every ten seconds with the remaining time."""
 
     def __init__(self, label: str, total: int | None = None, unit: str = ""):
         self._state: dict[str, Any] = {"description": label, "total": total, "unit": unit, "note": ""}
         self._begin = self._printed = time.monotonic()
         self._quiet = True
         self._first: int | None = None
-        """The progress when the activity began, such as the cells that were in the store."""
+        """the progress when the activity began, such as the number of cells in the store"""
         self._done = 0
 
     def update(self, done: int, **changes: Any) -> None:
-        """Note the progress, and new values of `description`, `total` or `note`; print a line if the last one is old enough."""
+        """Record the progress and new values of `description`, `total` or `note`; print a line if the last one is old enough."""
         raise_if_interrupted()
         with _lock:
             now = time.monotonic()
@@ -137,7 +137,7 @@ class Lines:
             self.again()
 
     def _left(self, now: float) -> float:
-        """Estimate the seconds left; 0 if they are unknown."""
+        """Return the estimated remaining time, s; 0 if it is unknown."""
         total, new = self._state["total"], self._done - (self._first or 0)
         return (now - self._begin) * (total - self._done) / new if total is not None and new > 0 and self._done < total else 0.0
 
@@ -169,7 +169,7 @@ def _opened() -> Progress:
 
 @contextmanager
 def progress_row(label: str, total: int | None = None, unit: str = "", patience: float = PATIENCE) -> Iterator[Row | Lines]:
-    """Yield the display of an activity within this context: a row on a terminal, or lines elsewhere."""
+    """Yield the display of an activity: a bar on a terminal, otherwise lines."""
     if not sys.stderr.isatty():
         lines, ended = Lines(label, total, unit), threading.Event()
         threading.Thread(target=lines.repeat, args=(ended,), daemon=True).start()
@@ -187,7 +187,7 @@ def progress_row(label: str, total: int | None = None, unit: str = "", patience:
 
 @contextmanager
 def progress_bar(total: int | None, label: str, unit: str = "") -> Iterator[Callable[..., None]]:
-    """Yield a callback that takes the progress, shows it on standard error once a run has lasted a while, and raises Ctrl-C."""
+    """Yield a callback that shows progress on standard error after a while, and raises KeyboardInterrupt after Ctrl-C."""
     with progress_row(label, total, unit) as shown:
         yield shown.update
 
@@ -216,11 +216,11 @@ class CompilationRow:
 
 
 _logs: dict[str, Workload] = {}
-"""The logs of the command's result by name; their jobs that were left out are reported."""
+"""The logs of the command's result by name, whose omitted jobs are reported."""
 
 
 def report_on(*logs: Workload) -> None:
-    """Report the jobs left out of these logs with the result; for one log at several stages, where the most is left out."""
+    """Register these logs, whose omitted jobs are reported with the result; of several stages of a log, the one that omits the most."""
     from walltime.workload.drops import shares_of
 
     for log in logs:
@@ -230,7 +230,7 @@ def report_on(*logs: Workload) -> None:
 
 
 def reported(log: Workload) -> Workload:
-    """Return the stage of this log at which the most is left out, of those reported."""
+    """Return the registered stage of this log that omits the most jobs."""
     return _logs.get(log.origin.name, log)
 
 
@@ -250,7 +250,7 @@ def forget_logs() -> None:
 
 
 def _left_out_records() -> dict[str, Any]:
-    """Return the jobs left out of the logs, by log if there are several, and unmodelled features, as keys of a record."""
+    """Return keys of a record on the omitted jobs, by log if there are several, and on features that are not modelled."""
     from walltime.workload.drops import left_out
 
     found = {name: left_out(one.origin.drops) for name, one in _logs.items()}
@@ -261,7 +261,7 @@ def _left_out_records() -> dict[str, Any]:
 
 
 def _left_out_sentences(blocks: Sequence[Part]) -> tuple[list[str], list[str]]:
-    """Return sentences that the blocks lack: on the jobs left out, which begin the answer, and on each rule and what is not modelled."""
+    """Return the sentences on omitted jobs, which begin the answer, and on rules and unmodelled features, if the blocks lack them."""
     from walltime.workload.drops import jobs_only
 
     first = next((block for block in blocks[:1] if isinstance(block, str)), "")
@@ -276,16 +276,16 @@ def _left_out_sentences(blocks: Sequence[Part]) -> tuple[list[str], list[str]]:
 
 @dataclass(frozen=True)
 class Output:
-    """How the result of a command is printed."""
+    """Options for printing the result of a command."""
 
     as_json: o.JsonOption = False
     form: o.FormatOption = "text"
     tables: o.TablesOption = None
 
     def show(self, record: Mapping[str, Any], blocks: Iterable[Part], tables: Sequence[Table] = (), /, **written: Path | None) -> None:
-        """Print the record as one JSON object, or the blocks and which files were written, by their contents; write `--tables`.
+        """Print the record as a JSON object, or the blocks and the written files by their contents; write the file of `--tables`.
 
-        `tables`: the tables for files and for `--format`, if they have more columns than those in the blocks.
+        `tables`: the tables for files and `--format`, if they have more columns than the tables in the blocks.
         """
         blocks = list(blocks)
         full = list(tables or _tables_of(blocks))
@@ -310,7 +310,7 @@ class Output:
 
 
 def _with_notes(blocks: Sequence[Part], sentences: Sequence[str]) -> list[Part]:
-    """Return the blocks with the sentences among the notes at their end, or as notes after them."""
+    """Return the blocks with the sentences added to the notes at their end."""
     from walltime.report.page import Items
 
     if blocks and isinstance(blocks[-1], Items):
@@ -319,7 +319,7 @@ def _with_notes(blocks: Sequence[Part], sentences: Sequence[str]) -> list[Part]:
 
 
 def _once(blocks: Iterable[Part]) -> list[Part]:
-    """Return the blocks without notes that an earlier block already is, and without a heading that nothing follows."""
+    """Return the blocks without notes that repeat an earlier block, and without a heading that is then empty."""
     from walltime.report.page import Items
 
     kept: list[Part] = []
@@ -336,7 +336,7 @@ def _once(blocks: Iterable[Part]) -> list[Part]:
 
 @dataclass(frozen=True)
 class PageOutput(Output):
-    """How the result of a command is printed, and its page written."""
+    """Options for printing the result of a command and for writing its report page."""
 
     report: o.ReportOption = None
 
@@ -363,7 +363,7 @@ class PageOutput(Output):
 
 
 def _tables_of(blocks: Iterable[Part]) -> Iterator[Table]:
-    """Yield the tables among the blocks, also of blocks within blocks."""
+    """Yield the tables among the blocks, including nested blocks."""
     from walltime.report.page import Fold, Group
 
     for block in blocks:
@@ -405,7 +405,7 @@ def note(message: str) -> None:
 
 
 def write_rows(path: Path, table: pl.DataFrame) -> None:
-    """Write a table as .csv or .parquet, whole or not at all."""
+    """Write a table as .csv or .parquet, atomically."""
     with whole_file(path) as sink:
         if path.name.lower().endswith(".csv"):
             table.write_csv(sink)
@@ -414,7 +414,7 @@ def write_rows(path: Path, table: pl.DataFrame) -> None:
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write one object as a file, whole or not at all; undefined values (NaN) become null."""
+    """Write an object as a JSON file, atomically; undefined values (NaN) become null."""
     with whole_file(path) as sink:
         sink.write((json_text(_defined(value)) + "\n").encode())
 
@@ -430,5 +430,5 @@ def _defined(value: Any) -> Any:
 
 
 def paragraphs(sentences: Sequence[str]) -> list[str]:
-    """Return paragraphs with empty lines between them."""
+    """Return the paragraphs separated by empty lines."""
     return [words for sentence in sentences for words in ("", sentence)][1:]

@@ -1,4 +1,4 @@
-"""Protection of inputs: outputs, marked by the declarations of their options, are compared with the inputs as files."""
+"""Protect inputs from being overwritten: compare the outputs, which the declarations of options mark, with the inputs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from walltime.permission import python_files
 from walltime.wording import printable
 
 PAGES = (".html", ".pdf", ".png", ".svg")
-"""Endings of files that an earlier call may have written into a folder of inputs, and that no command reads."""
+"""Extensions of files that an earlier call may have written into a folder of inputs, and that no command reads."""
 
 
 def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
-    """Note the inputs of a call, and raise OutputError if one of its outputs would replace one of them, or another output.
+    """Register the inputs of a call; raises OutputError if one of its outputs would replace an input or another output.
 
     `values`: the arguments of the command. `outputs`: the names of those that are written, with their spellings; every other path is an
     input, and so is a text that names a file, such as `@KEY` or `FILE.py:NAME`. Links and other spellings of a path are the same file.

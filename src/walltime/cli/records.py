@@ -1,4 +1,4 @@
-"""JSON Schemas of the records that commands print with `--json`, from the features' declarations and the dataclasses that they name.
+"""Generate JSON Schemas of the records that commands print with `--json`, from declarations and dataclasses of the features.
 
 Each feature declares its records in `records.toml`. `[commands]` has the version and the type of each command's record, and `[python]` the
 modules of dataclasses. Every other table is an object with its keys. Several keys of one type share a line, and a key with `?` may be
@@ -45,7 +45,7 @@ COMMON = {
     "left_out?": "LeftOut | {LeftOut} | {[LeftOutBy]}",
     "not_modelled?": "{number}",
 }
-"""Keys that every record may have: the jobs left out, of one log or by log, and the shares of jobs with requests that are not modelled."""
+"""Keys that every record may have: omitted jobs, possibly by log, and shares of jobs with requests that are not modelled."""
 LEFT_OUT = {"share_of_jobs share_of_work": "number", "rules": "[LeftOutBy]"}
 LEFT_OUT_BY = {"rule reason": "text", "jobs of_jobs": "integer", "share_of_jobs core_seconds share_of_work": "number"}
 

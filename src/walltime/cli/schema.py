@@ -1,4 +1,4 @@
-"""`walltime schema`: the JSON Schemas of the commands' `--json` output and of the TOML files, for editors."""
+"""`walltime schema`: print the JSON Schemas of the `--json` output and of the TOML files."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def schema(
 
 
 def complete_name(incomplete: str) -> list[str]:
-    """Return the names of schemas that begin with this text; of two words, the first."""
+    """Return the names of schemas that begin with this text; for names of two words, the first word."""
     from walltime.cli.records import declared_records
 
     names = dict.fromkeys(name.partition(" ")[0] for name in (*declared_records(), *FILES))

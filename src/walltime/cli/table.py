@@ -1,4 +1,4 @@
-"""The table of commands: the only place that names the modules of features, which are imported when a command is called."""
+"""The table of commands, the only module that names the modules of features, which are imported when a command is called."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ PARTS: Mapping[str, str] = {
 
 
 def module_of(place: str) -> ModuleType | None:
-    """Import the module at this place of the table; None if its feature is not installed."""
+    """Import the module of an entry of the table; None if its feature is not installed."""
     name = f"walltime.{place}"
     feature = f"walltime.{place.partition('.')[0].removesuffix('_command')}"
     try:
@@ -81,7 +81,7 @@ def module_of(place: str) -> ModuleType | None:
 
 
 def part_of(command: str) -> Any:
-    """Import the module of `PARTS` for this use; raises PolicyError where its feature is not installed."""
+    """Import the module of `PARTS` for this use; raises PolicyError if its feature is not installed."""
     module = module_of(PARTS[command])
     if module is None:
         raise PolicyError(f"walltime {command} needs walltime.{PARTS[command]}, which is not installed; install all of walltime")

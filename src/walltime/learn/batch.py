@@ -1,4 +1,4 @@
-"""Vectorised environments: their rules, and the arrays of the kernel (kernel/decisions.py of the engine)."""
+"""Vectorised environments: their rules, and the arrays for the engine's kernel/decisions.py."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ REWARDS = {
     "slowdown": kernel.SLOWDOWN,
     "bounded_slowdown": kernel.BOUNDED,
 }
-"""Job metrics for rewards: s, or without unit."""
+"""Job metrics for rewards, in s or without unit."""
 FINAL_REWARDS = {
     name: float(-average.better) for name, average in averages().items() if average.better and name.removeprefix("mean_") not in REWARDS
 }
-"""Schedule metrics (`walltime.metrics.Summary`) for rewards at the end of an episode; -1 if more is better."""
+"""Schedule metrics (`walltime.metrics.Summary`) for rewards at the end of an episode, with their sign; -1 if higher is better."""
 Selection = Literal["arrival", "published"]
 SELECTIONS = get_args(Selection)
-"""Which waiting jobs get slots if there are too few: the first to arrive, or the shortest and the smallest in turn (zhang20)."""
+"""How to select waiting jobs if there are more than slots: the first to arrive, or alternately the shortest and the smallest (zhang20)."""
 _AS_THE_AGENT = "as the agent"
 
 
@@ -80,7 +80,7 @@ class Rules(Specification):
 
     @property
     def alternates(self) -> bool:
-        """Return whether the shortest and the smallest jobs get slots in turn if there are too few, instead of the first to arrive."""
+        """Return whether the shortest and the smallest jobs are selected alternately, instead of the first to arrive."""
         return (self.selection or ("published" if self.observation == "published" else "arrival")) == "published"
 
     @property
@@ -95,7 +95,7 @@ class Rules(Specification):
 
     @property
     def fills_by_arrival(self) -> bool:
-        """Return whether jobs are backfilled by arrival where the agent does not decide."""
+        """Return whether jobs are backfilled in order of arrival when the agent does not decide."""
         return self.dialect == "rlscheduler" or self.decision == "next"
 
     def lowered(self, size: int) -> Any:
@@ -113,7 +113,7 @@ class Rules(Specification):
 
 
 def parse_rules(options: dict[str, Any]) -> Rules:
-    """Return the rules with these options of an environment."""
+    """Return the rules for these options of an environment."""
     known = [field.name for field in fields(Rules)]
     if unknown := [name for name in options if name not in known]:
         raise PolicyError(f"learning environments have no option {unknown[0]!r}. Valid options: jobs, {', '.join(known)}", "unknown_option")
@@ -211,7 +211,7 @@ class Batch:
         return FINAL_REWARDS[name] * float(getattr(summary, name))
 
     def baseline(self, episode: int, formula: str) -> float:
-        """Return the `cost` if the formula decides in this episode, under the same rules."""
+        """Return the `cost` of this episode if a formula decides under the same rules."""
         if (episode, formula) not in self._baselines:
             self.play(episode, formula)
             self._baselines[episode, formula] = self.cost(self.count)
@@ -231,7 +231,7 @@ class Batch:
         return self.starts(self.count)
 
     def checked(self, environment: int, action: Any, whose: str = "") -> int:
-        """Return an action as a whole number; raises PolicyError for one that is forbidden now, unless the first allowed one replaces it.
+        """Return an action as a whole number; raises PolicyError for a forbidden action, unless the first allowed one replaces it.
 
         `whose`: the agent that chose it, for the error.
         """
@@ -288,6 +288,6 @@ def _log(episodes: list[Episode], rules: Rules) -> kernel.Log:
 
 
 def _fixed(array: Any) -> Any:
-    """Make an array read-only, as compiled functions expect."""
+    """Make an array read-only, which the compiled functions expect."""
     array.flags.writeable = False
     return array

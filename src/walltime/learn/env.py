@@ -1,4 +1,4 @@
-"""Gymnasium environments: single and vectorised."""
+"""Gymnasium environments, single and vectorised."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         self._jobs, self._options, self._actions = jobs, options, list[int]()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the jobs, the options and the actions since the last reset, which a pickled or copied environment takes again."""
+        """Return the jobs, the options and the actions since the last reset, which a pickled or copied environment repeats."""
         random = (self._np_random, self._np_random_seed)
         return {"jobs": self._jobs, "options": self._options, "actions": list(self._actions), "random": random}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the environment, and take the actions again."""
+        """Create the environment, and repeat the actions."""
         self.__init__(state["jobs"], **state["options"])  # type: ignore[misc]
         self._np_random, self._np_random_seed = state["random"]
         for action in state["actions"]:
@@ -213,6 +213,6 @@ def _choose(number: int | None, episodes: int, generator: np.random.Generator) -
 
 
 def register() -> None:
-    """Register the environments with Gymnasium; importing `walltime.learn` does it."""
+    """Register the environments with Gymnasium, when `walltime.learn` is imported."""
     if ID not in gymnasium.registry:
         gymnasium.register(ID, entry_point=f"{__name__}:BackfillingEnv", vector_entry_point=f"{__name__}:BackfillingVectorEnv")

@@ -1,4 +1,4 @@
-"""Paired comparison of agents with formulas on held-out windows."""
+"""Compare agents with formulas on held-out windows, in pairs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 AgentFunction = Callable[[Any, Array], int]
 """An agent of another library: a function from the observation and the mask of allowed actions (bool) to an action."""
 _ORDERS = {"sjf": "sjf", "saf": "saf", "wfp": "wfp3", "unicef": "unicep", "f1": "f1", "f2": "f2", "f3": "f3", "f4": "f4"}
-"""Formulas of `walltime.learn.FORMULAS` by the name of their order."""
+"""Formulas of `walltime.learn.FORMULAS`, by the name of the order."""
 SCHEDULERS: dict[str, tuple[str, str | None]] = {
     "easy": ("fcfs", "fcfs"),
     "easy:backfill-order=sjf": ("fcfs", "sjf"),
@@ -36,9 +36,9 @@ SCHEDULERS: dict[str, tuple[str, str | None]] = {
     "fcfs": ("fcfs", None),
     **{f"fcfs:order={name}": (formula, None) for name, formula in _ORDERS.items()},
 }
-"""The schedulers that an agent is compared with: formulas for the queue and for backfilling (None: no backfilling)."""
+"""The schedulers with which agents are compared: formulas for the queue and for backfilling (None for no backfilling)."""
 PAIR = ("easy:order=saf", "easy")
-"""The schedulers whose difference shows whether the halves of a log are alike; agents have seen too much of the earlier one."""
+"""The schedulers whose difference shows whether the halves of a log are similar; agents were trained on too much of the earlier half."""
 CAVEATS = (
     "The intervals cover the sampling of windows of one log, in five blocks of neighbours; the agent may be worse on other machines.",
     "Each interval has a coverage of 90 % on its own. The best of many schedulers is partly lucky (selection bias), which its interval "
@@ -46,16 +46,16 @@ CAVEATS = (
     "Users might submit different jobs under another order; the simulated jobs are the log's.",
     "A mean hides individual jobs: check the longest waits as well.",
 )
-"""The caveats of every evaluation."""
+"""Caveats of every evaluation."""
 
 
 @dataclass(frozen=True)
 class AgainstScheduler:
-    """A scheduler on the held-out windows, and the agents in comparison with it.
+    """The result of a scheduler on the held-out windows, and the change from it to the agents.
 
-    `mean`: over windows. `longest_wait`: of any job, s. `change`: the agents' cost against it in %, less is better; the interval is over
-    five blocks of neighbouring windows, with the agents averaged. `over_seeds`: 90 % prediction interval for one further agent; None for
-    a single one.
+    `mean`: mean cost over windows. `longest_wait`: longest wait of any job, s. `change`: change of the agents' cost in %, lower is better;
+    the interval is over five blocks of neighbouring windows, with the agents averaged. `over_seeds`: 90 % prediction interval for one
+    further agent; None for a single one.
     """
 
     scheduler: str
@@ -72,7 +72,7 @@ class AgainstScheduler:
 
 @dataclass(frozen=True)
 class Halves:
-    """The change in % from EASY to smallest area first in the halves of a log, and whether they differ beyond chance."""
+    """The change in % from EASY to smallest area first in each half of a log, and whether the two differ beyond chance."""
 
     early: float
     late: float
@@ -80,7 +80,7 @@ class Halves:
 
 
 def verdict_of(metric: str, compared: Sequence[AgainstScheduler], windows: int) -> tuple[str, ...]:
-    """Return sentences on the agents against the best scheduler on these windows, EASY, and EASY with order F4."""
+    """Return sentences that compare the agents with the best scheduler on these windows, EASY, and EASY with order F4."""
     by_name = {one.scheduler: one for one in compared}
     best = max(compared, key=lambda one: one.change.mean)
     others = f"{len(compared)} other schedulers"
@@ -166,7 +166,7 @@ class Evaluation:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the result as plain values."""
+        """Return the result as a dictionary of plain values."""
         compared = [asdict(one) | {"is_clear": one.is_clear} for one in self.compared]
         words = {"verdict": list(self.verdict), "caveats": list(self.caveats)}
         hidden = ("episodes", "starts", "overrun", "compared")
@@ -174,7 +174,7 @@ class Evaluation:
         return plain | {"halves": asdict(self.halves), "compared": compared, "windows": self.windows, "version": version()} | words
 
     def table(self) -> pl.DataFrame:
-        """Return a polars table with a row per window: its number, and the cost of each scheduler and agent."""
+        """Return a polars DataFrame with a row per window: its number, and the cost of each scheduler and agent."""
         import polars as pl
 
         return pl.DataFrame({"window": np.arange(self.windows), **self.costs})
@@ -182,7 +182,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class _FunctionAgent:
-    """A function as agent of environments with these rules."""
+    """A function that acts as an agent in environments with these rules."""
 
     decide: AgentFunction
     task: Task
@@ -309,7 +309,7 @@ def count_steps(agents: int) -> int:
 
 
 def _compare(name: str, outcome: Outcomes, agents: Array, metric: str) -> AgainstScheduler:
-    """Return the agents (logarithms, agents x windows) against a scheduler."""
+    """Return the comparison of agents (logarithms of costs, shape (agents, windows)) with a scheduler."""
     costs, longest, _ = outcome
     differences = agents - log_cost(costs, metric)
     over_seeds = in_percent(prediction_interval(differences.mean(axis=1))) if len(agents) > 1 else None
@@ -317,7 +317,7 @@ def _compare(name: str, outcome: Outcomes, agents: Array, metric: str) -> Agains
 
 
 def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
-    """Return the gain of one scheduler over another in the halves of the whole log."""
+    """Return the gain of one scheduler over another in each half of the whole log."""
     one, other = (log_cost(formula_outcomes(episodes, rules, SCHEDULERS[name])[0], metric) for name in PAIR)
     gain = one - other
     middle = len(gain) // 2

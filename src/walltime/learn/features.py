@@ -1,4 +1,4 @@
-"""Observations of an agent: features with units and scales; and the formulas that order the queue."""
+"""The observations of an agent, which are features with units and scales, and the formulas that order the queue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.workload import Array, Workload
 
 @dataclass(frozen=True)
 class Feature:
-    """An observed number, scaled to 0 to 1.
+    """An observed number, scaled to the range from 0 to 1.
 
     `unit`: before scaling; `padding`: the value in slots without a job.
     """

@@ -1,10 +1,10 @@
-"""An agent that learns to schedule, in numpy: proximal policy optimisation with masks.
+"""An agent in numpy that learns to schedule with proximal policy optimisation (PPO) and action masks.
 
 A small network scores each allowed job from observations of the job and the queue; the agent chooses by the softmax of the scores. An
 iteration plays whole episodes, several at once, and then improves the network by the clipped objective of schulman17, with generalised
 advantages.
 
-Two techniques cope with metrics in which a few windows weigh a hundred times as much as others. Rewards are divided by a simple scheduler's
+Two techniques handle metrics in which a few windows weigh a hundred times as much as others. Rewards are divided by a simple scheduler's
 cost in the same episode. And all members of a group play the same episode: their mean reward in the same seconds is subtracted, so that
 effects of the jobs alone cancel (common random numbers).
 """
@@ -27,7 +27,7 @@ from walltime.specification import Specification
 Array = np.ndarray
 JOB, ALL = len(COMPACT), len(COMPACT) + len(QUEUE)
 INPUTS = (*(feature.name for feature in COMPACT), *(feature.name for feature in QUEUE))
-"""The features of a choice and of the queue; the choice to skip is a slot without a job."""
+"""Number of features of a choice and of the queue; the choice to skip is a slot without a job."""
 PROCESSORS = INPUTS.index("processors")
 BOUND = np.float32(5.0)
 """Largest absolute advantage, in standard deviations."""
@@ -39,10 +39,10 @@ Widths = Annotated[tuple[int, ...], Field(least=1, most=4096, label="numbers fro
 class TrainingSettings(Specification):
     """Settings of the learning algorithm.
 
-    `episodes`: total number; `together`: number per iteration, in groups of `group` that play the same one. `learning_rate`: of the first
-    iteration, falling to 0. `trace`: the lambda of generalised advantages. `clip`: maximum change of a probability ratio in an iteration.
-    `entropy`: the weight of the policy's entropy, falling to 0. `epochs`: passes over at most `decisions` of an iteration, in mini-batches
-    of `batch`. `hidden`, `hidden_value`: the widths of the networks.
+    `episodes`: total number; `together`: number per iteration, in groups of `group` that play the same episode. `learning_rate`: rate of
+    the first iteration, falling to 0. `trace`: the lambda of generalised advantages. `clip`: maximum change of a probability ratio in an
+    iteration. `entropy`: the weight of the policy's entropy, falling to 0. `epochs`: passes over at most `decisions` of an iteration, in
+    mini-batches of `batch`. `hidden`, `hidden_value`: the widths of the networks.
     """
 
     episodes: Count = 10_240
@@ -70,7 +70,7 @@ class TrainingSettings(Specification):
 
 
 class Network:
-    """Layers with tanh between them, the last one linear; float32. `parameters`: weights (inputs x outputs) and biases in turn."""
+    """A network of linear layers with tanh between them, float32; `parameters`: weights (inputs x outputs) and biases, alternately."""
 
     def __init__(self, widths: tuple[int, ...], draw: np.random.Generator):
         self.parameters: list[Array] = []
@@ -99,7 +99,7 @@ class Network:
         return gradients[::-1]
 
     def descend(self, gradients: list[Array], rate: float) -> None:
-        """Make a step of Adam; gradients are clipped to a length of 1."""
+        """Take a step of the Adam optimiser; gradients are clipped to a norm of 1."""
         length = float(np.sqrt(sum(float((one * one).sum()) for one in gradients)))
         self.steps += 1
         rate *= np.sqrt(1 - 0.999**self.steps) / (1 - 0.9**self.steps)
@@ -115,7 +115,7 @@ class Network:
 class Agent:
     """The policy network, the value network (for training), and the scale of the inputs.
 
-    `scale`: the mean and the inverse spread of each input, from the first decisions; None before.
+    `scale`: the mean and the inverse standard deviation of each input, from the first decisions; None before them.
     """
 
     def __init__(self, settings: TrainingSettings, draw: np.random.Generator):
@@ -134,7 +134,7 @@ class Agent:
         return inputs
 
     def scores(self, seen: Array) -> Array:
-        """Return the scores of choices; the highest one of a decision is the best."""
+        """Return the scores of choices; the best choice of a decision has the highest score."""
         return self.policy.forward(self.prepare(seen))[-1][:, 0]
 
 
@@ -261,7 +261,7 @@ def objective(
 
 
 def iterate(batch: Batch, agent: Agent, settings: TrainingSettings, number: int, seed: int, scales: Array) -> dict[str, float]:
-    """Play and learn for one iteration, which depends only on the agent, its number and the seed.
+    """Play episodes and update the agent in one iteration, whose result depends only on the agent, its number and the seed.
 
     `scales`: the cost of a simple scheduler in each episode. Returns the mean `cost` against it, the `entropy`, and the `decisions`.
     """

@@ -1,4 +1,4 @@
-"""Episodes from windows of a log, or from workloads."""
+"""Create episodes from windows of a log, or from workloads."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def windows(
     warm: Policy | Scheduler | str | None = None,
     overrun: str = "kill",
 ) -> list[Episode]:
-    """Return consecutive windows of a log, of `jobs` each, without common jobs.
+    """Return consecutive, disjoint windows of a log with `jobs` jobs each, as episodes.
 
     `part`: `all`; or the windows to `train`, before those to `test`, the last `test_share` of them; one window between them is left out.
     `warm`: a scheduler that ran the machine before, so that each window begins with its running and waiting jobs (simulated with this

@@ -1,4 +1,4 @@
-"""The page of trained agents, compared with schedulers."""
+"""Return the tables that compare trained agents with schedulers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from walltime.wording import human_number
 
 
 def learned_tables(evaluation: Evaluation) -> list[Table]:
-    """Return the table of agents against schedulers."""
+    """Return the tables of agents and schedulers."""
     rows: list[Row] = [["agent", human_number(evaluation.mean), _days(evaluation.longest_wait), "", "", "", ""]]
     for one in evaluation.compared:
         verdict = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"

@@ -1,4 +1,4 @@
-"""Training of an agent (ppo.py) on a log, in a folder, from which it can be resumed; and selection of episodes."""
+"""Train an agent (ppo.py) on a log; a folder stores the state, from which training can be resumed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from walltime.wording import counted, printable
 from walltime.workload import Array, Workload, check_workload
 
 SIMPLE = ("saf", "saf")
-"""Queue and backfill order of the simple scheduler that costs are divided by: smallest area first."""
+"""Queue and backfill order of the simple scheduler by whose cost rewards are divided: smallest area first."""
 VALIDATION = 0.2
-"""Share of the training windows, the last ones, for choosing the best state of the agent."""
+"""Share of the training windows, at their end, that are used to choose the best state of the agent."""
 VALIDATION_INTERVAL = 5
-"""Iterations between two validations."""
+"""Number of iterations between two validations."""
 SETTINGS, STATE, PROGRESS = "settings.json", "agent.npz", "progress.json"
 FIXED: dict[str, Any] = {"decision": "both", "slots": 128}
 """Rules of every agent (see `walltime.learn.BackfillingEnv`), stored in its settings."""
@@ -132,7 +132,7 @@ def outcome_of(batch: Batch, environment: int, episode: Episode) -> tuple[float,
 
 
 class _Lesson:
-    """A log to learn from: early windows with the costs of a simple scheduler, and later windows for validation."""
+    """A log for training: early windows with the costs of a simple scheduler, and later windows for validation."""
 
     def __init__(self, workload: Workload, task: Task, settings: ppo.TrainingSettings):
         check_workload(workload)
@@ -149,7 +149,7 @@ class _Lesson:
         self.simple = formula_outcomes(self.late, task.rules)[0]
 
     def cost_ratio(self, agent: TrainedAgent) -> float:
-        """Return the geometric mean of an agent's costs of the later windows over the simple scheduler's."""
+        """Return the geometric mean, over the later windows, of the ratio of an agent's cost to the simple scheduler's cost."""
         metric = agent.task.reward
         return float(np.exp(np.mean(log_cost(agent.outcomes(self.late)[0], metric) - log_cost(self.simple, metric))))
 
@@ -207,7 +207,7 @@ def train(
 
 
 def load(folder: str | Path) -> TrainedAgent:
-    """Return the agent of `train` in a folder; raises PolicyError if there is none, or it is damaged or of another version."""
+    """Return the agent that `train` stored in a folder; raises PolicyError if it is missing, damaged or from another version."""
     folder = Path(folder)
     try:
         plan = json.loads((folder / SETTINGS).read_text())
@@ -258,7 +258,7 @@ def _write_plan(folder: Path, plan: Mapping[str, Any]) -> None:
 
 
 class _State:
-    """The agent in training, its best policy on the validation windows so far, and a row for each iteration; stored in a folder."""
+    """The state of a training in a folder: the agent, its best policy on the validation windows so far, and a row for each iteration."""
 
     def __init__(self, folder: Path, settings: ppo.TrainingSettings, seed: int):
         self.folder = folder
@@ -278,7 +278,7 @@ class _State:
         return self.best if np.isfinite(self.cost) else self.agent
 
     def keep_best(self, cost: float) -> None:
-        """Keep the current policy if it has a lower cost than the best one."""
+        """Store the current policy as the best one if it has a lower cost."""
         if cost < self.cost:
             self.cost = cost
             self.best.policy.parameters = [one.copy() for one in self.agent.policy.parameters]

@@ -1,6 +1,6 @@
 """The published studies: every table and figure of a paper, reproduced, with the printed numbers next to ours.
 
-A paper is a folder with printed.toml, the numbers that it prints. The folder is named like the paper's algorithms:
+Each paper has a folder, named after its first author and year. In it, printed.toml holds the numbers that the paper prints.
 
 feitelson98/    EASY and conservative backfilling on the IBM SP2
 mualem01/       the same, with models and users' estimates

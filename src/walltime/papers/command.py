@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from walltime.papers.subjects import Subject
 
 MOST_NAMED = 6
-"""Items that are named, at most, before they are run."""
+"""Before a run, at most this many items are listed by name."""
 app = CommandGroup("paper", "Reproduce published studies: their tables and figures, next to the published numbers.")
 
 
@@ -56,7 +56,7 @@ def list_items(
 
 @dataclass(frozen=True)
 class Inputs:
-    """The logs, and the effort."""
+    """Options for the logs and the effort."""
 
     subject: list[str] | None = o.field(None, "Use only this log of the paper, such as KTH. Default: all.", group=o.INPUT, metavar="NAME")
     logs: list[Path] | None = o.field(

@@ -1,4 +1,4 @@
-"""Drawing the figures of papers: grids of panels, lines with bands, bars, worked examples; all legible in greyscale."""
+"""Draws the figures of papers: grids of panels, lines with bands, bars and worked examples, all legible in greyscale."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class Item:
         return self.run.__module__.split(".")[2]
 
     def place(self) -> tuple[int, int, str]:
-        """Return a sort key: tables before figures before the rest, each by number."""
+        """Return a sort key: first tables, then figures, then the rest, each by number."""
         match = re.fullmatch(r"([TF])(\d+)(\w*)", self.name)
         return (3, 0, self.name) if match is None else ("TF".index(match[1]), int(match[2]), match[3])
 

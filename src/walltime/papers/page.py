@@ -1,4 +1,4 @@
-"""The page of a paper: every item with its figures, its numbers with the printed ones, and whether its claims hold."""
+"""Writes the page of a paper: each item with its figures, its numbers next to the printed ones, and whether its claims hold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERDICTS = {
 MARKS = {"reproduced": "", "chaos": " ~", "off": " !"}
 HOLDS = {True: "✓ holds", False: "✗ does not hold", None: "– not decided"}  # noqa: RUF001 (a dash)
 PIXELS = 85
-"""Width of an inch of a figure on a wide screen."""
+"""Width on a wide screen of one inch of a figure."""
 
 
 def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Subject], *, quick: bool = False) -> Page:

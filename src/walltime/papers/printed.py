@@ -1,4 +1,4 @@
-"""The papers, and the numbers that they print: `printed.toml` in each paper's folder; no printed number is in the code."""
+"""Reads the numbers that the papers print from `printed.toml` in each paper's folder; the code contains none of them."""
 
 from __future__ import annotations
 

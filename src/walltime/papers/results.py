@@ -28,7 +28,7 @@ class Value:
 
     @property
     def deviation(self) -> float | None:
-        """Our number divided by the printed one, minus 1; None without a printed number."""
+        """Return our number divided by the printed number, minus 1; None if no number is printed."""
         if self.printed is None or self.printed == 0 or not math.isfinite(self.ours):
             return None
         return self.ours / self.printed - 1

@@ -1,4 +1,4 @@
-"""Run the items of a paper, writing a folder with a page, the figures as PDF and PNG, and every number as CSV."""
+"""Runs the items of a paper and writes a folder with a page, the figures as PDF and PNG, and every number as CSV."""
 
 from __future__ import annotations
 

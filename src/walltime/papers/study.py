@@ -1,4 +1,4 @@
-"""The input, the resolution and the stored runs of a paper's items, so that no run is repeated."""
+"""A study gives the items of a paper their subjects and the effort to spend, and stores each run so that none is repeated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Compute = Callable[[Mapping[str, Any], Callable[[int], None]], Mapping[str, Any]
 
 @dataclass(eq=False)
 class Study:
-    """A paper, its subjects, and the folder that results go to."""
+    """A paper, its subjects, and the folder into which results are written."""
 
     printed: Printed
     subjects: Sequence[Subject]

@@ -21,7 +21,7 @@ from walltime.workload.models.lublin99 import Lublin99
 
 PAPER, OTHER, GENERATED = "paper", "other", "generated"
 USERS, USERS_IN_GROUP = 200, 3
-"""Users of a generated workload, and the number of users per group."""
+"""Number of users of a generated workload, and number of users per group."""
 ABOUT_GENERATED = "no log: generated with the paper's number of jobs, machine, load and largest estimate"
 GENERATED_START = 851_990_400
 """A generated workload starts on 31 December 1996, so that it has calendar months."""
@@ -58,7 +58,7 @@ class Subject:
 
     @property
     def emax(self) -> int:
-        """Return the largest estimate, s: the site's limit."""
+        """Return the largest estimate in seconds, which is the site's limit."""
         return int(self.facts.get("emax") or largest_estimate(self.workload.requested))
 
     @property
@@ -74,14 +74,14 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """Name and file, for titles."""
+        """Return the name and the file, for titles."""
         if self.kind == GENERATED:
             return self.name
         return f"{self.name} ({self.log})" if self.kind == PAPER else self.log
 
     @property
     def unix_start_time(self) -> int | None:
-        """Start of the log, s since 1970; None if not recorded."""
+        """Return the start of the log in seconds since 1970, None if it is not recorded."""
         return self.workload.origin.unix_start_time
 
     @property

@@ -27,14 +27,14 @@ from walltime.simulation import simulate
 from walltime.workload import Workload
 
 LENGTH = 15 * 86_400
-"""Length of a sequence, s."""
+"""Length of a sequence, in seconds."""
 FIRST = 16
 """Number of jobs at the beginning of a sequence that start in order of arrival and are not measured."""
 LEAST = 100
 """Smallest number of jobs in a sequence; no log without gaps has a shorter one."""
 TINY, EARLIEST = 1e-20, 0.1
 AHEAD = 1e300
-"""Score of the first jobs."""
+"""Score of the first jobs of a sequence, higher than every other score, so that they start first."""
 
 
 def sequences(workload: Workload) -> list[Workload]:
@@ -99,7 +99,7 @@ RUNTIMES = {"exact": True, "requests": False}
 
 
 Medians = Mapping[tuple[str, str], Mapping[str, float]]
-"""The median of the slowdown over the sequences, by name of the comparison, by known runtimes, and by order."""
+"""The median slowdown over the sequences, by name of the comparison, whether runtimes are known, and queue order."""
 
 
 @item("medians")
@@ -146,7 +146,7 @@ def _claims(log: str, found: Medians) -> Iterator[Claim]:
 
 
 def run(study: Study, subject: Subject, name: str, backfilling: bool, exact: bool, dialect: str) -> np.ndarray:
-    """Return the mean bounded slowdown of each sequence; stored simulations are not repeated. `exact`: with exact estimates."""
+    """Return the mean bounded slowdown of each sequence, with exact estimates if `exact`; stored simulations are not repeated."""
     parts = sequences(subject.workload)[: QUICK_SEQUENCES if study.quick else None]
     policy = (Easy if backfilling else NoBackfilling)(order=ORDERS[name])
 

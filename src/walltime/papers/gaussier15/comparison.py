@@ -21,10 +21,10 @@ from walltime.papers.subjects import PAPER, Subject
 Array = np.ndarray
 EQUAL = 1e-9
 WITHIN = (0.001, 0.01, 0.05)
-"""Relative deviations."""
+"""Relative deviations from print for which the table counts the triples."""
 Published = Mapping[tuple[str, ...], Mapping[str, float]]
 SHOWN = 10
-"""Number of the best triples in the table."""
+"""Number of triples, best first, that the table shows."""
 Slowdowns = Mapping[tuple[str, ...], float]
 
 
@@ -88,7 +88,8 @@ NAMES = ("scheduler", "corrector", "predictor", "prightside", "prightparam", "pl
 def published_metrics(subject: Subject) -> dict[tuple[str, ...], Mapping[str, float]]:
     """Return the published values by triple (`Triple.key`), without missing ones and ones measured on other jobs than the subject's.
 
-    The file is searched in the folder of the log, and in the folder `WALLTIME_PUBLISHED`, if set, or `sc15` in it. Empty without a file.
+    The file is searched in the folder of the log, and in the folder `WALLTIME_PUBLISHED`, if set, or `sc15` in it. Without a file, the
+    result is empty.
     """
     name = subject.facts.get("metrics")
     if name is None or subject.kind != PAPER:

@@ -38,7 +38,7 @@ WEIGHT_NAMES = dict(zip(WEIGHTS, ("1", "5+log(r/m)", "5+log(m/r)", "11+log(1/(r*
 
 @dataclass(frozen=True)
 class Triple:
-    """A scheduler with its predictions, in our words; None without predictions."""
+    """A scheduler with the predictor and the correction that it uses, both None without predictions."""
 
     key: tuple[str, ...]
     """as the published file names it: scheduler, corrector, predictor, then the six parameters of a learned one, NA for none"""
@@ -52,12 +52,12 @@ class Triple:
 
     @property
     def is_learned(self) -> bool:
-        """Return whether a regression makes its predictions."""
+        """Return whether its predictions come from a regression."""
         return self.prediction is not None and isinstance(self.prediction.predictor, Gaussier15)
 
     @property
     def words(self) -> dict[str, Any]:
-        """Return the parameters of a campaign for it."""
+        """Return the campaign parameters that describe this triple."""
         words: dict[str, Any] = {"dialect": DIALECT} | ({"backfill_order": "sjf"} if self.policy == SJBF else {})
         if self.prediction is not None:
             words |= {"predictor": self.prediction.predictor.label, "correction": self.prediction.correction.label}
@@ -70,7 +70,7 @@ def _triple(scheduler: str, corrector: str, name: str, predictor: str, parameter
 
 
 def learned(scheduler: str, corrector: str, scheme: Gaussier15) -> Triple:
-    """Return the triple with this regression."""
+    """Return the triple that predicts with this regression under the given scheduler and corrector."""
     sides = ((scheme.over, scheme.over_coefficient), (scheme.under, scheme.under_coefficient))
     parameters = [text for curve, coefficient in sides for text in (curve, f"{coefficient:g}")]
     parameters += [f"{scheme.threshold:g}", WEIGHT_NAMES[scheme.weight]]

@@ -25,9 +25,9 @@ DIGITS = {"response": 0, "slowdown": 1}
 SEEDS, FEW_SEEDS = 10, 3
 SHAKES, FEW_SHAKES = 20, 5
 SHAKE = 30
-"""Largest shift of a submission, s, in either direction."""
+"""A shaken submission is moved by at most this many seconds, earlier or later."""
 NOTICEABLE = 0.05
-"""Printed differences above this must have the same sign here."""
+"""A printed difference larger than this must have the same sign in our results."""
 CHAOS_NOTE = (
     f"Where a number is beyond the accepted deviation, the small print gives the spread of ours. For one run it is the 5th to the 95th "
     f"percentile of runs whose submit times are shaken by up to {SHAKE} s. For a mean over seeds it is the range in which two such means "

@@ -249,7 +249,7 @@ ALL_BATCHES, PRECISE, SATURATED, OUT_OF_JOBS = "all batches", "precise", "satura
 
 @dataclass(frozen=True)
 class PublishedBatchMeans:
-    """A mean by batch means: its confidence interval, the number of batches, and the stopping rule that applied."""
+    """A mean computed by batch means, with its confidence interval, the number of batches, and the stopping rule that applied."""
 
     interval: Interval
     batches: int

@@ -1,4 +1,4 @@
-"""mualem01, Table 1: results for each month; the begins of months, and of logs whose start is not recorded."""
+"""mualem01, Table 1: results for each month; also infers the start of a log that does not record it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _compare_policies(log: str, columns: Mapping[str, Sequence[tuple[float, floa
 
 
 def correlated(name: str, pairs: Sequence[tuple[float, float]], least: float = 0.9) -> Claim:
-    """Return whether pairs of a printed number and ours rank alike."""
+    """Return whether our numbers have the same ranking as the printed numbers with which they are paired."""
     value = rank_correlation(*np.array(pairs).T)
     return Claim(f"{name}: rank correlation with print over {least:g}", value > least, f"{value:.2f} over {len(pairs)} months")
 

@@ -33,12 +33,12 @@ QUARTER = 91 * 86_400
 
 
 def mean_accuracy(replay: Replay) -> float:
-    """Return the mean accuracy of a replay, killed jobs counted at their requests."""
+    """Return the mean accuracy of a replay, in which the runtime of a killed job counts as its request."""
     return replay.summary().mean_accuracy
 
 
 def accuracy_of(workload: Workload, predicted: Array | None = None) -> Array:
-    """Return the accuracy of predictions, or of the users' requests; killed jobs are counted at their requests."""
+    """Return the accuracy of predictions, or of the users' requests; the runtime of a killed job counts as its request."""
     return accuracy(np.minimum(workload.runtime, workload.requested), workload.requested if predicted is None else predicted)
 
 

@@ -32,13 +32,13 @@ BASELINE = {"wait": 100.0, "slowdown": 10.0, "weighted": 100.0}
 MONTHS = 12
 FEW_MONTHS = 4
 LEAST_JOBS = 50
-"""Months with fewer jobs are left out."""
+"""A month with fewer jobs than this is left out."""
 FIGURES = {"F14": ("wfp", "regular"), "F15": ("wfp", "selective"), "F16": ("fcfs", "regular"), "F17": ("fcfs", "selective")}
 
 
 @dataclass(frozen=True, eq=False)
 class FixedPredictions(Predictor):
-    """Predictions made beforehand, int64 s, one per job."""
+    """Predictions made before the simulation: int64, seconds, shape (jobs,)."""
 
     name: ClassVar[str] = "fixed"
     values: Array

@@ -14,7 +14,7 @@ AT = 10.0
 
 
 def _rises(sweep: Sweep, metric: str, name: str) -> Claim:
-    """Return whether a metric rises with f: its smoothed mean is higher at the end than at the start, nine of ten coarse steps go up."""
+    """Return whether a metric rises with f: its smoothed mean ends higher than it starts, and nine of ten coarse steps go up."""
     inside = (sweep.f >= 0) & (sweep.f <= FINE[-1])
     values = smooth(sweep.f[inside], sweep.mean(metric)[inside])
     coarse = values[:: max(len(values) // 10, 1)]

@@ -23,7 +23,7 @@ DIGITS = {"mean_wait": 0, "mean_bounded_slowdown": 1}
 REAL = {"user": "real", "double": "2 x real", "exact": "perfect", "badness:1,deterministic=yes": "2 x perfect"}
 TRIM = "tsafrir06"
 NEAR_F0 = 0.9
-"""Almost all: at least this share of the values of f."""
+"""`Almost all` values of f means at least this share of them."""
 
 
 @item("F2")

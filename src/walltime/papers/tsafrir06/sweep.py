@@ -23,7 +23,7 @@ COARSE = tuple(k / 2 for k in range(21))
 BEYOND = (12.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)
 """tsafrir06 looked at larger values too, without showing them (its footnote 2)."""
 FAR = (200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0)
-"""For later crossings; tsafrir06 looked up to 10,000."""
+"""Still larger values, in search of later crossings; tsafrir06 looked up to 10,000."""
 SEEDS, FEW_SEEDS = 100, 10
 LOAD_SEEDS = 20
 LOADS = {"high": 0.85, "low": 0.55}
@@ -36,7 +36,7 @@ RISE = 0.2
 
 @dataclass(frozen=True)
 class Sweep:
-    """Results of a log for each f: the random model, its deterministic twin, and the real estimates."""
+    """The results of a log for each f with the random and the deterministic model of the same mean, and those with the real estimates."""
 
     subject: Subject
     f: Array
