@@ -127,8 +127,9 @@ class Nodes(NamedTuple):
     use: the partitions, by number, then parts of them, each with its partition. `least_loaded`: of each partition, whether the nodes with
     the largest share of free processors are taken first. `reservations`: of each partition, the number of the reservation that its jobs are
     in, and whose nodes and times bind them, 0 for none; negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each
-    limit, the most processor-seconds that its running jobs may have until their limits; empty without such limits. `preemption`: None if no
-    job may end early, by preemption or with its nodes. `losses`: of each outage, the fate of the jobs on its nodes when it begins: 0 if
+    limit, the most processor-seconds that its running jobs may have until their limits; empty without such limits. `node_limits`: of each
+    limit, the most nodes of its running jobs, each counted once; empty without such limits. `preemption`: None if no job may end early, by
+    preemption or with its nodes. `losses`: of each outage, the fate of the jobs on its nodes when it begins: 0 if
     they continue, REQUEUED, or 2 if they are cancelled; empty for 0 everywhere.
     """
 
@@ -147,6 +148,7 @@ class Nodes(NamedTuple):
     reservations: Sequence[int] = ()
     preemption: Preemption | None = None
     run_seconds: Sequence[int] = ()
+    node_limits: Sequence[int] = ()
     losses: Sequence[int] = ()
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:

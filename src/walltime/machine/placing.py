@@ -69,6 +69,7 @@ class Placement:
     * `limits`: of each, the maximum number of jobs, of processors, and of units of the second resource
     * `counted`: descriptions of the last of these limits, towards which a job counts several times
     * `run_seconds`: of each limit, the maximum of processor-seconds that its running jobs have left; empty without such limits
+    * `node_limits`: of each limit, the maximum of nodes of its running jobs, each counted once; empty without such limits
     * `outages`: of each, its pool, processors, second resource, begin, end, and the time from which it is known (s)
     * `windows`: hours in which jobs do not start
     * `reservations`: of each period of each table, the table's number, begin, end, and the time from which it is known (s)
@@ -88,6 +89,7 @@ class Placement:
     reservations: Sequence[tuple[int, int, int, int]] = ()
     counted: Sequence[str] = ()
     run_seconds: Sequence[int] = ()
+    node_limits: Sequence[int] = ()
 
     def shut(self, job: int, request: int, moments: Array) -> Array:
         """Return whether the windows of a job, by index, forbid its start at each of these times (int64 s); bool. `request`: s."""

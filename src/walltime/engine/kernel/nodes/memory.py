@@ -36,19 +36,20 @@ whether it is requeued then; `failed`: whether it loses a node; `awaits`: the la
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
     "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only all_count multifactor "
-    "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
+    "timed_limits node_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
 """The parameters of policy/slurm.py; times in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs are also planned by
 it. `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first
 `most_tested` jobs from a reservation. `timed_limits`: whether limits count the processor-seconds that running jobs have left until their
-limits. `decay`: the factor on past use after each `period`. `preempts`: whether jobs may preempt others."""
+limits; `node_limits`: whether they count nodes. `decay`: the factor on past use after each `period`. `preempts`: whether jobs may preempt
+others."""
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned blocks spare_sets "
     "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
-    "left_procs left_second left_most preemptable lost again until awaited"
+    "left_procs left_second left_most prefers preemptable lost again until awaited"
 )
 """`arrivals`, `started`: numbers of jobs so far. `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`,
 `spare_sets`, `bounds`, `steps`, `chosen`: numbers of entries in use. `overdue`: number of running jobs whose planned end has been moved
@@ -63,8 +64,8 @@ them that found no room, or 0.
 second resource, then memory. `kinds`: number of kinds of partitions. `most_ranges`: the largest number of ranges that running jobs can have
 together. `closed`: whether the main scheduler has closed nodes. `users_counted`: the number of this cycle. `tested`: number of jobs tried
 in this cycle. While nodes are chosen for a job, `left_nodes`, `left_procs` and `left_second` are what it still needs, and `left_most` is
-how many more nodes it may have. `preemptable`: number of running jobs that may be preempted. `lost`: number of lost runs; `again`: number
-of those whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
+how many more nodes it may have. `prefers`: whether UNHELD has nodes. `preemptable`: number of running jobs that may be preempted. `lost`:
+number of lost runs; `again`: number of those whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
 
 The plan (plan.py): `ahead`: number of blocks of the jobs ahead of the job being considered. `slack`, `slack_far`, `far`: results of the
 last search, as in EARLIEST_START. `timeline_blocks`: blocks in the timeline, or NOT_MADE. `gain`, `gain_of_whole`, `changed_until`: changes
@@ -80,9 +81,12 @@ MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
 """Nodes that jobs may use: the `row` of their set, and whether it is `every` node of a partition or only some. `node_procs`: the processors
 of each node if all have the same, else 0. Then the places of their stretches."""
 
-STRETCH = record_dtype("place node end weight")
-"""Nodes [node, end) that are consecutive in a partition, with the rank of their weight; the first is at this place of the partition's
-list."""
+STRETCH = record_dtype("place node end weight heavier")
+"""Nodes [node, end) that are consecutive in a partition, with the ranks of their weight, and of 1 more; the first is at this place of
+the partition's list."""
+
+POOL = record_dtype("node end")
+"""The nodes [node, end) of a pool."""
 
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
 """Consecutive nodes, and the amounts that a job has of each."""
@@ -130,9 +134,9 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 `rank`: its factor."""
 
 
-USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
+USABLE, CLOSED, FITTING, OTHERS, UNHELD, CAPACITY = 0, 1, 2, 3, 4, 5
 """Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, those that are enough for a job by
-themselves, those that other users have, and the first plane of capacities."""
+themselves, those that other users have, those that weigh 1 more (limits.py), and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):
@@ -147,6 +151,7 @@ class NodeMachine(NamedTuple):
     partitions: Records
     members: Records
     stretches: Records
+    pools: Records
     outages: Records
     sets: Array
     shaped: Array
@@ -338,7 +343,8 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     """Return the machine with no outage begun, the changes of outages, and the nodes of the partitions of each kind."""
     words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[Any, ...]] = []
-    partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
+    partitions, levels = records(PARTITION, len(machine.partitions)), np.union1d(machine.weight, machine.weight + 1)
+    weight, heavier = (np.searchsorted(levels, machine.weight + more) for more in (0, 1))
     partitions.least_loaded = machine.least_loaded
     partitions.reservation = machine.reservations or 0
     kinds: list[Array] = []
@@ -359,7 +365,9 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
         is_edge = (np.diff(nodes) != 1) | (np.diff(places) != 1) | (np.diff(weight[nodes]) != 0)
         edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [len(nodes)]]).tolist()
         one.first_stretch = len(stretches)
-        stretches += [(places[a], nodes[a], nodes[a] + b - a, weight[nodes[a]]) for a, b in itertools.pairwise(edges) if a < b]
+        stretches += [
+            (places[a], nodes[a], nodes[a] + b - a, weight[nodes[a]], heavier[nodes[a]]) for a, b in itertools.pairwise(edges) if a < b
+        ]
         one.last_stretch = len(stretches)
         sizes = np.unique(machine.procs[nodes])
         one.node_procs = sizes[0] if len(sizes) == 1 else 0
@@ -379,7 +387,9 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     ]
     every = np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)])
     shaped = np.zeros((2 * planes + len(sets[1]), words), np.int64)
-    site = NodeMachine(partitions, members, records(STRETCH, stretches), outages, every, shaped, *_preemption(machine.preemption))
+    edges = [0, *(np.flatnonzero(np.diff(machine.pool)) + 1).tolist(), len(machine.pool)]
+    pools = records(POOL, list(itertools.pairwise(edges)))
+    site = NodeMachine(partitions, members, records(STRETCH, stretches), pools, outages, every, shaped, *_preemption(machine.preemption))
     return site, records(CHANGE, sorted(changes)), kinds
 
 

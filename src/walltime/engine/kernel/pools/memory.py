@@ -91,12 +91,14 @@ CHANGE = record_dtype("time outage phase")
 """A change: an outage enters a phase, or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-LIMIT = record_dtype("jobs procs second seconds used_jobs used_procs used_second shut until crossing throttled first_group waking due")
+LIMIT = record_dtype(
+    "jobs procs second seconds nodes used_jobs used_procs used_second shut until crossing throttled first_group waking due"
+)
 """A limit on simultaneously running jobs of a group, and their current use. A window is a limit, too: `shut` is 1 while no job of the
 group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait for the
 limit alone, in groups; the first group begins with the job `first_group`. `waking`: 1 while one has been woken. `due`: the jobs that get a
-kept reservation in a pass, for a start at once, and have no other limit. `seconds`: the most processor-seconds until the limits of running
-jobs, under Slurm's scheduling."""
+kept reservation in a pass, for a start at once, and have no other limit. Under Slurm's scheduling, `seconds`: the most processor-seconds
+until the limits of running jobs; `nodes`: the most nodes of running jobs."""
 
 THROTTLED = record_dtype("next last entered next_group away")
 """A throttled job: the `next` one of its group, which is in queue order; `away`: 1 while it has no place in the queue. For a group's
