@@ -109,6 +109,7 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         losses=[*losses, *[0] * (len(outages) - len(losses))] if any(losses) else (),
         limits=placement.limits,
         run_seconds=placement.run_seconds,
+        node_limits=placement.node_limits,
         reservations=admitted if any(admitted) else (),
     )
 
@@ -222,6 +223,8 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
     unknown = np.full(count, -1)
     column = {name: placed.columns.get(name, unknown) for name in COLUMNS}
     column |= {name: np.where(to_come, column[name], -1) for name in ("most_nodes", "cpus_per_task", "tasks_per_node")}
+    if placement.node_limits:
+        column["most_nodes"] = np.where(to_come, _most_by_limits(placed, placement, column["most_nodes"]), -1)
     _, _, members, _ = _members(placed, placement)
 
     def of_nodes(amounts: Array, reduce: Callable[[Array], int]) -> Array:
@@ -281,6 +284,13 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
         after=placement.after,
         limits=placement.limits_of,
     )
+
+
+def _most_by_limits(placed: Workload, placement: Placement, most_nodes: Array) -> Array:
+    """Return how many nodes each job may have under its limits on nodes, and by its request; no number above 0 for any. int64."""
+    most, limits = np.where(most_nodes > 0, most_nodes, NEVER), placement.limits_of
+    np.minimum.at(most, limits.places, np.array(placement.node_limits, np.int64)[limits.items])
+    return np.where(most < placed.procs, most, most_nodes)
 
 
 def _amounts_each(

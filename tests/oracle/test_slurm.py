@@ -14,7 +14,7 @@ from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Reser
 from walltime.policy import Slurm
 from walltime.workload import Workload
 
-KINDS = ("parameters", "priorities", "time-min", "everything", "shapes", "reservations")
+KINDS = ("parameters", "priorities", "time-min", "everything", "shapes", "reservations", "node-limits")
 
 
 def policy_of(draw: random.Random, kind: str) -> Slurm:
@@ -132,6 +132,17 @@ def reserved(draw: random.Random, machine: Machine, workload: Workload) -> tuple
     return machine, replace(workload, columns=columns, origin=origin)
 
 
+def node_limited(draw: random.Random, machine: Machine, workload: Workload) -> tuple[Machine, Workload]:
+    """The same, or one of the last two, with limits on nodes."""
+    if draw.random() < 0.4:
+        machine, workload = shaped(draw, machine, workload)
+    if draw.random() < 0.3:
+        machine, workload = reserved(draw, machine, workload)
+    groups = [draw.choice(((), ("user",), ("queue",))) for _ in range(draw.randint(1, 2))]
+    limits = [Limit(by, resources={"node": draw.randint(1, 4)}) for by in groups]
+    return replace(machine, limits=(*machine.limits, *limits)), workload
+
+
 def ran(workload, policy, machine, **options):
     """The schedule, or the kind of error."""
     try:
@@ -152,7 +163,7 @@ def columns_of(schedule):
 @pytest.mark.slow
 def test_kernel_equals_reference_and_passes_the_audit(kind):
     errors = 0
-    seen = {"shortened": 0, "backfilled": 0, "reserved": 0}
+    seen = {"shortened": 0, "backfilled": 0, "reserved": 0, "shared": 0}
     for seed in range(scaled(300)):
         draw = random.Random(f"{kind} {seed}")
         basis = draw.choice(KINDS[:4]) if kind in KINDS[4:] else kind
@@ -161,6 +172,8 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
             machine, workload = shaped(draw, machine, workload)
         if kind == "reservations":
             machine, workload = reserved(draw, machine, workload)
+        if kind == "node-limits":
+            machine, workload = node_limited(draw, machine, workload)
         policy = policy_of(draw, basis)
         overrun = draw.choice(("kill", "extend", "continue"))
         kernel, reference = (ran(workload, policy, machine, overrun=overrun, engine=engine) for engine in ("kernel", "reference"))
@@ -171,12 +184,41 @@ def test_kernel_equals_reference_and_passes_the_audit(kind):
         assert columns_of(kernel) == columns_of(reference), f"seed {seed}"
         report = kernel.audit()
         assert report.ok, f"seed {seed}: {report}"
+        seen["shared"] += check_node_limits(kernel)
         seen["shortened"] += kernel.limit is not None
         seen["backfilled"] += bool((kernel.kind == 2).any())
         seen["reserved"] += bool((kernel.reserved_start >= 0).any())
     assert errors < 0.7 * scaled(300)
     assert scaled(300) < 100 or min(seen["backfilled"], seen["reserved"]) > 0, seen
     assert kind != "time-min" or scaled(300) < 100 or seen["shortened"] > 0
+    assert kind != "node-limits" or scaled(300) < 100 or seen["shared"] > 0
+
+
+def test_a_node_counts_once_towards_a_limit_on_nodes():
+    """Small jobs of a user share two nodes, even if one must use both; a large one waits for them, and another user's does not."""
+    columns = {"user": np.array([1, 1, 1, 1, 2]), "nodes": np.array([1, 1, 1, 2, 1])}
+    arrays = {"submit": [0, 1, 2, 3, 4], "runtime": [100] * 5, "requested": [100] * 5, "procs": [3, 3, 1, 8, 4], "machine_procs": 16}
+    workload = Workload.from_arrays(**arrays, columns=columns)
+    machine = Machine((Pool("a", 4, 4),), (Partition("1", ("a",)),), limits=(Limit(("user",), resources={"node": 2}),))
+    for engine in ("kernel", "reference"):
+        schedule = simulate(workload, Slurm(), machine=machine, engine=engine)
+        assert schedule.start.tolist() == [0, 1, 2, 102, 4]
+        assert [values.tolist() for values in schedule.slots[:2]] == [[0, 1, 1, 2, 3, 3, 4], [0, 0, 1, 1, 0, 1, 2]]
+        assert schedule.audit().ok
+
+
+def check_node_limits(schedule):
+    """Return 1 if two jobs of a limit on nodes share a node at a time; no job exceeds such a limit, unless it starts alone."""
+    placement, shared = schedule.placement, 0
+    jobs, nodes = schedule.slots[0], schedule.slots[1]
+    for number, most in enumerate(placement.node_limits):
+        group = [k for k, own in enumerate(placement.limits_of) if number in own]
+        for job in group:
+            others = [k for k in group if k != job and schedule.start[k] <= schedule.start[job] < schedule.end[k]]
+            used = nodes[np.isin(jobs, [job, *others])]
+            assert not others or len(np.unique(used)) <= most or (schedule.start[others] == schedule.start[job]).all()
+            shared |= len(np.unique(used)) < len(used)
+    return shared
 
 
 @pytest.mark.parametrize("seed", [1226, 2687, 2870])
@@ -235,6 +277,8 @@ def test_long_queues(kind):
         outages = (Outage("b", 5000, 9000, 3, 1000), Outage("a", 7000, 8000))[: draw.randint(0, 2)]
         partitions = (Partition("1", ("a", "b")), Partition("2", draw.choice((("b",), ("b", "a"))), tier=draw.choice((0, 0, 1))))
         machine = Machine(pools, partitions, outages, (Limit(("user",), procs=nodes * size),)[: draw.randint(0, 1)])
+        if kind == "node-limits":
+            machine = replace(machine, limits=(*machine.limits, Limit(("user",), resources={"node": draw.randint(2, nodes // 2)})))
         policy = replace(policy_of(draw, kind), bf_interval=30, bf_resolution=60, priority_calc_period=draw.choice((None, 300)))
         kernel, reference = (ran(workload, policy, machine, engine=engine) for engine in ("kernel", "reference"))
         if isinstance(kernel, type):

@@ -202,6 +202,8 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
         amounts = np.stack([times, schedule.workload.procs[of], placement.second[of]], axis=1)
         own = np.array([limits.count(limit), *need])
         over |= (_running(schedule, of, amounts, moments) + own > np.array(placement.limits[limit], np.float64)).any(axis=1)
+        if placement.node_limits and placement.node_limits[limit] < NEVER:
+            over |= _nodes(schedule, of, moments) + _nodes(schedule, np.array([job]), np.array([end])) > placement.node_limits[limit]
         if placement.run_seconds:
             over |= _run_seconds(schedule, of, moments) + need[0] * length > placement.run_seconds[limit]
     shut = placement.shut(job, int(effective_times(schedule.workload, schedule.overrun)[1][job]), moments)
@@ -225,6 +227,15 @@ def _run_seconds(schedule: Schedule, jobs: Array, moments: Array) -> Array:
     limits = believed if schedule.limit is None else np.minimum(schedule.limit[jobs], believed)
     left = np.maximum(0, (start + limits)[:, None] - moments) * ((start[:, None] <= moments) & (moments < end[:, None]))
     return np.asarray(schedule.workload.procs[jobs] @ left)
+
+
+def _nodes(schedule: Schedule, jobs: Array, moments: Array) -> Array:
+    """Return the number of different nodes on which these jobs run at each moment, int64."""
+    assert schedule.slots is not None
+    of, node = (np.asarray(column) for column in schedule.slots[:2])
+    mine = np.isin(of, jobs)
+    node, start, end = node[mine], schedule.start[of[mine]], schedule.end[of[mine]]
+    return np.array([len(np.unique(node[(start <= moment) & (moment < end)])) for moment in moments.tolist()], np.int64)
 
 
 def _moments(placement: Placement, window: int, begin: int, end: int) -> list[int]:

@@ -20,38 +20,48 @@ FINEST = 1000
 
 
 class CountedLimit(NamedTuple):
+<<<<<<< HEAD
     """A maximum that all running jobs share: its description, the jobs' indices and their amounts (int64 each), and the maximum."""
+=======
+    """A maximum that running jobs may have together: its description, the jobs' indices and amounts (int64), and the maximum.
+
+    `of_nodes`: whether it is one of nodes.
+    """
+>>>>>>> h53
 
     words: str
     jobs: Array
     amounts: Array
     most: int
+    of_nodes: bool = False
 
 
 def with_counted_limits(workload: Workload, placement: Placement) -> tuple[Workload, Placement]:
     """Return the jobs, and their placement with limits on licences and on Slurm's resources.
 
     A limit is listed for a job once per part of its amount; a part is the greatest common divisor of the amounts. A job that needs more
-    than the limit by itself is exempt from it (`over_limit`).
+    than the limit by itself is exempt from it (`over_limit`). Limits on nodes count each node of a group's running jobs once.
     """
     found = [*_licences(workload, placement.machine), *_resources(workload, placement)]
     if not found:
         return workload, placement
-    over, limits = np.zeros(len(workload), bool), list(placement.limits)
+    over, limits, node_limits = np.zeros(len(workload), bool), list(placement.limits), [NEVER] * len(placement.limits)
     jobs, items = [], []
     for one in found:
         over[one.jobs[one.amounts > one.most]] = True
         counts = (one.amounts <= one.most) & (one.amounts > 0)
         amounts = one.amounts[counts]
         part = max(int(np.gcd.reduce(amounts, initial=0)), -(-one.most // FINEST), 1)
-        times = -(-amounts // part)
+        times = np.where(one.of_nodes, 1, -(-amounts // part))
         jobs.append(np.repeat(one.jobs[counts], times))
         items.append(np.full(int(times.sum()), len(limits)))
-        limits.append((one.most // part, NEVER, NEVER))
+        limits.append((NEVER if one.of_nodes else one.most // part, NEVER, NEVER))
+        node_limits.append(one.most if one.of_nodes else NEVER)
     own = placement.limits_of
     limits_of = Ragged.of_pairs(len(workload), np.concatenate([*jobs, own.places]), np.concatenate([*items, own.items]))
     run_seconds = [*placement.run_seconds, *(NEVER for _ in found)] if placement.run_seconds else ()
-    placement = replace(placement, limits=limits, limits_of=limits_of, counted=[one.words for one in found], run_seconds=run_seconds)
+    words, node_limits = [one.words for one in found], node_limits if min(node_limits) < NEVER else []
+    placement = replace(placement, limits=limits, limits_of=limits_of, counted=words, run_seconds=run_seconds, node_limits=node_limits)
     origin = replace(workload.origin, changed=added(workload.origin.changed, {"over_limit": over}, over))
     return replace(workload, origin=origin), placement
 
@@ -109,7 +119,7 @@ def _resources(workload: Workload, placement: Placement) -> Iterator[CountedLimi
             amounts = resource_amounts(workload, placement, name, nodes)
             for number in np.unique(group[amounts[jobs] > 0]).tolist():
                 mine = jobs[group == number]
-                yield CountedLimit(_words(name, most), mine, amounts[mine], most)
+                yield CountedLimit(_words(name, most), mine, amounts[mine], most, name == "node")
 
 
 def _words(name: str, most: int) -> str:

@@ -87,8 +87,6 @@ class LimitReader:
                 by, only = (kind.by, ()) if alone else (("queue", *kind.by), (qos,))
                 self.add(kind.key, value, Selection(by, only, rest))
         self.add_associations()
-        if any("node" in most for most in self.found.values()):
-            self.note("Limits on nodes count a shared node once for each of its jobs; Slurm counts it once.")
         return [_limit(selection, most) for selection, most in self.found.items()]
 
     def over(self, qos: str) -> bool:

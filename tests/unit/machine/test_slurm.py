@@ -148,7 +148,7 @@ def test_the_file_holds_the_machine_and_the_notes(tmp_path):
     (tmp_path / "machine.toml").write_text(found.text())
     again = read_machine(tmp_path / "machine.toml")
     assert (again, again.notes) == (found.machine, found.machine.notes)
-    assert len(again.notes) == len(set(found.notes)) == 8
+    assert len(again.notes) == len(set(found.notes)) == 7
 
 
 @pytest.mark.parametrize(
@@ -610,7 +610,7 @@ def test_the_command_makes_a_file(golden, tmp_path, capsys):
     assert out.splitlines()[-1] == f"written to {tmp_path / 'machine.toml'}"
     assert call(capsys, "slurm", "cluster", tmp_path / "cluster.txt")[1] == (tmp_path / "machine.toml").read_text()
     facts = json.loads(call(capsys, "slurm", "cluster", tmp_path / "cluster.txt", "--json")[1])
-    assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 8)
+    assert (facts["machine"], facts["policy"], facts["nodes"], len(facts["notes"])) == ("lab", "slurm", 5, 7)
 
 
 def test_the_command_to_run_on_the_cluster(capsys):

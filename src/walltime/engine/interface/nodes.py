@@ -27,18 +27,24 @@ FEWEST_ROWS = 64
 """Initial number of running jobs for which memory is allocated."""
 
 
+<<<<<<< HEAD
 def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:
     """Return Slurm's parameters as a record of SLURM_RULES; `all_reserve`: whether every job may have a reservation."""
+=======
+def _lowered(settings: SlurmSettings, machine: Nodes, kill: bool, starts_only: bool, all_reserve: bool) -> Records:
+    """Return the parameters in the loop's form; `all_reserve`: whether all jobs may have reservations."""
+>>>>>>> h53
     numbers = settings.numbers
     return record(
         SLURM_RULES,
         **numbers | {"longest_age": max(1, numbers["longest_age"])},
         kill=kill,
         starts_only=starts_only,
-        preempts=preempts,
+        preempts=machine.preemption is not None,
         all_count=all_reserve and not settings.restrains,
         multifactor=1 if settings.multifactor else 2 if settings["priority_type"] == "multifactor" else 0,
-        timed_limits=timed_limits,
+        timed_limits=bool(machine.run_seconds),
+        node_limits=bool(machine.node_limits),
         fair_tree=not settings.flag("NO_FAIR_TREE"),
         decay=settings.decay,
     )
@@ -146,17 +152,10 @@ class NodesEngine(PlannedNodes):
         jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
         followers = followers_of(demands.after, jobs.after, jobs.pending)
         self._memory: SlurmMemory = new_slurm_memory(
-            _lowered(
-                problem.settings,
-                problem.kill,
-                problem.starts_only,
-                not demands.unreserved.any(),
-                bool(machine.run_seconds),
-                machine.preemption is not None,
-            ),
+            _lowered(problem.settings, machine, problem.kill, problem.starts_only, not demands.unreserved.any()),
             jobs,
             machine,
-            lowered_limits(machine.limits, machine.run_seconds),
+            lowered_limits(machine.limits, machine.run_seconds, machine.node_limits),
             as_lists(demands.limits),
             followers,
             shares,

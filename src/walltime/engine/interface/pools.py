@@ -113,13 +113,17 @@ def why_waiting(jobs: Any, count: int) -> str:
     return f"{count} jobs never start: {why}"
 
 
-def lowered_limits(limits: Sequence[tuple[int, int, int]], seconds: Sequence[int] = ()) -> Any:
+def lowered_limits(limits: Sequence[tuple[int, int, int]], seconds: Sequence[int] = (), nodes: Sequence[int] = ()) -> Any:
     """Return the limits in the loops' form, with no job counted yet.
 
+<<<<<<< HEAD
     `seconds`: for each limit, the most processor-seconds that its running jobs may have left until their time limits.
+=======
+    `seconds`, `nodes`: for each limit, the most processor-seconds that its running jobs may have left, and the most nodes of these jobs.
+>>>>>>> h53
     """
     lowered = records(of_pools.LIMIT, len(limits))
-    lowered.until, lowered.seconds = NEVER, seconds or NEVER
+    lowered.until, lowered.seconds, lowered.nodes = NEVER, seconds or NEVER, nodes or NEVER
     lowered.jobs, lowered.procs, lowered.second = np.array(limits, np.int64).reshape(-1, 3).T
     return lowered
 

@@ -124,6 +124,7 @@ class NodesInUse:
             self.jobs.append(job)
         self.has_sole = any(job.sole for job in self.jobs)
         self.now = 0
+        self.heavier: Array | None = None  # nodes that weigh 1 more for the job being considered
         self.running: list[SlurmJob] = []
 
     def _reservation(self, job: SlurmJob) -> int:
@@ -159,7 +160,8 @@ class NodesInUse:
             procs = np.minimum(tasks * job.task, job.most)
             enough = procs >= max(1, job.least)
         places = np.flatnonzero(is_open[own] & enough & (second >= job.each) & (memory >= job.memory))
-        return Free(places, self.machine.weight[own[places]], procs[places], second[places])
+        weight = self.machine.weight if self.heavier is None else self.machine.weight + self.heavier
+        return Free(places, weight[own[places]], procs[places], second[places])
 
     def _admits(self, block: Block, job: SlurmJob) -> bool:
         """Return whether a block is the job's own user reservation."""

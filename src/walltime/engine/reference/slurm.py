@@ -176,6 +176,35 @@ class SlurmReference(NodesInUse):
                 return False
         return within_limits(job, self.running, self.machine.limits)
 
+    def _held(self, limit: int) -> Array:
+        """Return the nodes of the running jobs of a limit."""
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *(job.given.nodes for job in self.running if limit in job.limits)]))
+
+    def _exceeds_nodes(self, job: SlurmJob, nodes: Array | None = None) -> bool:
+        """Return whether a job would exceed a limit on nodes by starting on these nodes; by default on as many unused ones as it requests.
+
+        A job is not held while no job of the limit runs. Source: Slurm 24.11, _get_unique_job_node_cnt of acct_policy.c.
+        """
+        for k in job.limits if self.machine.node_limits else ():
+            held = self._held(k)
+            after = len(held) + max(1, job.fewest) if nodes is None else len(np.union1d(held, nodes))
+            if len(held) and after > self.machine.node_limits[k]:
+                return True
+        return False
+
+    def _heavier_nodes(self, job: SlurmJob) -> Array | None:
+        """Return the nodes that weigh 1 more in the main scheduler, bool; None if none do.
+
+        They are nodes without jobs of a limit on nodes, in pools where it has nodes. Source: Slurm 24.11, _build_node_list.
+        """
+        limits = [k for k in job.limits if self.machine.node_limits and self.machine.node_limits[k] < NEVER]
+        if not limits:
+            return None
+        held, own = (np.zeros(len(self.capacity[0]), bool) for _ in range(2))
+        held[np.concatenate([self._held(k) for k in limits])] = True
+        own[self.machine.members[job.members]] = True
+        return own & ~held & np.isin(self.machine.pool, self.machine.pool[own & held])
+
     def priority(self, job: SlurmJob, when: int) -> int:
         """Return the priority of a job at a time, s."""
         s = self.settings
@@ -224,17 +253,21 @@ class SlurmReference(NodesInUse):
             tested[job.partition] += 1
             if (most and tested[job.partition] > most) or not self._is_within_limits(job):
                 continue
+            self.heavier = self._heavier_nodes(job)
             free = self.usable(job, self.free, self.now, job.believed, blocks)
             if self.is_enough(job, free):
+                if self._exceeds_nodes(job, self.choose(job, free).nodes):
+                    continue
                 job.kind = IMMEDIATE if job.submit == self.now else RESERVED
                 self._run(job, free, self.now, job.believed)
                 self._news = True
                 continue
             self._preempt(job, self._victims(job, job.believed, blocks, self._candidates(job)))
-            if self._may_reserve(job):
+            if self._may_reserve(job) and not self._exceeds_nodes(job):
                 closed_partitions.add(job.partition)
                 if self._reservation(job) == 0:
                     blocks.append(Block(self.partitions[job.partition], self.now, NEVER))
+        self.heavier = None
 
     # ------------------------------------------------------------------ preemption
 
@@ -277,6 +310,7 @@ class SlurmReference(NodesInUse):
                 return []
             nodes, tries = self.choose(job, usable).nodes, tries + 1
             if tries > self.settings["preempt_reorder_count"] + 1 or len(candidates) <= tries:
+                gone = [] if self._exceeds_nodes(job, nodes) else gone
                 return [other for other in gone if np.isin(other.given.nodes, nodes).any()]
             before = gone[:-1]
             if not self.settings["preempt_strict_order"]:
@@ -302,7 +336,7 @@ class SlurmReference(NodesInUse):
         candidates = self._candidates(job)
         if candidates and not self.is_enough(job, self.usable(job, self.free, self.now, length, blocks)):
             hole = self.first_hole(job, length, blocks, latest, candidates)
-            if hole is None or hole[0] > self.now:
+            if hole is None or hole[0] > self.now or self._exceeds_nodes(job, self.choose(job, hole[1]).nodes):
                 return hole
             others = np.setdiff1d(np.arange(len(self.capacity[0])), self.choose(job, hole[1]).nodes)
             self._preempt(job, self._victims(job, length, [*blocks, Block(others, self.now, NEVER)], candidates))
@@ -336,6 +370,8 @@ class SlurmReference(NodesInUse):
             if hole is None:
                 continue
             begin, free = hole
+            if self._exceeds_nodes(job, self.choose(job, free).nodes):
+                continue
             if begin > self.now:
                 reserved[job.partition] += 1
                 job.note_reservation(begin)

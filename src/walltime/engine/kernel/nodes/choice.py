@@ -16,7 +16,7 @@ from walltime.engine.kernel.bits import (
     words_of,
 )
 from walltime.engine.kernel.heap import pop, push
-from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, OTHERS, USABLE
+from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, OTHERS, UNHELD, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
@@ -322,8 +322,9 @@ def _choose_one_by_one(state, job, site, planes, choice):
             while node < stretch.end and (best < 0 or stretch.weight <= weight):
                 procs = number_of(planes, 0, state.procs_planes, node)
                 capacity = number_of(site.sets, CAPACITY, CAPACITY + state.procs_planes, node)
-                if best < 0 or stretch.weight < weight or (not job.spread and procs * whole > free * capacity):
-                    best, weight, free, whole = node, stretch.weight, procs, capacity
+                own = _weight_of(state, site, stretch, node)
+                if best < 0 or own < weight or (own == weight and not job.spread and procs * whole > free * capacity):
+                    best, weight, free, whole = node, own, procs, capacity
                 node = next_member(left, node + 1, stretch.end, 1)
         if best < 0:
             return False
@@ -432,11 +433,13 @@ def _find_runs(state, job, site, planes, runs):
         stretch = site.stretches[k]
         first = next_member(usable, stretch.node, stretch.end, 1)
         while first < stretch.end:
-            end = next_member(usable, first, stretch.end, 0)
+            end, weight = next_member(usable, first, stretch.end, 0), _weight_of(state, site, stretch, first)
+            if state.prefers:
+                end = next_member(site.sets[UNHELD], first, end, 1 if weight == stretch.weight else 0)
             place = stretch.place + first - stretch.node
-            if count == 0 or place != behind or runs[count - 1].weight != stretch.weight:  # else it continues from the stretch before
+            if count == 0 or place != behind or runs[count - 1].weight != weight:  # else it continues from the stretch before
                 run = runs[count]
-                run.place, run.weight, run.nodes, run.procs, run.second = place, stretch.weight, 0, 0, 0
+                run.place, run.weight, run.nodes, run.procs, run.second = place, weight, 0, 0, 0
                 count += 1
             run = runs[count - 1]
             behind = run.end = place + end - first
@@ -446,6 +449,12 @@ def _find_runs(state, job, site, planes, runs):
                 run.second += total_between(planes, state.procs_planes, state.second_end, first, end)
             first = next_member(usable, end, stretch.end, 1)
     return count
+
+
+@kernel
+def _weight_of(state, site, stretch, node):
+    """Return the rank of the weight of a node of a stretch."""
+    return stretch.heavier if state.prefers and next_member(site.sets[UNHELD], node, node + 1, 1) == node else stretch.weight
 
 
 @kernel

@@ -2,7 +2,7 @@
 
 The rules, which reference/slurm.py and reference/nodes.py implement in plain Python:
 
-* The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over.
+* The queue is in order of the partition's tier, then priority, then submission. A job over one of its limits is passed over (limits.py).
 * The main scheduler runs when a job has arrived or ended, over the first `depth` jobs, and at every multiple of `interval` over all jobs,
   if something has happened. It starts jobs in order; a job that does not fit closes its partition and its nodes to all jobs behind it.
 * Backfill runs at every multiple of `cycle` if something has happened since the last cycle: a job arrived, ended, started or outlived its
@@ -28,6 +28,7 @@ from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.events import change_outages, next_event, submit_followers
+from walltime.engine.kernel.nodes.limits import exceeds_nodes, is_over_limit, prefer_held
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     FIRST,
@@ -54,8 +55,7 @@ from walltime.engine.kernel.nodes.preemption import (
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
-from walltime.engine.kernel.pools.limits import full_limit, use_limits
-from walltime.engine.kernel.pools.memory import list_of
+from walltime.engine.kernel.pools.limits import use_limits
 
 
 def run_slurm(state, rules, jobs, site, use, plan, traffic, budget):
@@ -258,11 +258,15 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         part.tried += 1
         if rules.partition_depth > 0 and part.tried > rules.partition_depth:
             continue
-        if _is_over_limit(state, rules, jobs, use, traffic, index):
+        if is_over_limit(state, rules, jobs, use, traffic, index):
             continue
+        if rules.node_limits:
+            prefer_held(state, jobs, site, use, traffic, index)
         if _could_start(state, site, use, plan, job, job.believed):
-            place -= 1
             choose(state, job, site, use, plan.choice, state.now)
+            if rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, True):
+                continue
+            place -= 1
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
             if place < state.planned:
                 leave_plan(state, site, plan, place)
@@ -271,7 +275,8 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
             continue
         if rules.preempts > 0 and may_preempt(state, job, site):
             preempt(state, rules, jobs, index, site, use, plan, traffic, job.believed, False)
-        if not _cannot_reserve(state, rules, job):
+        exceeds = rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, False)
+        if not (exceeds or _cannot_reserve(state, rules, job)):
             part.closed = 1
             closed += 1
             for w in range(site.sets.shape[1] if part.reservation == 0 else 0):
@@ -279,28 +284,12 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
                 site.sets[CLOSED, w] |= site.sets[site.members[job.partition].row, w]
             if closed == len(site.partitions):
                 break
+    state.prefers = 0
     if state.closed:
         site.sets[CLOSED] = 0
         state.closed = 0
     if state.started > before:
         state.news = 1
-
-
-@kernel
-def _is_over_limit(state, rules, jobs, use, traffic, index):
-    """Return whether a job would exceed one of its limits by starting now."""
-    if rules.timed_limits:
-        for number in list_of(traffic.limits_of, index):
-            left = jobs[index].procs * jobs[index].believed
-            for i in range(state.running):
-                job = jobs[use.running[i].job]
-                for own in list_of(traffic.limits_of, use.running[i].job):
-                    if own == number:
-                        left += job.procs * max(0, job.start + job.limit - state.now)
-                        break
-            if left > traffic.limits[number].seconds:
-                return True
-    return full_limit(jobs, traffic.limits, traffic.limits_of, index) >= 0
 
 
 @kernel
@@ -342,7 +331,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         index = traffic.queue[place]
         job = jobs[index]
         part = site.partitions[job.partition]
-        within = counts_all or not _is_over_limit(state, rules, jobs, use, traffic, index)
+        within = counts_all or not is_over_limit(state, rules, jobs, use, traffic, index)
         if within and state.tested == rules.most_tested:
             break
         if not _is_considered(state, rules, plan, traffic, job, place, within):
@@ -357,7 +346,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
         if rules.preempts > 0 and may_preempt(state, job, site) and not _could_start(state, site, use, plan, job, length_of(job)):
             freed = free_candidates(state, rules, jobs, index, site, use)
         while freed > 0 or not holds:
-            begin = look_ahead(state, rules, jobs, index, site, use, plan, place, latest, freed > 0)
+            begin = look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, freed > 0)
             if freed == 0:
                 break
             restore_candidates(state, jobs, use, freed)
@@ -366,7 +355,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             preempt(state, rules, jobs, index, site, use, plan, traffic, length_of(job), True)
             refresh_earliest_starts(state, plan)
             freed, holds = 0, False
-        if rules.preempts > 0 and site.classes[job.preemption].preempts > 0:
+        if rules.node_limits or (rules.preempts > 0 and site.classes[job.preemption].preempts > 0):
             never_holds(state, plan, place)
         if begin > state.now:
             place += 1

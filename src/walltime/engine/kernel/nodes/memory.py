@@ -41,9 +41,10 @@ SLURM_JOB = record_dtype(
 SLURM_RULES = record_dtype(
     "depth partition_depth interval defer backfill cycle window resolution most_tested most_of_user most_of_partition "
     "most_of_user_in_partition most_started least_age least_priority most_reserved soft half kill starts_only all_count multifactor "
-    "timed_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
+    "timed_limits node_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
+<<<<<<< HEAD
 """The parameters of policy/slurm.py; times in s. These differ from the options:
 
 * `soft`: whether time_min is a soft limit; `half`: whether running jobs are also planned by it
@@ -52,21 +53,37 @@ SLURM_RULES = record_dtype(
 * `timed_limits`: whether limits count the processor-seconds that running jobs have left until their time limits
 * `decay`: the factor applied to past usage after each `period`
 * `preempts`: whether jobs may preempt others"""
+=======
+"""The parameters of policy/slurm.py; times in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs are also planned by
+it. `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first
+`most_tested` jobs from a reservation. `timed_limits`: whether limits count the processor-seconds that running jobs have left until their
+limits; `node_limits`: whether they count nodes. `decay`: the factor on past use after each `period`. `preempts`: whether jobs may preempt
+others."""
+>>>>>>> h53
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
     "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned blocks spare_sets "
     "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
-    "left_procs left_second left_most preemptable lost again until awaited"
+    "left_procs left_second left_most prefers preemptable lost again until awaited"
 )
 """Values that change at every event.
 
 Numbers of entries:
 
+<<<<<<< HEAD
 * `arrivals`, `started`: numbers of jobs so far
 * `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`, `spare_sets`, `bounds`, `steps`, `chosen`:
   numbers of entries in use
 * `overdue`: number of running jobs whose planned end has been postponed
+=======
+`planes`: number of bit planes that store each node's free amounts: first `procs_planes` of processors, then up to `second_end` those of the
+second resource, then memory. `kinds`: number of kinds of partitions. `most_ranges`: the largest number of ranges that running jobs can have
+together. `closed`: whether the main scheduler has closed nodes. `users_counted`: the number of this cycle. `tested`: number of jobs tried
+in this cycle. While nodes are chosen for a job, `left_nodes`, `left_procs` and `left_second` are what it still needs, and `left_most` is
+how many more nodes it may have. `prefers`: whether UNHELD has nodes. `preemptable`: number of running jobs that may be preempted. `lost`:
+number of lost runs; `again`: number of those whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
+>>>>>>> h53
 
 Events:
 
@@ -110,9 +127,18 @@ MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
 * `node_procs`: the number of processors of each node if it is the same for all, else 0
 * `first_stretch`, `last_stretch`: the range of its stretches"""
 
+<<<<<<< HEAD
 STRETCH = record_dtype("place node end weight")
 """Nodes [node, end) that are consecutive in a partition and have the same weight. `place`: the position of the first one in the partition's
 list; `weight`: the rank of their weight."""
+=======
+STRETCH = record_dtype("place node end weight heavier")
+"""Nodes [node, end) that are consecutive in a partition, with the ranks of their weight, and of 1 more; the first is at this place of
+the partition's list."""
+
+POOL = record_dtype("node end")
+"""The nodes [node, end) of a pool."""
+>>>>>>> h53
 
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
 """Consecutive nodes, and the amounts that a job has of each."""
@@ -169,9 +195,15 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 * `rank`: its fair-share factor"""
 
 
+<<<<<<< HEAD
 USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
 """Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
 that other users have; and the first plane of capacities."""
+=======
+USABLE, CLOSED, FITTING, OTHERS, UNHELD, CAPACITY = 0, 1, 2, 3, 4, 5
+"""Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, those that are enough for a job by
+themselves, those that other users have, those that weigh 1 more (limits.py), and the first plane of capacities."""
+>>>>>>> h53
 
 
 class NodeMachine(NamedTuple):
@@ -188,6 +220,7 @@ class NodeMachine(NamedTuple):
     partitions: Records
     members: Records
     stretches: Records
+    pools: Records
     outages: Records
     sets: Array
     shaped: Array
@@ -393,7 +426,8 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     """Return the machine before any outage, the changes of outages, and the nodes of the partitions of each kind."""
     words = -(-len(machine.procs) // WORD)
     stretches: list[tuple[Any, ...]] = []
-    partitions, weight = records(PARTITION, len(machine.partitions)), np.unique(machine.weight, return_inverse=True)[1]
+    partitions, levels = records(PARTITION, len(machine.partitions)), np.union1d(machine.weight, machine.weight + 1)
+    weight, heavier = (np.searchsorted(levels, machine.weight + more) for more in (0, 1))
     partitions.least_loaded = machine.least_loaded
     partitions.reservation = machine.reservations or 0
     kinds: list[Array] = []
@@ -414,7 +448,9 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
         is_edge = (np.diff(nodes) != 1) | (np.diff(places) != 1) | (np.diff(weight[nodes]) != 0)
         edges = np.concatenate([[0], np.flatnonzero(is_edge) + 1, [len(nodes)]]).tolist()
         one.first_stretch = len(stretches)
-        stretches += [(places[a], nodes[a], nodes[a] + b - a, weight[nodes[a]]) for a, b in itertools.pairwise(edges) if a < b]
+        stretches += [
+            (places[a], nodes[a], nodes[a] + b - a, weight[nodes[a]], heavier[nodes[a]]) for a, b in itertools.pairwise(edges) if a < b
+        ]
         one.last_stretch = len(stretches)
         sizes = np.unique(machine.procs[nodes])
         one.node_procs = sizes[0] if len(sizes) == 1 else 0
@@ -434,7 +470,9 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
     ]
     every = np.concatenate([*sets, np.zeros((tested + 1, words), np.int64)])
     shaped = np.zeros((2 * planes + len(sets[1]), words), np.int64)
-    site = NodeMachine(partitions, members, records(STRETCH, stretches), outages, every, shaped, *_preemption(machine.preemption))
+    edges = [0, *(np.flatnonzero(np.diff(machine.pool)) + 1).tolist(), len(machine.pool)]
+    pools = records(POOL, list(itertools.pairwise(edges)))
+    site = NodeMachine(partitions, members, records(STRETCH, stretches), pools, outages, every, shaped, *_preemption(machine.preemption))
     return site, records(CHANGE, sorted(changes)), kinds
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import count_bits, mark, total_of
 from walltime.engine.kernel.nodes.choice import choose, released_by, row_at, shortfall
+from walltime.engine.kernel.nodes.limits import exceeds_nodes
 from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
@@ -32,11 +33,20 @@ shortfall later on."""
 
 
 @kernel
+<<<<<<< HEAD
 def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
     """Return the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
 
     If it differs from the job's earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest start. With
     `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended.
+=======
+def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, anew):
+    """Find the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
+
+    Returns that time. If it differs from the earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest
+    start. With `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended. NEVER stands for nodes
+    that exceed a limit.
+>>>>>>> h53
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
@@ -52,15 +62,23 @@ def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
         if anew or state.timeline_blocks != state.ahead:
             _update_timeline(state, use.running, use.totals, plan.blocks, plan.amounts, plan.timeline)
         begin = _first_enough(state, site, plan.timeline, job, least, latest)
-        if has_one and not anew and earliest.promised and state.now < begin == earliest.begin <= latest and earliest.unsettled <= begin:
+        if (
+            has_one
+            and not (anew or rules.node_limits)
+            and earliest.promised
+            and state.now < begin == earliest.begin <= latest
+            and earliest.unsettled <= begin
+        ):
             _set_earliest_start(state, job, earliest, begin, True)
             return begin  # and its nodes are the same
         begin = _earliest(state, site, use, plan, job, begin, latest)
         if begin > least and latest > state.now and not anew:
             _note_bound(state, site, plan, jobs, index, length, begin)
-    promised = state.now < begin <= latest
     if begin <= latest:
         choose(state, job, site, use, plan.choice, begin)
+        if rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, True):
+            begin = NEVER
+    promised = state.now < begin <= latest
     if has_one:
         if promised == earliest.promised and begin > state.now and (not promised or begin == earliest.begin):
             if not promised or _are_kept(state, site, plan):
@@ -79,7 +97,11 @@ def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
 
 @kernel
 def never_holds(state, plan, place):
+<<<<<<< HEAD
     """Make every cycle try a job again, because it may preempt others."""
+=======
+    """Try a job again in each cycle, as it may preempt others, or its limits may count other nodes."""
+>>>>>>> h53
     if place < state.planned:
         plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
 

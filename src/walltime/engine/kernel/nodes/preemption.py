@@ -7,6 +7,7 @@ from walltime.engine.kernel.bits import count_between, mark
 from walltime.engine.kernel.heap import hasten, pop, push
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.nodes.choice import choose, shortfall
+from walltime.engine.kernel.nodes.limits import exceeds_nodes
 from walltime.engine.kernel.nodes.memory import CLOSED, USABLE
 from walltime.engine.kernel.nodes.plan import FIRST, NOT_MADE
 from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, shorten_use
@@ -64,8 +65,13 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_ch
             rank = 0 if rules.strict else -_nodes_in(sets[USABLE], use.ranges, jobs[use.running[victims.order[k]].job])
             push(victims.heap, k, -LAST if k == count - 1 else rank, k, victims.order[k])
         _take_in_order(victims, count)
+<<<<<<< HEAD
     if fits:
         _end_victims(state, jobs, index, site, use, traffic, count)
+=======
+    if fits and not (rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, True)):
+        _end_victims(state, jobs, index, site, use, plan, traffic, count)
+>>>>>>> h53
     if only_chosen:
         sets[CLOSED] = 0
         state.closed = 0
