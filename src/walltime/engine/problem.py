@@ -122,7 +122,6 @@ class LostRuns(NamedTuple):
 class Nodes(NamedTuple):
     """A machine of nodes.
 
-<<<<<<< HEAD
     * `pool`, `procs`, `second`, `memory`, `weight`: one int64 entry per node; memory is 0 everywhere if it is not limited
     * `partitions`: the nodes of each partition; jobs take nodes of the lowest weight first, and in this order among nodes of one weight
     * `members`: the sets of nodes that jobs may use: the partitions, by number, then parts of them, with `partition_of_members`
@@ -134,22 +133,10 @@ class Nodes(NamedTuple):
       everywhere
     * `limits`: for each limit, the maximum number of jobs, of processors, and of units of the second resource that a group may have in use
     * `run_seconds`: for each limit, the maximum of the processor-seconds that its running jobs have left until their time limits; or empty
+    * `node_limits`: for each limit, the maximum of the nodes of its running jobs, each counted once; or empty
     * `reservations`: for each partition, the user reservation of its jobs, negative if its nodes and times do not bind them, or 0; may be
       empty
     * `preemption`: None if no job may end early, by preemption or because it loses a node
-=======
-    `pool`, `procs`, `second`, `memory` (0 everywhere if it is not limited), `weight`: of each node, int64. `partitions`: the nodes of each
-    partition, in the order in which they are taken among nodes of one weight, the lowest first. `tiers`: the tier of each partition; higher
-    tiers come first. `outages`: the nodes, begin, end and the time from which it is known, s, and the number of the reservation whose jobs
-    may use them, 0 for none. `limits`: the most jobs, processors and second resource that run. `members`: the sets of nodes that jobs may
-    use: the partitions, by number, then parts of them, each with its partition. `least_loaded`: of each partition, whether the nodes with
-    the largest share of free processors are taken first. `reservations`: of each partition, the number of the reservation that its jobs are
-    in, and whose nodes and times bind them, 0 for none; negative if they are not bound. Empty for 0 everywhere. `run_seconds`: of each
-    limit, the most processor-seconds that its running jobs may have until their limits; empty without such limits. `node_limits`: of each
-    limit, the most nodes of its running jobs, each counted once; empty without such limits. `preemption`: None if no job may end early, by
-    preemption or with its nodes. `losses`: of each outage, the fate of the jobs on its nodes when it begins: 0 if
-    they continue, REQUEUED, or 2 if they are cancelled; empty for 0 everywhere.
->>>>>>> h53
     """
 
     pool: Array

@@ -20,14 +20,10 @@ FINEST = 1000
 
 
 class CountedLimit(NamedTuple):
-<<<<<<< HEAD
-    """A maximum that all running jobs share: its description, the jobs' indices and their amounts (int64 each), and the maximum."""
-=======
     """A maximum that running jobs may have together: its description, the jobs' indices and amounts (int64), and the maximum.
 
     `of_nodes`: whether it is one of nodes.
     """
->>>>>>> h53
 
     words: str
     jobs: Array

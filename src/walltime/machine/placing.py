@@ -66,18 +66,11 @@ class Placement:
 
     Fields of the machine:
 
-<<<<<<< HEAD
     * `limits`: for each limit, the maximum number of jobs, of processors, and of units of the second resource
     * `counted`: descriptions of those limits, at the end of `limits`, towards which a job counts several times
     * `run_seconds`: for each limit, the maximum of the remaining processor-seconds of its running jobs; empty if no limit has one
+    * `node_limits`: for each limit, the maximum of the nodes of its running jobs, each counted once; empty if no limit has one
     * `outages`: for each outage, its pool, processors, second resource, start, end, and the time from which it is known (s)
-=======
-    * `limits`: of each, the maximum number of jobs, of processors, and of units of the second resource
-    * `counted`: descriptions of the last of these limits, towards which a job counts several times
-    * `run_seconds`: of each limit, the maximum of processor-seconds that its running jobs have left; empty without such limits
-    * `node_limits`: of each limit, the maximum of nodes of its running jobs, each counted once; empty without such limits
-    * `outages`: of each, its pool, processors, second resource, begin, end, and the time from which it is known (s)
->>>>>>> h53
     * `windows`: hours in which jobs do not start
     * `reservations`: for each period of each table, the table's number, start, end, and the time from which it is known (s)
     """

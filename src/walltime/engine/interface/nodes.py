@@ -27,13 +27,8 @@ FEWEST_ROWS = 64
 """Initial number of running jobs for which memory is allocated."""
 
 
-<<<<<<< HEAD
-def _lowered(settings: SlurmSettings, kill: bool, starts_only: bool, all_reserve: bool, timed_limits: bool, preempts: bool) -> Records:
-    """Return Slurm's parameters as a record of SLURM_RULES; `all_reserve`: whether every job may have a reservation."""
-=======
 def _lowered(settings: SlurmSettings, machine: Nodes, kill: bool, starts_only: bool, all_reserve: bool) -> Records:
-    """Return the parameters in the loop's form; `all_reserve`: whether all jobs may have reservations."""
->>>>>>> h53
+    """Return Slurm's parameters as a record of SLURM_RULES; `all_reserve`: whether every job may have a reservation."""
     numbers = settings.numbers
     return record(
         SLURM_RULES,

@@ -116,11 +116,8 @@ def why_waiting(jobs: Any, count: int) -> str:
 def lowered_limits(limits: Sequence[tuple[int, int, int]], seconds: Sequence[int] = (), nodes: Sequence[int] = ()) -> Any:
     """Return the limits in the loops' form, with no job counted yet.
 
-<<<<<<< HEAD
-    `seconds`: for each limit, the most processor-seconds that its running jobs may have left until their time limits.
-=======
-    `seconds`, `nodes`: for each limit, the most processor-seconds that its running jobs may have left, and the most nodes of these jobs.
->>>>>>> h53
+    `seconds`, `nodes`: for each limit, the most processor-seconds that its running jobs may have left until their time limits, and the
+    most nodes of these jobs.
     """
     lowered = records(of_pools.LIMIT, len(limits))
     lowered.until, lowered.seconds, lowered.nodes = NEVER, seconds or NEVER, nodes or NEVER

@@ -44,22 +44,15 @@ SLURM_RULES = record_dtype(
     "timed_limits node_limits fair_tree period dampening preempts youngest reorders strict weight_age weight_share longest_age decay",
     "weight_age weight_share longest_age decay",
 )
-<<<<<<< HEAD
 """The parameters of policy/slurm.py; times in s. These differ from the options:
 
 * `soft`: whether time_min is a soft limit; `half`: whether running jobs are also planned by it
 * `starts_only`: whether `reserved_start` is not needed
 * `all_count`: whether each of the first `most_tested` jobs may have a reservation, regardless of its number, age and priority
-* `timed_limits`: whether limits count the processor-seconds that running jobs have left until their time limits
+* `timed_limits`: whether limits count the processor-seconds that running jobs have left until their time limits; `node_limits`: whether they
+  count nodes
 * `decay`: the factor applied to past usage after each `period`
 * `preempts`: whether jobs may preempt others"""
-=======
-"""The parameters of policy/slurm.py; times in s. `soft`: whether time_min is a soft limit. `half`: whether running jobs are also planned by
-it. `starts_only`: whether `reserved_start` is not needed. `all_count`: whether no number, age or priority keeps one of the first
-`most_tested` jobs from a reservation. `timed_limits`: whether limits count the processor-seconds that running jobs have left until their
-limits; `node_limits`: whether they count nodes. `decay`: the factor on past use after each `period`. `preempts`: whether jobs may preempt
-others."""
->>>>>>> h53
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
@@ -71,19 +64,10 @@ SLURM_STATE = record_dtype(
 
 Numbers of entries:
 
-<<<<<<< HEAD
 * `arrivals`, `started`: numbers of jobs so far
 * `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`, `spare_sets`, `bounds`, `steps`, `chosen`:
   numbers of entries in use
 * `overdue`: number of running jobs whose planned end has been postponed
-=======
-`planes`: number of bit planes that store each node's free amounts: first `procs_planes` of processors, then up to `second_end` those of the
-second resource, then memory. `kinds`: number of kinds of partitions. `most_ranges`: the largest number of ranges that running jobs can have
-together. `closed`: whether the main scheduler has closed nodes. `users_counted`: the number of this cycle. `tested`: number of jobs tried
-in this cycle. While nodes are chosen for a job, `left_nodes`, `left_procs` and `left_second` are what it still needs, and `left_most` is
-how many more nodes it may have. `prefers`: whether UNHELD has nodes. `preemptable`: number of running jobs that may be preempted. `lost`:
-number of lost runs; `again`: number of those whose jobs were requeued. `until`, `awaited`: as in memory.STATE.
->>>>>>> h53
 
 Events:
 
@@ -101,7 +85,8 @@ Nodes:
 * `kinds`: number of kinds of partitions; `closed`: whether the main scheduler has closed nodes
 * `most_ranges`: maximum number of ranges that running jobs can have together
 * `preemptable`: number of running jobs that may be preempted; `lost`: number of lost runs; `again`: how many of these jobs were requeued
-* `left_nodes`, `left_procs`, `left_second`: while nodes are chosen, the job's remaining needs; `left_most`: how many more nodes it may have
+* `left_nodes`, `left_procs`, `left_second`: while nodes are chosen, the job's remaining needs; `left_most`: how many more nodes it may have;
+  `prefers`: whether UNHELD has nodes
 
 The plan (plan.py):
 
@@ -127,18 +112,12 @@ MEMBERS = record_dtype("row every node_procs first_stretch last_stretch")
 * `node_procs`: the number of processors of each node if it is the same for all, else 0
 * `first_stretch`, `last_stretch`: the range of its stretches"""
 
-<<<<<<< HEAD
-STRETCH = record_dtype("place node end weight")
-"""Nodes [node, end) that are consecutive in a partition and have the same weight. `place`: the position of the first one in the partition's
-list; `weight`: the rank of their weight."""
-=======
 STRETCH = record_dtype("place node end weight heavier")
-"""Nodes [node, end) that are consecutive in a partition, with the ranks of their weight, and of 1 more; the first is at this place of
-the partition's list."""
+"""Nodes [node, end) that are consecutive in a partition and have the same weight. `place`: the position of the first one in the partition's
+list; `weight`: the rank of their weight; `heavier`: the rank of this weight plus 1."""
 
 POOL = record_dtype("node end")
 """The nodes [node, end) of a pool."""
->>>>>>> h53
 
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
 """Consecutive nodes, and the amounts that a job has of each."""
@@ -195,15 +174,9 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 * `rank`: its fair-share factor"""
 
 
-<<<<<<< HEAD
-USABLE, CLOSED, FITTING, OTHERS, CAPACITY = 0, 1, 2, 3, 4
-"""Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
-that other users have; and the first plane of capacities."""
-=======
 USABLE, CLOSED, FITTING, OTHERS, UNHELD, CAPACITY = 0, 1, 2, 3, 4, 5
-"""Rows of `NodeMachine.sets`: the usable nodes, those that the main scheduler has closed, those that are enough for a job by
-themselves, those that other users have, those that weigh 1 more (limits.py), and the first plane of capacities."""
->>>>>>> h53
+"""Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
+that other users have; those whose weight counts 1 more (limits.py); and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):

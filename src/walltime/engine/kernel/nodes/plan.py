@@ -33,20 +33,12 @@ shortfall later on."""
 
 
 @kernel
-<<<<<<< HEAD
-def look_ahead(state, rules, jobs, index, site, use, plan, place, latest, anew):
+def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, anew):
     """Return the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
 
     If it differs from the job's earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest start. With
-    `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended.
-=======
-def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, anew):
-    """Find the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
-
-    Returns that time. If it differs from the earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest
-    start. With `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended. NEVER stands for nodes
+    `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended. NEVER stands for nodes
     that exceed a limit.
->>>>>>> h53
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
@@ -97,11 +89,7 @@ def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, lates
 
 @kernel
 def never_holds(state, plan, place):
-<<<<<<< HEAD
-    """Make every cycle try a job again, because it may preempt others."""
-=======
-    """Try a job again in each cycle, as it may preempt others, or its limits may count other nodes."""
->>>>>>> h53
+    """Make every cycle try a job again, because it may preempt others, or its limits may count other nodes."""
     if place < state.planned:
         plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
 

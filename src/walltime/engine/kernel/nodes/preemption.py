@@ -65,13 +65,8 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_ch
             rank = 0 if rules.strict else -_nodes_in(sets[USABLE], use.ranges, jobs[use.running[victims.order[k]].job])
             push(victims.heap, k, -LAST if k == count - 1 else rank, k, victims.order[k])
         _take_in_order(victims, count)
-<<<<<<< HEAD
-    if fits:
-        _end_victims(state, jobs, index, site, use, traffic, count)
-=======
     if fits and not (rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, True)):
         _end_victims(state, jobs, index, site, use, plan, traffic, count)
->>>>>>> h53
     if only_chosen:
         sets[CLOSED] = 0
         state.closed = 0

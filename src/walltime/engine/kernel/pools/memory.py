@@ -131,28 +131,20 @@ CHANGE = record_dtype("time outage phase")
 """A change: the outage of this number enters a phase, or the window that is the limit of this number begins (SHUTS) or ends (OPENS)."""
 SHUTS, OPENS = 4, 5
 
-<<<<<<< HEAD
-LIMIT = record_dtype("jobs procs second seconds used_jobs used_procs used_second shut until crossing throttled first_group waking due")
+LIMIT = record_dtype(
+    "jobs procs second seconds nodes used_jobs used_procs used_second shut until crossing throttled first_group waking due"
+)
 """A limit on the simultaneously running jobs of a group, and their current usage.
 
 * `jobs`, `procs`, `second`: maximum number of jobs, processors and units of the second resource; `used_jobs`, `used_procs`, `used_second`:
   in use
-* `seconds`: under Slurm's scheduling, the maximum of the processor-seconds that running jobs have left until their time limits
+* `seconds`: under Slurm's scheduling, the maximum of the processor-seconds that running jobs have left until their time limits;
+  `nodes`: the maximum of the nodes of running jobs
 * `shut`: a window is a limit, too: 1 while no job of the group may start; `until`: no job is planned to run beyond this time, s: the start
   of the next window with `crossing`
 * `throttled`: number of jobs that wait only for the limit, in groups; `first_group`: the first job of the first group; `waking`: 1 while
   one of these jobs has been woken
 * `due`: number of jobs with no other limit to which the current pass has given a kept reservation that starts now"""
-=======
-LIMIT = record_dtype(
-    "jobs procs second seconds nodes used_jobs used_procs used_second shut until crossing throttled first_group waking due"
-)
-"""A limit on simultaneously running jobs of a group, and their current use. A window is a limit, too: `shut` is 1 while no job of the
-group may start, and none is planned to run beyond `until`, the next begin of a window with `crossing`. `throttled`: jobs that wait for the
-limit alone, in groups; the first group begins with the job `first_group`. `waking`: 1 while one has been woken. `due`: the jobs that get a
-kept reservation in a pass, for a start at once, and have no other limit. Under Slurm's scheduling, `seconds`: the most processor-seconds
-until the limits of running jobs; `nodes`: the most nodes of running jobs."""
->>>>>>> h53
 
 THROTTLED = record_dtype("next last entered next_group away")
 """A throttled job, as an element of linked lists.
