@@ -43,7 +43,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "failure": "consequence for a job that needs more than the advice",
     "killed": "earlier jobs that needed more than the advice",
     "killed_percent": "share of the earlier jobs that needed more, in percent",
-    "risk": "highest accepted risk that a job needs more, in percent",
+    "risk": "largest accepted share of the earlier jobs of a kind that needed more than the advice, in percent",
     "wait_before": "mean wait with the user's own requests, simulated",
     "wait_after": "mean wait with the advised requests",
     "others": "effect on the mean wait of all other jobs if only this user follows the advice",
@@ -270,12 +270,12 @@ def _amount(resource: str, amount: float) -> str:
 def _use(advice: UserAdvice) -> str:
     """Describe the used shares of memory and processors, and the idle share of GPUs, while jobs ran; empty if not recorded."""
     units = {"memory": (1024, "GB-hours"), "cores": (1, "processor-hours"), "gpus": (1, "GPU-hours")}
-    known = {name: one for name, one in advice.used.items() if one[0] > 0}
+    known = {name: one for name, one in advice.used.items() if one[0] > 0 and (name != "gpus" or one[1] < 1)}
     amounts = {name: f"of their {WORDS[name]} ({hours / units[name][0]:,.0f} {units[name][1]})" for name, (hours, _) in known.items()}
     used = [f"{human_percent(100 * share)} {amounts[name]}" for name, (_, share) in known.items() if name != "gpus"]
     parts = [f"they used {listed(used)}"] if used else []
     parts += [f"{human_percent(100 - 100 * known['gpus'][1])} {amounts['gpus']} were idle"] if "gpus" in known else []
-    return f"While they ran, {'; '.join(parts)}." if parts else ""
+    return f"While the jobs ran, {'; '.join(parts)}." if parts else ""
 
 
 def _failure(resources: Sequence[str]) -> str:

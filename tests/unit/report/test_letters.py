@@ -59,7 +59,10 @@ def test_letter__says_what_to_ask_for_and_what_it_saves(golden):
     assert "$" not in text
     golden("estimates", letters_answer(found, 1))
     used = {"memory": (10_240.0, 0.3), "gpus": (40.0, 0.25)}
-    golden("estimates", letter(found, replace(found.users[0], advice=replace(found.users[0].advice, used=used)), "$use"))
+    first = found.users[0]
+    golden("estimates", letter(found, replace(first, advice=replace(first.advice, used=used)), "$use"))
+    busy = replace(first, advice=replace(first.advice, used=used | {"gpus": (40.0, 1.0)}))
+    assert "GPU" not in letter(found, busy, "$use")
 
 
 def test_letters__files_and_their_tables(tmp_path):
