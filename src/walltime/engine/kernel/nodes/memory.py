@@ -49,8 +49,8 @@ SLURM_RULES = record_dtype(
 * `soft`: whether time_min is a soft limit; `half`: whether running jobs are also planned by it
 * `starts_only`: whether `reserved_start` is not needed
 * `all_count`: whether each of the first `most_tested` jobs may have a reservation, regardless of its number, age and priority
-* `timed_limits`: whether limits count the processor-seconds that running jobs have left until their time limits; `node_limits`: whether they
-  count nodes
+* `timed_limits`: whether limits count the processor-seconds that running jobs have left until their time limits; `node_limits`: whether
+  they count nodes
 * `decay`: the factor applied to past usage after each `period`
 * `preempts`: whether jobs may preempt others"""
 
@@ -85,8 +85,8 @@ Nodes:
 * `kinds`: number of kinds of partitions; `closed`: whether the main scheduler has closed nodes
 * `most_ranges`: maximum number of ranges that running jobs can have together
 * `preemptable`: number of running jobs that may be preempted; `lost`: number of lost runs; `again`: how many of these jobs were requeued
-* `left_nodes`, `left_procs`, `left_second`: while nodes are chosen, the job's remaining needs; `left_most`: how many more nodes it may have;
-  `prefers`: whether UNHELD has nodes
+* `left_nodes`, `left_procs`, `left_second`: while nodes are chosen, the job's remaining needs; `left_most`: how many more nodes it may
+  have; `prefers`: whether UNHELD has nodes
 
 The plan (plan.py):
 

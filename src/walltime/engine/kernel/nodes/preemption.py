@@ -66,7 +66,7 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_ch
             push(victims.heap, k, -LAST if k == count - 1 else rank, k, victims.order[k])
         _take_in_order(victims, count)
     if fits and not (rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, True)):
-        _end_victims(state, jobs, index, site, use, plan, traffic, count)
+        _end_victims(state, jobs, index, site, use, traffic, count)
     if only_chosen:
         sets[CLOSED] = 0
         state.closed = 0
