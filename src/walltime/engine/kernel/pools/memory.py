@@ -124,7 +124,7 @@ POOL = record_dtype("free_procs free_second reservations blocked closed begin le
 OUTAGE = record_dtype("pool procs second begin end known phase")
 """An outage, in which capacity is missing.
 
-* `procs`, `second`: the amounts that are missing in the pool; `begin`, `end`: from when until when, s
+* `procs`, `second`: the amounts that are missing in the pool; `begin`, `end`: its start and end, s
 * `known`: the time from which the scheduler knows about it, s; `phase`: 0 unknown, 1 known, 2 begun, 3 over"""
 
 CHANGE = record_dtype("time outage phase")
