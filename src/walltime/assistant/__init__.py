@@ -1,1 +1,1 @@
-"""Commands as tools of an assistant: `walltime mcp` serves the Model Context Protocol."""
+"""Commands as tools of an AI assistant: `walltime mcp` implements the Model Context Protocol."""

@@ -37,7 +37,7 @@ AT_ONCE = 2
 LONGEST = 1000
 """Maximum number of characters of an input."""
 _BETWEEN = re.compile(r"[\s=:,@'\"()\[\]{}<>]+")
-"""Separators of the words of a specification, any of which may be a path."""
+"""Separators between the words of a specification; each word may be a path."""
 
 Log = Annotated[str, Field(description="A job log: a file in the folder of the server.")]
 MachineFile = Annotated[str | None, Field(description="A machine file (.toml) in the folder. Default: a number of processors.")]
@@ -141,7 +141,7 @@ class Tools:
         return record
 
     def _file(self, name: str) -> Path:
-        """Return the path of an input file; raises ToolError if it is not a file in the folder, also through links."""
+        """Return the path of an input file; raises ToolError unless it is a file in the folder, after resolving links."""
         self._check("file", name)
         path = Path(os.path.realpath(self._folder / name))
         if not path.is_file():
@@ -179,7 +179,7 @@ def _texts(content: object) -> Iterator[str]:
 
 
 class Server(MCPServer[Any]):
-    """A server whose errors are one line, and which rejects inputs that a tool does not have."""
+    """A server whose errors have one line, and which rejects inputs that a tool does not have."""
 
     async def call_tool(self, name: str, arguments: dict[str, Any], context: Any = None) -> Any:
         """Call a tool; raises ToolError with one line."""

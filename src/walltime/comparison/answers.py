@@ -11,9 +11,9 @@ from walltime.simulation.spread import Spread
 from walltime.wording import human_number, human_percent, human_time, listed, lower_first, on_log, time_form
 
 ELSEWHERE = "These differences exceed the effect of small shifts of the submissions (input shaking) on this log; other logs may differ."
-"""Added to clear differences, which readers might take for general results."""
+"""A sentence added to clear differences, which readers might otherwise take for general results."""
 CLOSE = 5.0
-"""Largest difference in percent between close means."""
+"""Maximum difference, in percent, between means that count as close."""
 MOST_IN_ONE_SENTENCE = 4
 """With more policies than this, the sentence names the best ones instead of all."""
 
@@ -22,7 +22,7 @@ SHOW: Mapping[str, tuple[Callable[[float], str], str]] = {
     "mean_wait": (human_time, "mean wait"),
     "mean_bounded_slowdown": (human_number, "mean bounded slowdown"),
 }
-"""The measures of the answer: format and name."""
+"""The measures that the answer mentions: the function that formats each, and its name."""
 
 
 def answer(
@@ -52,13 +52,13 @@ def answer(
 
 
 def scope(summaries: Sequence[Summary], spread: Spread | None) -> list[str]:
-    """Return the sentence on the scope of clear differences, if any schedule has one to the first."""
+    """Return the sentence on the scope of clear differences, if any schedule clearly differs from the first."""
     clear = spread is not None and any(distinct(field, 0, k, summaries, spread) for field in SHOW for k in range(1, len(summaries)))
     return [ELSEWHERE] if clear else []
 
 
 def distinct(field: str, a: int, b: int, summaries: Sequence[Summary], spread: Spread | None) -> bool:
-    """Return whether two schedules differ in this measure by more than chance, or not at all as printed.
+    """Return whether two schedules differ in this measure by more than chance; equal printed values never do.
 
     The limit is the scatter of the difference in shaken copies, or 5 % without a spread.
     """
@@ -136,6 +136,6 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
-    """Name the policies that are not clearly worse than the best one."""
+    """Return the names of the policies that are not clearly worse than the best one."""
     others = [lower_first(name) for k, name in enumerate(names) if k != best and not distinct(field, best, k, summaries, spread)]
     return f", not clearly different from {listed(others)}" if others else ""

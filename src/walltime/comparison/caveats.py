@@ -20,16 +20,17 @@ from walltime.simulation.spread import Spread
 from walltime.wording import counted, human_percent, human_time, listed, lower_first
 
 FEW_JOBS = 1000
-"""Averages over fewer jobs get a caveat."""
+"""Averages over fewer jobs than this get a caveat."""
 HEAVY = 50.0
-"""Largest percentage of the total bounded slowdown from 1 % of the jobs without a caveat."""
+"""If 1 % of the jobs have more than this percentage of the total bounded slowdown, there is a caveat."""
 LONG_QUEUE = 0.3
-"""Largest share of the arrival period with a permanent queue without a caveat. On eight real logs, FCFS reaches 0.32 to 0.92 where it is
-saturated, backfilling at most 0.25."""
+"""A permanent queue during a larger share of the arrival period gets a caveat. On eight real logs, FCFS reaches 0.32 to 0.92 where
+it is saturated, backfilling at most 0.25.
+"""
 MANY_POLICIES = 5
-"""Smallest number of policies with a caveat on selection bias."""
+"""Number of policies from which on there is a caveat on selection bias."""
 MANY_KILLED = 5.0
-"""Largest percentage of jobs killed at their estimates without a caveat."""
+"""If more than this percentage of jobs are killed at their estimates, there is a caveat."""
 
 
 def caveats_of(
@@ -112,7 +113,7 @@ def _left_out(schedules: Sequence[Schedule]) -> list[str]:
 
 
 def _beyond_reservations(schedule: Schedule) -> str:
-    """Return a sentence on jobs that start when repeated reservations are no longer made; empty without any."""
+    """Return a sentence on jobs that start after the last modelled repetition of reservations; empty without any."""
     repeated = schedule.placement is not None and any(set(one.flags) & set(PERIODS) for one in schedule.placement.machine.reservations)
     late = int(np.sum(schedule.start > schedule.last_submit + REPEATED_FOR)) if repeated else 0
     return f"Reservations repeat until four weeks after the last submission; {counted(late, 'job')} started after that." if late else ""
@@ -194,7 +195,7 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
 
 
 def _predictions(schedules: Sequence[Schedule]) -> list[str]:
-    """Return remarks on external predictions and own predictors, each once."""
+    """Return remarks on external predictions and users' own predictors, each once."""
     made = {s.predictions.prediction.predictor.label: s for s in schedules if s.predictions is not None}
     told = []
     for label, s in made.items():

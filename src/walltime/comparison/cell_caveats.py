@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 DRAIN = 0.05
-"""A run is saturated if more than this share of its total length is after the last arrival, ..."""
+"""A run is saturated if more than this share of its total length is after the last arrival and `WAIT` is exceeded as well."""
 WAIT = 0.1
-"""... and the mean wait was more than this share of that: otherwise it is just a long job that ended last."""
+"""The mean wait of a saturated run exceeds this share of the time after the last arrival; otherwise one long job only ended last."""
 NEAR = 0.9
-"""An offered load from which queues of a log of months tend not to empty, though the machine keeps up in the end."""
+"""Offered load from which on queues of a log of months tend not to empty, although the machine keeps up in the end."""
 
 
 def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries: dict[str, int] | None = None) -> list[str]:
     """Return the caveats as sentences, the most important first.
 
-    `cells`: a row for each run, as in `Store.table`. `varied`: the parameters that distinguish combinations. `flurries`: number of
-    flurries per log, from `count_flurries`; None if not counted.
-    Source: after E. Frachtenberg and D. G. Feitelson, "Pitfalls in parallel job scheduling evaluation", JSSPP 2005.
+    `cells`: a row for each run, as in `Store.table`. `varied`: the parameters that distinguish combinations. `flurries`: number of flurries
+    per log, from `count_flurries`; None if not counted. Source: after E. Frachtenberg and D. G. Feitelson, "Pitfalls in parallel job
+    scheduling evaluation", JSSPP 2005.
     """
     import polars as pl
 
@@ -83,7 +83,7 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
 
 
 def left_out_cells(cells: pl.DataFrame, least: float = MUCH) -> list[str]:
-    """Return a sentence on the jobs left out of the runs if they are over this share of the work of one; `cells` as in `cell_caveats`.
+    """Return a sentence on jobs left out, if in any run they are over this share of the work; `cells` as in `cell_caveats`.
 
     `least`: 0 for a sentence on any job left out.
     """
@@ -100,7 +100,7 @@ def left_out_cells(cells: pl.DataFrame, least: float = MUCH) -> list[str]:
 
 
 def left_out_rules(cells: pl.DataFrame) -> dict[str, list[Drop]]:
-    """Return the drops by log or model; for each rule, those of the run in which it leaves most out. `cells`: as in `Store.table`."""
+    """Return the drops by log or model; for each rule, from the run that drops most. `cells`: as in `Store.table`."""
     found: dict[str, dict[str, Drop]] = {}
     if "left_out_rules" not in cells.columns:
         return {}

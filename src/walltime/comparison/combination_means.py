@@ -1,4 +1,4 @@
-"""The results of a campaign: means with their bands for each combination, and paired differences to a baseline."""
+"""The means of a campaign, with their bands, for each combination of parameters, and paired differences from a baseline."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CombinationMean:
 
     combination: Mapping[str, Any]
     group: str | None
-    """group of jobs, if the comparison is by groups"""
+    """group of jobs, if groups are compared"""
     metric: str
     runs: int
     band: Interval
@@ -164,23 +164,18 @@ def _runs(
 
 
 def _rank(value: Any) -> tuple[Any, ...]:
-    """Sort key: missing values first, then numbers, then text, in which numbers are compared as such.
-
-    >>> sorted(["f:11", "f:4", "easy", None, 2.0], key=_rank)
-    [None, 2.0, 'easy', 'f:4', 'f:11']
-    """
+    """Return a sort key: missing values first, then numbers, then text, in which numbers are compared as such."""
     number = float(value) if isinstance(value, int | float) else math.inf
     parts = [(float(part), "") if part[0].isdecimal() else (math.inf, part) for part in re.findall(r"\d+(?:\.\d+)?|\D+", str(value))]
     return (value is not None, number, parts)
 
 
 def _defined(rows: Sequence[Mapping[str, Any]], metric: str) -> dict[int | None, float]:
-    """Return the measure for each seed for which it is defined."""
     return {row["seed"]: float(row[metric]) for row in rows if row[metric] is not None}
 
 
 def _difference(mine: Mapping[int | None, float], theirs: Mapping[int | None, float], level: float) -> tuple[Interval | None, float | None]:
-    """Return the difference paired by seed and its p-value; a run in which nothing is random counts for every seed."""
+    """Return the difference paired by seed, and its p-value; a run without random parts is paired with every seed."""
     if list(mine) == [None] and list(theirs) != [None]:
         pairs = [(mine[None], value) for value in theirs.values()]
     elif list(theirs) == [None]:

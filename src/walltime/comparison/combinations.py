@@ -1,4 +1,4 @@
-"""Combinations of parameters in results of many runs: their labels, and which become the axis, the lines and the panels of a figure."""
+"""Combinations of parameters in many runs: their labels, and how they become axis, lines and panels of a figure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from walltime.comparison.combination_means import CombinationMean
 from walltime.errors import PolicyError
 
 SCHEDULER = ("policy", "order", "backfill_order", "predictor", "believe", "correction", "estimates")
-"""The parameters that become lines rather than panels, the first that is varied."""
+"""The parameters that become lines rather than panels; the first one that varies is used."""
 FAMILIES = ("estimates", "policy", "predictor", "order", "backfill_order")
-"""Texts whose values may form a series of numbers, such as f:1, f:4, f:11."""
+"""Parameters whose text values may form a series of numbers, such as f:1, f:4, f:11."""
 _FAMILY = re.compile(r"(.*?[:=])(\d+(?:\.\d+)?)(.*)")
 
 
@@ -22,9 +22,9 @@ def varying(lines: Sequence[CombinationMean]) -> list[str]:
 
 
 def positions(lines: Sequence[CombinationMean], over: str) -> tuple[str, dict[Any, float]]:
-    """Return the label of the axis for this parameter, and the place of each of its values that has one.
+    """Return the label of the axis for a parameter, and the position of each of its values on it.
 
-    Texts have places if at least three differ in one number only, such as f:1, f:4 and f:11; other values, such as user, have none.
+    Texts have positions if at least three differ in one number only, such as f:1, f:4 and f:11; other values, such as user, have none.
     """
     values = list(dict.fromkeys(line.combination[over] for line in lines))
     numbers = {value: float(value) for value in values if isinstance(value, int | float) and not isinstance(value, bool)}
@@ -41,7 +41,7 @@ def positions(lines: Sequence[CombinationMean], over: str) -> tuple[str, dict[An
 
 
 def swept(lines: Sequence[CombinationMean]) -> list[str]:
-    """Return the parameters over which a measure can be drawn: those with at least two numbers while all others stay the same."""
+    """Return the parameters over which a measure can be drawn: at least two of their values are numbers while all else is equal."""
     names = []
     for name in lines[0].combination if lines else ():
         places = positions(lines, name)[1]
@@ -81,7 +81,7 @@ def series_of(lines: Sequence[CombinationMean], over: str | None) -> tuple[str |
 
 
 def panels_of(lines: Sequence[CombinationMean], words: Sequence[str]) -> dict[str, list[CombinationMean]]:
-    """Return the lines that agree in these parameters, under a title."""
+    """Return the lines that agree in these parameters, by a title."""
     panels: dict[str, list[CombinationMean]] = {}
     for line in lines:
         panels.setdefault(combination_text(line.combination, words), []).append(line)

@@ -31,7 +31,7 @@ SHARED = (
     *("trace", "sha256", "procs", "jobs", "dropped", "changed", "noticed", "steps"),
     *("feedback", "estimates", "overrun", "coincident", "dialect", "trim", "seed", "version"),
 )
-"""The keys of the `--json` record that all runs share."""
+"""The keys of the `--json` record that are the same for all runs."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +193,7 @@ def as_object(records: Sequence[dict[str, Any]], report: Path | None, sentences:
 
 
 def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Sequence[str], spread: Spread | None) -> list[Any]:
-    """Return the answer in a sentence, one row per policy, then the notes."""
+    """Return the answer in a sentence, a table with a row per policy, and the notes."""
     from walltime.comparison import answer
     from walltime.comparison.tables import policies_table
     from walltime.schedule.schedule import labels

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf,predictor=tsafrir07")
-"""No backfilling, the usual one, and EASY++ (tsafrir07): they differ clearly, and compile fast."""
+"""No backfilling, the usual policy, and EASY++ (tsafrir07): they differ clearly, and compile fast."""
 USERS = 60
 LOG = "demo.swf.gz"
 FEWEST_JOBS = 200
@@ -72,7 +72,7 @@ def demo(
 
 
 def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Workload:
-    """Write a generated log with users and their estimates, and read it back, so that the rest can be repeated with the file."""
+    """Write a generated log with users and their estimates, and read it back, so that the file reproduces the rest."""
     from walltime.estimates import Tsafrir05
     from walltime.logs import write_swf
     from walltime.workload.models import MODELS
@@ -83,9 +83,9 @@ def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Work
 
 
 def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
-    """Return commands to try next with the log: the longest wait and a better request for it, if any job waited, and the gains.
+    """Return commands to try next with the log; `job`: the one with the longest wait, if any job waited.
 
-    The program is called as it can be from here.
+    The program is called as it can be called from the current folder.
     """
     name, program = shlex.quote(str(log)), program_here()
     commands = [f"{program} compare {name} --gains"]

@@ -21,7 +21,7 @@ from walltime.wording import counted, human_time, lower_first
 Array = np.ndarray
 
 SHADES = LinearSegmentedColormap.from_list("walltime", ["#eef3f7", "#a9cbe2", "#5096c4", "#1d5f93", "#0b2e4f"])
-"""From light to dark, so that it reads the same without colour."""
+"""Shades from light to dark, which can also be read without colour."""
 ON_LIGHT, ON_DARK = "#10161d", "#ffffff"
 Scale = tuple[float, float]
 SHORTEST = 60.0
@@ -138,11 +138,7 @@ def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Blo
 
 
 def short_time(seconds: float) -> str:
-    """Return a time for a narrow cell.
-
-    >>> short_time(41), short_time(2500), short_time(7500), short_time(180_000)
-    ('41 s', '42 min', '2.1 h', '2.1 d')
-    """
+    """Return a time as text for a narrow cell."""
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     if seconds < 99.5 * 60:
@@ -151,11 +147,6 @@ def short_time(seconds: float) -> str:
 
 
 def _two_lines(name: str) -> str:
-    r"""Return the name of a length on two lines.
-
-    >>> _two_lines("up to 10 min"), _two_lines("1 h to 4 h"), _two_lines("over 1 d")
-    ('up to\n10 min', '1 h\nto 4 h', 'over\n1 d')
-    """
     first, _, last = name.partition(" to ")
     return f"{first} to\n{last}" if first == "up" else f"{first}\nto {last}" if last else name.replace(" ", "\n", 1)
 
@@ -170,13 +161,13 @@ def _grid(rows: Groups, columns: Groups, wait: Array, mask: Array) -> Grid:
 
 
 def _among(names: Sequence[str], groups: Groups) -> Groups:
-    """Return the groups, including groups without jobs."""
+    """Return the groups with these names, including groups without jobs."""
     place = np.array([list(names).index(name) for name in groups.names])
     return Groups(names, place[groups.of])
 
 
 def scale_of(grids: Sequence[Grid]) -> Scale:
-    """Return the waits (s) of the lightest and the darkest shade: most cells of all grids lie between."""
+    """Return the waits (s) of the lightest and the darkest shade, between which most cells of all grids lie."""
     waits = np.concatenate([grid.wait[grid.jobs > 0] for grid in grids])
     low = max(SHORTEST, float(np.percentile(waits, 5))) if len(waits) else SHORTEST
     return low, max(2.0 * low, float(waits.max()) if len(waits) else 0.0)
@@ -197,7 +188,7 @@ def _cells(axes: Axes, grid: Grid, scale: Scale) -> None:
 
 
 def _worst(grid: Grid, name: str) -> str:
-    """Return the beginning of a description: where the waits are longest."""
+    """Return the beginning of a description: the cell with the longest waits."""
     if not grid.jobs.any():
         return f"Heat map of the mean wait under {lower_first(name)}, without jobs:"
     k, j = divmod(int(np.nanargmax(grid.wait)), len(grid.columns))

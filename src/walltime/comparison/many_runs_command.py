@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def refuse(options: dict[str, object]) -> None:
-    """Raise PolicyError for options, given or not, that show one run only."""
+    """Raise PolicyError for options of one run only, if any is given."""
     given = [name for name, value in options.items() if value]
     if given:
         names = f"{' and '.join(given)} {'works' if len(given) == 1 else 'work'}"
@@ -153,7 +153,7 @@ def _simulate(
     keep: bool,
     machine: Machine | None,
 ) -> Iterator[tuple[dict[str, Any], Replications]]:
-    """Return the parameters and the replications of every combination, with a progress bar for each that takes long."""
+    """Return the parameters and the replications of every combination; those that take long have a progress bar."""
     from walltime.comparison.many_runs_page import curves
     from walltime.simulation.replication import replicate
 

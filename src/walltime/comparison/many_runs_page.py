@@ -45,10 +45,9 @@ def replicated_page(
 ) -> Page:
     """Return the page that compares replications of one workload, all with the same seeds; the first is the baseline.
 
-    `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load
-    and estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`:
-    sentences to add under "Caveats". `level`: of the intervals. `settings`: further entries of the
-    provenance, and as `command` the command line.
+    `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load and
+    estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`: sentences
+    to add under "Caveats". `level`: of the intervals. `settings`: further entries of the provenance, and as `command` the command line.
     Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
     """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
@@ -124,9 +123,10 @@ def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
 
 
 def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, of: Distribution) -> None:
-    """Draw mean cumulative distributions, and bands in which a further run would lie.
+    """Draw mean cumulative distributions, and the bands in which a further run would lie.
 
-    `curves`: for each label float64 percent, shape (replications, points). `grid`: where the curves were taken. `of`: the distribution.
+    `curves`: by label, float64 percent, shape (replications, points). `grid`: the values at which the curves were taken. `of`: the
+    variable.
     """
     from walltime.report.figures import look, share_axes
 

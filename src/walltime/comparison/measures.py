@@ -12,7 +12,7 @@ from walltime.wording import human_number, human_percent, human_time, time_form,
 TIMES = frozenset(
     f"{what}_{of}" for what in ("mean", "median", "p90", "p99", "max") for of in ("response", "delay", "miss", "reservation_error")
 ) | {"mean_runtime_wild"}
-"""Fields in s of other records than `Summary`, which declares its own."""
+"""Fields in s of records other than `Summary`, which declares its own units."""
 UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -29,11 +29,11 @@ class Measure:
     """factor that turns a share into percent; differences are in percentage points"""
 
     def change(self, value: float) -> str:
-        """Return the size of a difference, or of an interval's half."""
+        """Return the size of a difference, or of half an interval, as text."""
         return f"{human_number(abs(value) * self.points)} points" if self.points else self.show(abs(value))
 
     def signed(self, value: float) -> str:
-        """Return a difference with its sign."""
+        """Return a difference as text, with its sign."""
         return f"{'+' if value > 0 else '-' if value < 0 else '±'}{self.change(value)}"
 
     def with_half(self, mean: float, half: float) -> str:

@@ -24,7 +24,7 @@ NO_CLEAR = "no clear difference"
 MOST_COLUMNS = 6
 """Largest number of columns for combinations in a table of groups."""
 LONG = 14
-"""Longer values of parameters take several lines of a table, characters."""
+"""Number of characters above which a parameter's value is broken into several lines of a table."""
 NO_INTERVALS = "Single runs, so there are no intervals."
 SINGLE = "Single runs, without intervals; --replications shows which differences are clear."
 
@@ -50,7 +50,7 @@ def remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
 
 
 def _insignificant(lines: Sequence[CombinationMean]) -> str:
-    """Return the condition under which a difference is not clear; with several comparisons, their number and how many would pass alone."""
+    """Return when a difference is not clear; with several comparisons, also how many would pass by chance."""
     level, count = lines[0].level, max(len(compared_in(lines, name)) for name in {line.metric for line in lines})
     if count < 2:
         return f"the {shown_level(level)} confidence interval of the paired difference includes 0"
@@ -73,7 +73,7 @@ def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
 
 
 def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[tuple[str, str]]:
-    """Return the first measure of the baseline and of the best other combination, with the difference; or its range."""
+    """Return the first measure of the baseline and of the best other combination, and their difference; or the range."""
     mine = [line for line in lines if line.metric == lines[0].metric and line.group is None and math.isfinite(line.band.mean)]
     if not mine:
         return []
@@ -225,7 +225,7 @@ def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baselin
 
 
 def _in_unit(line: CombinationMean | None, shown: Measure, most: int) -> Cell:
-    """Return a mean with half the width of its interval in the unit of the measure's axis, and its runs if other means have more.
+    """Return a mean with half the width of its interval in the axis's unit; add its runs if other means have more.
 
     †: no clear difference from the baseline.
     """
@@ -240,11 +240,7 @@ def _in_unit(line: CombinationMean | None, shown: Measure, most: int) -> Cell:
 
 
 def _short(labels: Sequence[str]) -> list[str]:
-    """Return labels without folders of files and names of options, if they stay distinct.
-
-    >>> _short(["easy:backfill-order=sjf", "a/orders.py:MINE"]), _short(["a/x.py:F", "b/x.py:F"])
-    (['easy:sjf', 'orders.py:MINE'], ['a/x.py:F', 'b/x.py:F'])
-    """
+    """Return labels without folders of files and names of options, if they are still distinct."""
     short = [re.sub(r"[\w.-]*/|[\w-]+=(?=\w)", "", label) for label in labels]
     return short if len(set(short)) == len(set(labels)) else list(labels)
 
@@ -354,7 +350,7 @@ def value_cell(value: Any) -> Cell:
 
 
 def _change(line: CombinationMean, shown: Measure) -> list[str]:
-    """Return the paired difference in small print, in two lines if it is not clear."""
+    """Return the paired difference for small print; it has two lines if it is not clear."""
     d = line.difference
     if d is None:
         return []

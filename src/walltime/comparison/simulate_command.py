@@ -322,7 +322,7 @@ def _dynamics(d: DynamicsSummary, schedule: Schedule) -> Facts:
 
 
 def _fairness_facts(f: Fairness) -> Facts:
-    """Return the number of jobs that start late because of later arrivals, and the waits by use."""
+    """Return facts on fairness: the number of jobs that start late because of later arrivals, and the waits by use."""
     of = f"all {f.jobs:,} jobs" if f.sample == f.jobs else f"a sample of {f.sample:,} of {f.jobs:,} jobs"
     late = f"of the jobs, by {human_time(f.mean_miss_of_late)} on average; {f.early_percent:.1f} % start earlier"
     rows = [

@@ -21,9 +21,9 @@ from walltime.report.figures import COLOURS, DASHES, MARKS, shortened, style
 MOST_PANELS = 12
 MOST_ROWS = 60
 NAME_LETTERS = 6
-"""Letters of a name next to an axis per inch of the figure."""
+"""Number of letters of a name next to an axis, per inch of the figure."""
 NARROWEST = 0.02
-"""An axis of means with error bars spans this share of the values at least."""
+"""Axes of means with error bars span at least this share of the values."""
 WIDE_RANGE = 30.0
 """Axes are logarithmic if their values differ by more than this factor."""
 
@@ -135,14 +135,14 @@ def intervals_figure(lines: Sequence[CombinationMean]) -> Figure:
 
 
 def _measure_of(lines: Sequence[CombinationMean]) -> Measure:
-    """Return how the measure is shown, in a unit that suits the largest value, or on a logarithmic axis one in the middle."""
+    """Return how the measure is shown: in a unit for the largest value, or, on a logarithmic axis, for one in the middle."""
     means = [line.band.mean for line in lines if math.isfinite(line.band.mean)]
     highest = max(means, default=1.0)
     return measure(lines[0].metric, math.sqrt(highest * min(means)) if _wide(means) and min(means) > 0 else highest)
 
 
 def _values(lines: Sequence[CombinationMean], shown: Measure) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return mean and confidence limits of each line, in the unit of the axis; single runs have limits equal to their value."""
+    """Return the mean and the confidence limits of each line, in the axis's unit; single runs have limits equal to their value."""
     rows = [
         (line.band.mean, line.interval.low, line.interval.high) if line.interval is not None else (line.band.mean,) * 3 for line in lines
     ]

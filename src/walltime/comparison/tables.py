@@ -36,7 +36,7 @@ KINDS = {
     "backfilled": "started while a job ahead of it in the queue was waiting",
 }
 SCATTER = {"mean_wait": "wait", "mean_bounded_slowdown": "slowdown"}
-"""Fields with a prediction interval next to them, and their names in its heading."""
+"""Fields that have a prediction interval next to them, and their names in its heading."""
 GROUPINGS = ("class", "user", "users", *GROUPED_COLUMNS)
 """Groupings that a page shows if the log has them; heat maps show sizes, lengths and hours."""
 RECORDED = (
@@ -52,11 +52,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def raw(value: float, unit: str) -> str:
-    """Return a value with all useful digits.
-
-    >>> raw(7412.25, "s"), raw(float("nan"), "s"), raw(3, "")
-    ('7,412.25 s', 'n/a', '3')
-    """
+    """Return a value as text with all useful digits."""
     if isinstance(value, float) and not math.isfinite(value):
         return UNDEFINED
     number = f"{value:,.6f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
@@ -118,7 +114,7 @@ def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> Table:
 
 
 def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Any]) -> Table:
-    """Return the kinds of start of the measured jobs, as numbers and as a bar for each policy."""
+    """Return the numbers of measured jobs by kind of start, and a bar of the shares for each policy."""
     rows: list[Row] = []
     for name, schedule, mask in zip(names, schedules, masks, strict=True):
         kinds = schedule.kind[mask]
@@ -130,7 +126,7 @@ def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequ
 
 
 def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Table:
-    """Return the months of each policy as in mualem01, Table 1, over all jobs; for two policies with differences."""
+    """Return the months of each policy, as in mualem01, Table 1, over all jobs; with differences if there are two policies."""
     by_month = [{(month.year, month.month): month for month in of_policy} for of_policy in months]
     two = len(names) == 2
     measures = [("mean_response", "response"), ("mean_bounded_slowdown", "bounded slowdown")]

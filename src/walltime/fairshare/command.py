@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 LISTED = 40
-"""Associations that the printed table has."""
+"""Number of associations in the printed table."""
 
 
 @manual(
@@ -73,7 +73,7 @@ def fairshare(
 
 
 def _in_order(found: FairShare, k: int) -> Iterator[int]:
-    """Yield an association and all below it, those with the most use first."""
+    """Yield an association and all below it, sorted by use, the most first."""
     yield k
     children = [child for child, parent in enumerate(found.parents) if child and parent == k]
     for child in sorted(children, key=lambda child: -found.associations[child].use):
@@ -81,7 +81,7 @@ def _in_order(found: FairShare, k: int) -> Iterator[int]:
 
 
 def _path(found: FairShare, k: int) -> list[int]:
-    """Return the association and its accounts, the largest first."""
+    """Return the association and the accounts above it, from the root down."""
     path = [k]
     while path[0]:
         path.insert(0, found.parents[path[0]])
@@ -94,7 +94,7 @@ def _called(found: FairShare, k: int) -> str:
 
 
 def _answer(found: FairShare, k: int) -> list[str]:
-    """Return the share, the use and the factor in words, and when they recover."""
+    """Return sentences on the share, the use and the factor, and on the time until they recover."""
     one, name = found.associations[k], _called(found, k)
     used = "nothing was used yet" if math.isnan(one.used) else f"{human_percent(100 * one.used)} of the use"
     sentence = f"{name} has {human_percent(100 * one.share)} of the shares and {used} ({_hours(one.use)} core-hours after decay)"
@@ -111,7 +111,7 @@ def _answer(found: FairShare, k: int) -> list[str]:
 
 
 def _price(cost: Cost, whose: str) -> str:
-    """Return the effect of fair share on the waits of the jobs of a user or an account, in words."""
+    """Return a sentence on the effect of fair share on the waits of a user's or an account's jobs."""
     if not cost.jobs:
         return "No job of this log counts towards it, so the cost in waits is unknown."
     now, without = map(time_form([cost.with_weight, cost.without]), (cost.with_weight, cost.without))
@@ -127,7 +127,7 @@ def _hours(use: float) -> str:
 
 
 def _overview(found: FairShare) -> str:
-    """Return how many users used more than their shares, in words."""
+    """Return a sentence on the number of users who used more than their shares."""
     users = [one for one in found.associations if one.user is not None]
     over = sum(one.used > one.share for one in users)
     return f"{over:,} of {counted(len(users), 'user')} used more than their shares."
@@ -162,7 +162,7 @@ def _table(found: FairShare, places: Sequence[int], left_out: int = 0) -> Table:
 
 
 def _notes(found: FairShare) -> list[str]:
-    """Return notes on the settings and on the time of these numbers."""
+    """Return notes on the settings, and on the time to which the numbers apply."""
     notes = [f"Use is counted from the first recorded job to the last recorded end, {found.workload.origin.when(found.at)}."]
     if found.machine.policy and not found.machine.policy.startswith("slurm"):
         notes.append(f"The policy of the machine is {sanitize(found.machine.policy)}, which has no fair share; Slurm's rules are assumed.")

@@ -1,4 +1,4 @@
-"""The shares, the decayed use and the fair-share factors of accounts and users, from recorded jobs.
+"""Compute the shares, decayed use and fair-share factors of accounts and users from recorded jobs.
 
 Source: Slurm's manuals on priorities (https://slurm.schedmd.com/priority_multifactor.html, https://slurm.schedmd.com/fair_tree.html).
 """
@@ -34,7 +34,7 @@ class Association:
     shares: int
     """assigned shares"""
     share: float
-    """share of the machine: the product of the shares of its siblings' sum, from the root down; 0 to 1"""
+    """share of the machine, 0 to 1: the product, from the root down, of its parts of the shares among siblings"""
     use: float
     """decayed use, core-hours"""
     used: float
@@ -59,7 +59,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class FairShare:
-    """The associations of a machine at a time of the record, parents before children."""
+    """The associations of a machine at one time of the record; parents precede their children."""
 
     workload: Workload
     machine: Machine
@@ -97,9 +97,9 @@ class FairShare:
         return 1 + sum(one > self.associations[k].factor for one in factors), len(factors)
 
     def recovery(self, k: int) -> float:
-        """Return after how long its share of the use falls to its share of the machine, s, if it starts no jobs and others continue as now.
+        """Return the time, s, after which the share of the use falls to the share of the machine, if it starts no more jobs.
 
-        0 if it is there; infinite if it never does.
+        The use of others is assumed to continue as now. 0 if it is there already; infinite if it never falls so far.
         """
         one, total = self.associations[k], sum(a.use for a in self.associations if a.user is not None) * 3600.0
         mine, share, half_life = one.use * 3600.0, one.share, float(self.settings["priority_decay_half_life"])
@@ -115,7 +115,7 @@ class FairShare:
         return float(half_life * -math.log2(left))
 
     def jobs(self, k: int) -> Array:
-        """Return which jobs of the log are those of an association, bool."""
+        """Return which jobs of the log belong to an association (bool)."""
         association, shares, *_ = tree_of_shares(self.workload, self.machine)
         parents = shares.parent.tolist()
         below = np.zeros(len(parents), bool)
@@ -125,7 +125,7 @@ class FairShare:
         return below[association]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all numbers ready for JSON; undefined ones are None."""
+        """Return all numbers for JSON; undefined ones are None."""
         rows = [asdict(one) | {"level": one.level if math.isfinite(one.level) else None} for one in self.associations[1:]]
         half_life = self.settings["priority_decay_half_life"]
         return {"at": self.at, "half_life": half_life, "weight": self.settings["priority_weight_fairshare"], "associations": rows}
@@ -155,7 +155,7 @@ def cost_in_waits(shares: FairShare, k: int) -> Cost:
 
 
 def fair_share(workload: Workload, machine: Machine) -> FairShare:
-    """Return the shares and the use of all accounts and users when the last recorded job had ended.
+    """Return the shares and the use of all accounts and users at the end of the last recorded job.
 
     Raises WorkloadError if the log does not record waits or users.
     """

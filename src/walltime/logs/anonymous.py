@@ -55,8 +55,7 @@ def anonymise(log: JobLog, key: bytes) -> JobLog:
 
     A name has the same number in all files with this key. Times, sizes, queues and job numbers do not change; the header keeps only the
     machine and the clock. Raises LogError if two names get the same number, which happens to one of 10^8 logs with a thousand names;
-    another
-    key helps.
+    another key helps.
     """
     columns = dict(log.columns)
     for name in PERSONAL:

@@ -138,9 +138,8 @@ def plain_numbers(texts: pl.Series, delimiter: str) -> pl.Series:
     """Return numbers with a decimal point and without separators of thousands (blanks, apostrophes, commas, points).
 
     In a table separated by commas, a comma is a decimal point if all numbers have one, and not all of them can be separators of thousands.
-    In
-    other tables, commas separate thousands if all of them can, and no number of four digits lacks one; otherwise they are decimal points.
-    Points separate thousands if a number has two of them, or if smaller numbers have none.
+    In other tables, commas separate thousands if all of them can, and no number of four digits lacks one; otherwise they are decimal
+    points. Points separate thousands if a number has two of them, or if smaller numbers have none.
 
     >>> import polars as pl
     >>> [plain_numbers(pl.Series(one), ";").to_list() for one in (["3,600", "59"], ["3,600", "5999"], ["1.234.567", "3.600"], ["1.234,5"])]

@@ -26,8 +26,7 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
     """Write all records of a log, in the format of the file's extension.
 
     SWF, which is also written to devices and pipes, has further columns as fields 19, 20, ..., declared in the header, and numbers in place
-    of
-    names. Parquet has names and counts; CSV has names, but no header. Raises OutputError for another extension, and if writing fails.
+    of names. Parquet has names and counts; CSV has names, but no header. Raises OutputError for another extension, and if writing fails.
     """
     name = Path(path).name.lower()
     if _is_swf(path):

@@ -44,10 +44,8 @@ def fetch(name: str, *, progress: Progress | None = None) -> FetchedLog:
     """Download a log of the catalogue, unless it is already present, and verify it.
 
     The checksum comes from the catalogue if known, otherwise from the first download on this machine, which is recorded next to the logs.
-    An
-    interrupted download is resumed if the server confirms that the file is unchanged. `progress` is called with the bytes so far and in
-    total.
-    Raises PolicyError for an unknown name, LogError for a wrong checksum and network failures.
+    An interrupted download is resumed if the server confirms that the file is unchanged. `progress` is called with the bytes so far and in
+    total. Raises PolicyError for an unknown name, LogError for a wrong checksum and network failures.
     """
     entry = catalogue_entry(name)
     checksum = entry.sha256 and f"sha256:{entry.sha256}"

@@ -82,10 +82,8 @@ def read_log(
     """Read a job log, unchanged, in any of the known formats, plain or packed with gzip, bzip2, xz or Zstandard.
 
     The options are explained in `read`. The format is recognised by the content, else by the file extension. The columns of a table without
-    a
-    mapping are recognised, unless an essential one is doubtful. Skipped lines are listed in `bad_lines`. `progress` is called with the
-    amount
-    read, the total (None if unknown), and the unit: bytes, columns or rows.
+    a mapping are recognised, unless an essential one is doubtful. Skipped lines are listed in `bad_lines`. `progress` is called with the
+    amount read, the total (None if unknown), and the unit: bytes, columns or rows.
 
     Raises LogError for a file that cannot be read or has a bad line, and for an unknown format.
     """
@@ -118,17 +116,17 @@ def read(
 ) -> Workload:
     """Read the jobs of a log: `read_log`, then `JobLog.to_workload`, with their options.
 
-    `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`.
-    `procs`: size of the machine, if the header lacks it or is wrong.
-    `skip_bad_lines`: leave out lines that cannot be read, rather than raise LogError.
-    `join_runs`: make one job of the runs of a job that Slurm put back into the queue.
-    `time_zone`: time zone of the site, such as Europe/Stockholm, for logs that do not give it.
-    `mapping`: the meaning of a table's columns: a TOML file, or the name of a shipped mapping, such as `f-data`. Or a reader of your own
-    for any file, `FILE.py:NAME` or the name of an installed one: a function of the path that returns a `Workload` or a `JobLog`.
-    `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it.
-    `partial`: whether an interrupted job is one job, by its `summary` line, or several, its `parts`.
-    `too_wide`: whether a job with more processors than the machine is left out (`drop`), gets all of them (`clip`), or is an `error`.
-    `requested_first`: whether requested processors take precedence over allocated ones.
+    - `path`: a file, or the name of a log of the catalogue that is on this machine, such as `KTH-SP2`.
+    - `procs`: size of the machine, if the header lacks it or is wrong.
+    - `skip_bad_lines`: leave out lines that cannot be read, rather than raise LogError.
+    - `join_runs`: make one job of the runs of a job that Slurm put back into the queue.
+    - `time_zone`: time zone of the site, such as Europe/Stockholm, for logs that do not give it.
+    - `mapping`: the meaning of a table's columns: a TOML file, or the name of a shipped mapping, such as `f-data`. Or a reader of your own
+      for any file, `FILE.py:NAME` or the name of an installed one: a function of the path that returns a `Workload` or a `JobLog`.
+    - `anonymise`: a key; users, accounts, job names and reservations become numbers that depend on it.
+    - `partial`: whether an interrupted job is one job, by its `summary` line, or several, its `parts`.
+    - `too_wide`: whether a job with more processors than the machine is left out (`drop`), gets all of them (`clip`), or is an `error`.
+    - `requested_first`: whether requested processors take precedence over allocated ones.
 
     Raises LogError if the file is not a log, WorkloadError if its jobs cannot be simulated.
     """

@@ -53,14 +53,13 @@ class BadLine:
 class JobLog:
     """A log whose columns a reader has mapped to the common names.
 
-    `columns`: by name, one entry per record in the order of the file; the columns of `walltime.workload.SWF_COLUMNS`, in their units,
-    and others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a
-    value is fractional; columns that are -1 everywhere are not stored. `format`: its name. `header_lines`: the log's description of
-    itself, as lines of the Standard Workload Format. `names`: the texts that the numbers 1, 2, ... of a column stand for, if the log has
-    names. `dropped, changed, noticed`: the reader's counts, by rule; `dropped_work`: processor-seconds, by rule,
-    where known. `reading`: notes on how the columns of a table were recognised.
-    `endings`: file extensions to remove from the name of the log, after the extension of a packed file.
-    Raises LogError if the columns differ in length or contain invalid values.
+    `columns`: by name, one entry per record in the order of the file; the columns of `walltime.workload.SWF_COLUMNS`, in their units, and
+    others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a value is fractional;
+    columns that are -1 everywhere are not stored. `format`: its name. `header_lines`: the log's description of itself, as lines of the
+    Standard Workload Format. `names`: the texts that the numbers 1, 2, ... of a column stand for, if the log has names. `dropped, changed,
+    noticed`: the reader's counts, by rule; `dropped_work`: processor-seconds, by rule, where known. `reading`: notes on how the columns of
+    a table were recognised. `endings`: file extensions to remove from the name of the log, after the extension of a packed file. Raises
+    LogError if the columns differ in length or contain invalid values.
 
     >>> log = JobLog(2, {"job_id": [1, 2], "submit": [0, 5], "runtime": [9, 9], "allocated_procs": [4, 2], "nodes": [1, 1]})
     >>> log.column("user").tolist(), log.to_workload(procs=4).columns["nodes"].tolist()
@@ -137,11 +136,9 @@ class JobLog:
         """Return the jobs of the log that can be simulated, in order of arrival; `origin` counts all changes.
 
         `procs`: processors of the machine, by default MaxProcs or MaxNodes of the header. `partial`: keep the `summary` or the `parts` of
-        an
-        interrupted job. `too_wide`: `drop` jobs wider than the machine, `clip` them to it, or raise an `error`. A job
-        has the number of processors allocated or, if unknown, requested; `requested_first` reverses this, which the papers leave
-        open. The rules are listed in `walltime.logs.RULES`; if none dropped or moved a record, the workload shares its arrays
-        with the log.
+        an interrupted job. `too_wide`: `drop` jobs wider than the machine, `clip` them to it, or raise an `error`. A job has the number of
+        processors allocated or, if unknown, requested; `requested_first` reverses this, which the papers leave open. The rules are listed
+        in `walltime.logs.RULES`; if none dropped or moved a record, the workload shares its arrays with the log.
 
         Raises WorkloadError if the size of the machine is unknown, or no job is left.
         """

@@ -58,7 +58,6 @@ def _known(name: str) -> pl.Expr:
 
 
 def _texts(file: Path, digest: Digest, columns: list[str] | None = None) -> pl.DataFrame:
-    """Return all or some columns of a CSV file, as texts."""
     content = b"".join(chunks_of(str(file), printable(str(file)), digest))
     with reading(printable(str(file)), "CSV"):
         table = pl.read_csv(io.BytesIO(content), infer_schema=False)

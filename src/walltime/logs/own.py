@@ -37,8 +37,7 @@ def read_own(state: ReaderState, reader: Callable[..., Any], name: str) -> JobLo
     """Return the log from a user's reader, which returns a `Workload` or a `JobLog`.
 
     The reader itself decides which lines it skips. Raises LogError for another result, and if a time zone is given; PolicyError if the
-    reader
-    fails.
+    reader fails.
     """
     file, options = state.file, state.options
     if options.time_zone is not None:

@@ -65,7 +65,6 @@ def is_pbs(sample: Sample) -> bool:
 
 
 def _items(row: Mapping[str, object]) -> dict[str, str]:
-    """Return the known items in a row of a table."""
     texts = {name: str(value).removesuffix(".0") for name, value in row.items() if value is not None and str(value) not in BLANK}
     return {"id": next((texts[name] for name in _IDS if name in texts), "")} | texts
 

@@ -24,8 +24,7 @@ class ReadOptions:
 
     `skip_bad_lines`: skip and list invalid lines instead of raising LogError. `time_zone`: zone of local times in a log that does not give
     it, such as Europe/Stockholm, or an offset in seconds; None if unknown. `join_runs`: make one job of the runs of a job that Slurm put
-    back
-    into the queue.
+    back into the queue.
     """
 
     skip_bad_lines: bool = False

@@ -42,8 +42,8 @@ class SwfLog(JobLog):
     18th, in order, if there are any; a field with texts is a column of names. `layout`: the known layout of these fields, such
     as `MetaCentrum/CERIT`, or empty. `bad_lines`: the skipped lines. `sha256`: checksum of the file as stored, compressed or not.
 
-    Raises LogError if the columns differ in length or contain invalid values.
-    Source: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
+    Raises LogError if the columns differ in length or contain invalid values. Source:
+    https://www.cs.huji.ac.il/labs/parallel/workload/swf.html
 
     >>> log = SwfLog(records=2, columns={"job_id": [1, 2], "submit": [0, 5], "runtime": [9, 9], "allocated_procs": [4, 2]})
     >>> log.column("user").tolist(), log.to_workload(procs=4)

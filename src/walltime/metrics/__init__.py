@@ -1,4 +1,4 @@
-"""Metrics: one definition per function, with its source. All functions take plain arrays."""
+"""Metrics, each a function of plain arrays with its source; every metric is defined once."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The mean of one long run with a confidence interval, by batches of neighbours that hardly correlate."""
+"""The mean of one long run, with a confidence interval from batches of successive values that hardly correlate."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ Array = np.ndarray
 
 PRECISE, WIDE, SATURATED, TOO_SHORT = "precise", "wide", "saturated", "too short"
 FEWEST_BATCHES = 10
-"""Fewest batches for an interval."""
+"""Minimum number of batches for an interval."""
 MOST_BATCHES = 30
-"""Most batches for an interval: more would hardly make it narrower, and neighbours more alike."""
+"""Maximum number of batches for an interval: more would hardly make it narrower, and make neighbours more alike."""
 CORRELATION_TIMES = 10
-"""Length of a batch in autocorrelation times; neighbours then correlate by about 0.05."""
+"""Length of a batch, in autocorrelation times; neighbouring batches then correlate by about 0.05."""
 FEWEST_JOBS = 16_000
-"""Jobs needed for an interval on a machine that is never busy; a busy one needs more (`jobs_needed`)."""
+"""Number of jobs needed for an interval on a machine that is never busy; a busy one needs more (`jobs_needed`)."""
 PIECES = 1000
-"""The autocorrelation is measured on the means of about this many pieces of the run."""
+"""The autocorrelation is measured on the means of about this many successive pieces of the run."""
 
 
 @dataclass(frozen=True)
 class BatchMeans:
-    """The mean of one long run, with the interval of the mean of an infinite run.
+    """The mean of one long run, with an interval for the mean of an infinite run.
 
-    `mean`: of all values after the warm-up, `whole`: with the warm-up. `interval`: of `mean`; None without one, as `verdict` and `reason`
-    explain. `batches`: number of merged batches, each of `batch` values; `correlation`: between neighbouring ones, and `correlation_asked`
-    between neighbouring batches of the requested length (nan for fewer than three). `alike`: the integrated autocorrelation time, in
-    values. `needed`: number of values that would suffice. `verdict`: `precise`, `wide` (the half-width is not below 5 % of the mean),
-    `saturated` or `too short`.
+    `mean`: of all values after the warm-up; `whole`: including the warm-up. `interval`: of `mean`; None if there is none, see `verdict` and
+    `reason`. `batches`: number of merged batches, each of `batch` values; `correlation`: between neighbouring batches, and
+    `correlation_asked` between neighbouring batches of the requested length (NaN for fewer than three). `alike`: the integrated
+    autocorrelation time, in values. `needed`: number of values that would suffice. `verdict`: `precise`, `wide` (the half-width is not
+    below 5 % of the mean), `saturated` or `too short`.
     """
 
     mean: float
@@ -62,7 +62,7 @@ class BatchMeans:
 
     @property
     def contradiction(self) -> str:
-        """Return a warning if the mean of the whole run, with the warm-up, is outside the interval; else an empty text."""
+        """Return a warning if the mean of the whole run, with the warm-up, is outside the interval; empty otherwise."""
         if self.interval is None or self.interval.low <= self.whole <= self.interval.high:
             return ""
         return (
@@ -178,5 +178,5 @@ def correlated_values(values: Array) -> float:
 
 
 def _means(values: Array, length: int, count: int) -> Array:
-    """Return the means of the first `count` stretches of `length` values."""
+    """Return the means of the first `count` pieces of `length` values."""
     return np.asarray(values[: count * length].reshape(count, length).mean(axis=1))

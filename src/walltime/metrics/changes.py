@@ -20,11 +20,11 @@ class Side(Averages):
 
     jobs: int
     users: int | None
-    """users whose mean wait is; None if the log does not name users"""
+    """users whose mean wait changed in this way; None if the log does not name users"""
     processor_hours: float
-    """used by the jobs"""
+    """processor-hours of these jobs"""
     mean_change: float
-    """of the wait, s, over the jobs; nan without jobs"""
+    """mean change of the wait over these jobs, s; NaN without jobs"""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class ChangedJob(Averages):
 
 @dataclass(frozen=True)
 class Gains:
-    """Jobs by the change of their waits, with the largest changes of jobs, and of users by the sum of their waits, the largest first."""
+    """Jobs and users by the change of their waits, with those that changed most, the largest change first."""
 
     shorter: Side
     equal: Side
@@ -64,7 +64,7 @@ class Gains:
     losing_jobs: Sequence[ChangedJob]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the gains, ready for JSON."""
+        """Return the gains for JSON."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: one.as_dict() if isinstance(one, Side) else list(map(asdict, one)) for name, one in values.items()}
 
@@ -80,7 +80,7 @@ class Gains:
 def gains(*, before: Array, after: Array, procs: Array, runtime: Array, job_id: Array, user: Array | None = None, most: int = 5) -> Gains:
     """Compare the waits of the same jobs under two schedules.
 
-    `before, after`: waits, int64 s, `procs`: int64 processors, `runtime`: int64 s under the second one, `job_id`: int64, `user`:
+    `before, after`: waits, int64 s; `procs`: int64 processors; `runtime`: int64 s under the second schedule; `job_id`: int64; `user`:
     int64, -1 where unknown, or None; each of shape (jobs,). `most`: maximum number of winners and losers to name. A user with the same
     total wait as before counts as equal.
 
@@ -115,6 +115,6 @@ def gains(*, before: Array, after: Array, procs: Array, runtime: Array, job_id: 
 
 
 def _lowest(change: Array, most: int) -> list[int]:
-    """Return the indices of the lowest values below 0, the lowest first, equal ones in their order."""
+    """Return the indices of the lowest negative values, in ascending order of the values."""
     order = np.argsort(change, kind="stable")[:most]
     return [k for k in order.tolist() if change[k] < 0]

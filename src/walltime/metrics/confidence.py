@@ -1,4 +1,4 @@
-"""Intervals of means: bands over replications, paired differences, bootstrap, relative spread."""
+"""Intervals of means: over replications, for paired differences and by bootstrap; relative spread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from walltime.wording import counted, shown_change
 Array = np.ndarray
 
 FEW_RUNS = 20
-"""Fewer runs are shown by their smallest and largest value, as percentiles of few runs contain far less than their nominal share."""
+"""Fewer runs than this are shown by their smallest and largest value: percentiles of few runs contain far less than their nominal share."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ def range_of_runs(values: Array) -> Interval:
 
 
 def ends_of_runs(values: Array) -> tuple[Array, Array]:
-    """Return the ends of `range_of_runs`, with the shape of a run; `values`: float64, shape (runs, ...)."""
+    """Return the ends of `range_of_runs`, each with the shape of one run; `values`: float64, shape (runs, ...)."""
     low, high = np.percentile(values, [0, 100] if len(values) < FEW_RUNS else [5, 95], axis=0, method="weibull")
     return low, high
 
 
 def range_meaning(runs: int) -> str:
-    """Describe the range of a number of runs, and how often a further one lies in it.
+    """Describe the range of this number of runs, and how often a further run lies in it.
 
     >>> range_meaning(1), range_meaning(25)
     ('the only run', '5th to 95th percentile of 25 runs; a further run lies between them with a probability of 90 %')
@@ -154,7 +154,7 @@ def paired_probability(values: Array, baseline: Array) -> float:
 
 
 def holm(probabilities: Array) -> Array:
-    """Return the p-values of a family of tests, corrected so that all true hypotheses together are rejected as rarely as one alone.
+    """Return the p-values of a family of tests, corrected so that any true hypothesis is rejected as rarely as in a single test.
 
     `probabilities`: float64, one per test; no independence is assumed. Source: Holm, Scand. J. Statist. 6 (1979).
 
@@ -196,7 +196,7 @@ def bootstrap(
 
 
 def relative_spread(values: Array) -> float:
-    """Return standard deviation over mean of replications; nan for a single one; raise WorkloadError without values.
+    """Return the standard deviation of replications divided by their mean; NaN for one value. Raises WorkloadError without values.
 
     >>> relative_spread(np.array([1.0, 1.0, 1.0]))
     0.0

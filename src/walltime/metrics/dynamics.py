@@ -57,8 +57,7 @@ class DynamicsSummary(Averages):
 def summarize_dynamics(dynamics: Dynamics, runtime: Array, measured: Array) -> DynamicsSummary:
     """Return averages over the measured jobs.
 
-    `runtime`: int64 seconds, as simulated, `measured`: bool; each of shape (jobs,), in order of arrival.
-    Source: tsafrir06, Figs. 7 to 9.
+    `runtime`: int64 seconds, as simulated, `measured`: bool; each of shape (jobs,), in order of arrival. Source: tsafrir06, Figs. 7 to 9.
 
     >>> yes, no, zero = np.array([True]), np.array([False]), np.array([0])
     >>> one = Dynamics(wild=no, suffered=zero, delay=zero, shortest=yes, alone=yes, sequence=zero)

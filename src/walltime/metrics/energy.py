@@ -1,4 +1,4 @@
-"""Energy of jobs, recorded or from the power of nodes, and its cost and carbon: accounting, excluding idle nodes and cooling."""
+"""Energy of jobs, recorded or computed from the power of nodes, with cost and carbon; idle nodes and cooling are excluded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_ENERGY = "The energy is unknown: the log does not record it, and no machine f
 
 @dataclass(frozen=True, eq=False)
 class Carbon:
-    """Carbon intensity of electricity: grams of CO2 per kWh, each from its time until the next one.
+    """Carbon intensity of electricity: grams of CO2 per kWh, each valid from its time until the next one.
 
     `times`: int64 s since 1970, ascending; empty for a single value at all times.
     """
@@ -33,10 +33,10 @@ class Carbon:
         return cls(np.array([grams], np.float64), np.zeros(0, np.int64))
 
     def of(self, workload: Workload, kwh: Array, start: Array | None = None, runtime: Array | None = None) -> Array:
-        """Return the grams of each job, whose energy is spread evenly over its run; nan for runs that the times do not cover.
+        """Return the grams of each job, whose energy is spread evenly over its run; NaN for runs that the times do not cover.
 
-        `start`, `runtime`: of a schedule, s; by default the recorded ones. The last value holds as long as the one before it. Raises
-        WorkloadError for a series and a log without dates or, if they are needed, starts.
+        `start`, `runtime`: of a schedule, s; by default the recorded ones. The last value is valid for as long as the one before it. Raises
+        WorkloadError for a series of values if the log lacks dates or starts.
         """
         if not len(self.times):
             return kwh * float(self.grams[0])
@@ -62,10 +62,10 @@ def cost_of(kwh: float, price: float | None) -> float:
 
 
 def energy_of(workload: Workload, machine: Machine | None = None) -> tuple[Array, Array]:
-    """Return the energy of each job, kWh, float64, nan if unknown; and whether it is recorded, bool.
+    """Return the energy of each job, kWh, float64, NaN if unknown; and whether it is recorded (bool).
 
-    Where it is not, the power of the pools of the job's partition counts, averaged over their nodes: `watts` x processors / processors of
-    a node + `proc_watts` x processors + `gpu_watts` x GPUs, times the runtime.
+    If it is not recorded, it is runtime x power, from the pools of the job's partition, averaged over their nodes: `watts` x processors /
+    processors of a node + `proc_watts` x processors + `gpu_watts` x GPUs.
     """
     w = workload
     joules = np.asarray(w.columns.get("energy", np.full(len(w), -1.0)), np.float64)

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 OVER = 101
-"""The histogram's last bin: jobs that used more than 100 percent."""
+"""The last bin of the histogram: jobs that used more than 100 percent."""
 FAILED = 0
-"""SWF status of a failed job; in the logs of mualem01 these are the killed jobs."""
+"""SWF status of a failed job; in the logs of mualem01, these are the killed jobs."""
 SHORT, FEW_HOURS = 90, 7200
 """Limits of two rows of mualem01, Table 2: runtimes under 90 s, and estimates of at most 2 h."""
 FULL, TENTH = 0.99, 0.1
-"""Share of the estimate from which it counts as fully used, and share below which hardly any of it is used."""
+"""Share of the estimate from which on it counts as fully used, and share below which it counts as hardly used."""
 YEAR = 365 * 86_400
-"""Requests of at least this many seconds represent no limit in the readers of logs."""
+"""Requests of at least this many seconds mean no limit, as the readers of logs write it."""
 MINUTE = 60
 LIMIT_STATES = ("TIMEOUT", "DEADLINE")
-"""States of jobs that ended at a limit of time."""
+"""States of jobs that ended at a time limit."""
 USES = (
     ("ran less than a minute", 0.0),
     ("used less than 10 %", TENTH),
@@ -37,17 +37,17 @@ USES = (
     ("used 50 to 99 %", FULL),
     ("reached the limit: 99 % or more", np.inf),
 )
-"""Classes of jobs by use: the first by runtime, the others up to a share of the request."""
+"""Classes of jobs by use: the first by runtime, the others by their largest share of the request."""
 
 
 EXACT = 100
-"""The fewest jobs of a log whose requests, all equal to the runtimes, do not count as limits."""
+"""In a log of at least this many jobs, requests that all equal the runtimes do not count as limits."""
 
 
 def has_limit(jobs: Workload) -> Array:
-    """Return which jobs have a limit, bool; not those that the log gives none, so that a year or their runtime stands for it.
+    """Return which jobs have a limit (bool): jobs without one got a request of a year, or their runtime, from the reader.
 
-    Nor do requests count that equal the runtimes of all jobs, `EXACT` or more: models without estimates generate such logs.
+    Requests that equal the runtimes of all jobs, `EXACT` or more, are not limits either: models without estimates generate such logs.
     """
     guessed = jobs.origin.changed.get("runtime_as_estimate", 0)
     equal = jobs.requested == np.maximum(jobs.runtime, 1)
@@ -57,7 +57,7 @@ def has_limit(jobs: Workload) -> Array:
 
 
 def reached_limit(jobs: Workload) -> Array:
-    """Return which jobs ended at a limit of time, bool: by their runtime, or by their state in the log (TIMEOUT, DEADLINE)."""
+    """Return which jobs ended at a time limit (bool): by their runtime, or by their state in the log (TIMEOUT, DEADLINE)."""
     states = [k + 1 for k, name in enumerate(jobs.origin.names.get("state", ())) if name in LIMIT_STATES]
     by_state = np.isin(jobs.columns["state"], states) if "state" in jobs.columns else np.zeros(len(jobs), bool)
     return by_state | (has_limit(jobs) & (jobs.runtime >= jobs.requested))
@@ -66,8 +66,8 @@ def reached_limit(jobs: Workload) -> Array:
 def estimate_use(runtime: Array, requested: Array) -> Array:
     """Return the percentage of its estimate that each job used, `floor(100 r / e)`, int64.
 
-    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1.
-    Source: feitelson98, Fig. 4; mualem01, Fig. 8; rounding down is an interpretation.
+    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1. Source: feitelson98, Fig. 4; mualem01, Fig. 8; rounding down is an
+    interpretation.
 
     >>> estimate_use(np.array([0, 99, 100, 150]), np.array([100, 100, 100, 100])).tolist()
     [0, 99, 100, 150]
@@ -105,7 +105,7 @@ class EstimateUse(Averages):
     """jobs that estimated at most 2 h"""
 
     def percent(self, name: str) -> float:
-        """Return a number in percent of the total, for killed jobs in the peak in percent of the peak; nan for a total of 0."""
+        """Return a number in percent of the total, or, for killed jobs in the peak, of the peak; NaN for a total of 0."""
         count = getattr(self, name)
         whole = self.full if name == "killed_full" else self.total
         return 100 * count / whole if count is not None and whole else float("nan")
@@ -139,8 +139,7 @@ def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tu
 
     `runtime`, `requested`: int64 s, shape (jobs,). Jobs that ran longer than requested count as killed at the estimate, r = e; jobs with
     equal runtimes stay in the given order. Bin sizes differ by at most one job; with fewer jobs than `bins`, each job is a bin. The results
-    are float64, shape (bins,).
-    Source: tsafrir06, Fig. 12; killing at the estimate is an interpretation.
+    are float64, shape (bins,). Source: tsafrir06, Fig. 12; killing at the estimate is an interpretation.
 
     >>> means = accuracy_by_runtime(np.array([10, 40, 20, 90]), np.array([100, 100, 100, 60]), bins=2)
     >>> [values.round(2).tolist() for values in means]
@@ -212,8 +211,7 @@ class RequestedTime(Averages):
 def requested_time(runtime: Array, requested: Array, procs: Array) -> RequestedTime:
     """Return requested and used processor-hours; requested hours are used and unused ones without those beyond the requests.
 
-    `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; shape (jobs,).
-    Source: tang13, section 3.
+    `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; shape (jobs,). Source: tang13, section 3.
 
     >>> found = requested_time(np.array([1800, 7200]), np.array([3600, 3600]), np.array([4, 1]))
     >>> found.asked_hours, found.used_hours, found.unused_hours, found.over_hours, found.used_share, found.mean_accuracy
@@ -285,8 +283,7 @@ def top_share(values: Array, top: int = 20) -> float:
 def rank_of(value: int, values: Array) -> tuple[int, float]:
     """Return the popularity rank of a value and the percentage of jobs with it; rank 0 without such jobs.
 
-    The rank is one more than the number of more frequent values.
-    Source: tsafrir06, section VII, for the largest estimate.
+    The rank is one more than the number of more frequent values. Source: tsafrir06, section VII, for the largest estimate.
 
     >>> rank_of(300, np.array([60, 300, 60, 10]))
     (2, 25.0)

@@ -25,7 +25,7 @@ from walltime.wording import shown
 Array = np.ndarray
 FORM = "def NAME(schedule, measured)"
 SHORT, NARROW = 3600, 8
-"""The longest runtime (s) and the most processors of short and of narrow jobs, as in the grouping `class`."""
+"""The maximum runtime (s) of short jobs, and the maximum processors of narrow ones, as in the grouping `class`."""
 _PERCENTILE = re.compile(r"p([0-9]{1,2}(?:\.[0-9]{1,3})?)_(wait|response|bounded_slowdown)")
 
 
@@ -78,7 +78,7 @@ def _slowdowns(schedule: Any, measured: Array) -> Array:
 
 
 def _of_users(index: Callable[[Array], float], values: Callable[[Any, Array], Array], schedule: Any, measured: Array) -> float:
-    """Return an index of the users' means; raises PolicyError if the log has no users."""
+    """Return an index, such as Jain's, of the users' means; raises PolicyError if the log has no users."""
     user = schedule.workload.columns.get("user")
     if user is None:
         raise PolicyError(
@@ -126,13 +126,13 @@ FURTHER: Mapping[str, Further] = {
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of one of `FURTHER` or of a percentile, s or none."""
+    """Return the unit of a metric in `FURTHER` or of a percentile: `s`, or empty."""
     match = _PERCENTILE.fullmatch(name)
     return FURTHER[name].unit if name in FURTHER else "s" if match and match[2] != "bounded_slowdown" else ""
 
 
 def metric(name: str | Callable[..., Any]) -> Further:
-    """Return a user's function as a metric, or the metric with a name: of `FURTHER`, a percentile, a field of `Summary`, `FILE.py:NAME`.
+    """Return a metric: a user's function, or one by name: in `FURTHER`, a percentile, a field of `Summary`, or `FILE.py:NAME`.
 
     Raises PolicyError for an unknown one.
 

@@ -1,7 +1,7 @@
-"""Every kind of interval that the program prints: its scope, level and method.
+"""Every kind of interval that the program prints, with its scope, level and method.
 
-An interval has one scope: one over shaken copies says nothing about other logs. So each kind is declared here, pages, terminal and JSON
-use these words, and `validation/coverage.py` measures how often each kind contains the truth.
+An interval has one scope: an interval over shaken copies does not cover other logs. Each kind is therefore declared here, so that pages,
+terminal and JSON use the same words, and `validation/coverage.py` measures how often each kind contains the truth.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from walltime.errors import PolicyError
 from walltime.wording import shown
 
 LEVEL = 0.90
-"""The level of all intervals, unless another is printed."""
+"""The level of all intervals, unless another level is printed."""
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
 
 
@@ -45,7 +45,7 @@ SCOPES: Mapping[str, str] = {
     "other training runs": "one further agent, trained in the same way with another seed",
     "this job": "one job, as far as it resembles earlier jobs of its kind",
 }
-"""The scopes of intervals, by the names used everywhere, and their meanings."""
+"""The scopes of intervals, by the names used in all outputs, and their meanings."""
 
 
 @dataclass(frozen=True)
@@ -122,4 +122,4 @@ KINDS: Mapping[str, IntervalKind] = {
         "other training runs", "the change by one further agent, paired, Student's t", commands=("learn evaluate",)
     ),
 }
-"""By name. A new interval is declared here, has an experiment in `validation/`, and is shown with the name of its scope."""
+"""The kinds by name. A new interval is declared here, has an experiment in `validation/`, and is shown with the name of its scope."""

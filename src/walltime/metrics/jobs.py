@@ -41,8 +41,7 @@ def response(submit: Array, start: Array, runtime: Array) -> Array:
 def slowdown(wait: Array, runtime: Array) -> Array:
     """Return the slowdown `(w + r) / r`, float64; nan if the runtime is 0, so that a mean over such jobs is nan as well.
 
-    `wait, runtime`: int64 seconds, shape (jobs,).
-    Source: tang13, section 4.
+    `wait, runtime`: int64 seconds, shape (jobs,). Source: tang13, section 4.
 
     >>> slowdown(np.array([30, 30]), np.array([10, 0])).tolist()
     [4.0, nan]
@@ -55,9 +54,11 @@ def slowdown(wait: Array, runtime: Array) -> Array:
 def bounded_slowdown(wait: Array, runtime: Array, form: Literal["max", "p1"] = "max", threshold: int = TAU) -> Array:
     """Return the bounded slowdown, float64: the slowdown with runtimes below `threshold` seconds counted as `threshold`.
 
-    `form="max"`: `max(1, (w + r) / max(threshold, r))`, never below 1 (tsafrir06).
-    `form="p1"`: `(w + r) / r` if `r > threshold`, else `(w + r) / threshold`; below 1 if `w + r < threshold` (feitelson98, mualem01).
+    - `form="max"`: `max(1, (w + r) / max(threshold, r))`, never below 1 (tsafrir06)
+    - `form="p1"`: `(w + r) / r` if `r > threshold`, else `(w + r) / threshold`; below 1 if `w + r < threshold` (feitelson98, mualem01)
+
     `wait, runtime`: int64 seconds, shape (jobs,). Raises WorkloadError for another form or a threshold below 1.
+
     Source: feitelson98; mualem01, section 3.1; tsafrir06, section II.
 
     >>> bounded_slowdown(np.array([0, 90]), np.array([2, 10])).tolist()
@@ -78,8 +79,7 @@ def weighted_wait(wait: Array, priority: Array) -> float:
     """Return the average wait weighted by priority, `sum(W * P) / sum(P)`, in seconds; 0 if the priorities sum to 0.
 
     `wait`: int64 seconds, shape (jobs,). `priority`: float64, shape (jobs,), each job's score at its start by the queue order; under first
-    come, first served it is the wait itself.
-    Source: tang13, eq. 4.
+    come, first served it is the wait itself. Source: tang13, eq. 4.
 
     >>> weighted_wait(np.array([10, 30]), np.array([10, 30]))
     25.0
@@ -108,8 +108,8 @@ class BackfillStatistics:
 def backfill_statistics(runtime: Array, procs: Array, backfilled: Array) -> BackfillStatistics:
     """Return the percentage of backfilled jobs, with the mean runtime and size of these and of the others.
 
-    `runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,).
-    Source: mualem01, Fig. 5; tsafrir06, Figs. 5 and 9.
+    `runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,). Source: mualem01, Fig. 5; tsafrir06,
+    Figs. 5 and 9.
 
     >>> backfill_statistics(np.array([10, 50]), np.array([1, 4]), np.array([True, False])).percent
     50.0
@@ -142,8 +142,7 @@ def mean(values: Array) -> float:
 def accuracy(runtime: Array, estimate: Array) -> Array:
     """Return the accuracy of estimates, float64 in [0, 1]: the smaller of runtime and estimate divided by the larger.
 
-    `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1.
-    Source: tang13, eq. 3.
+    `runtime`, `estimate`: int64 s, shape (jobs,), estimates at least 1. Source: tang13, eq. 3.
 
     >>> accuracy(np.array([50, 100, 200, 0]), np.array([100, 100, 100, 1])).tolist()
     [0.5, 1.0, 0.5, 0.0]

@@ -10,9 +10,10 @@ Array = np.ndarray
 
 
 def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int) -> float:
-    """Return processor-seconds demanded over available ones: `sum(n * r) / (N * (last submit - first submit))`.
+    """Return the processor-seconds demanded divided by those available: `sum(n * r) / (N * (last submit - first submit))`.
 
-    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). nan if all jobs arrive at once.
+    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). NaN if all jobs arrive at once.
+
     Source: mualem01, section 3.1.
 
     >>> offered_load(np.array([0, 100]), np.array([50, 50]), np.array([4, 2]), 4)
@@ -26,9 +27,8 @@ def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int
 def utilization(start: Array, end: Array, procs: Array, machine_procs: int, window_begin: int, window_end: int) -> float:
     """Return the utilization of the machine in a window: the exact integral of busy processors, divided by `N * length`.
 
-    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). `window_begin, window_end`: s. nan for a window of
-    length 0.
-    Source: mualem01, Table 1, column "load".
+    `start, end`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). `window_begin, window_end`: s. nan for a window of length
+    0. Source: mualem01, Table 1, column "load".
 
     >>> utilization(np.array([0, 50]), np.array([100, 150]), np.array([2, 4]), 4, 0, 100)
     1.0
@@ -97,7 +97,7 @@ def _area(procs: Array, seconds: Array) -> int:
 
 
 FEW_WAITING = 10
-"""Mean length from which a queue matters."""
+"""Mean number of waiting jobs from which on a queue is considered long."""
 
 
 def queue_stretches(submit: Array, start: Array, until: int) -> tuple[Array, Array]:

@@ -1,4 +1,4 @@
-"""Metrics of predicted runtimes: accuracy, classes, spread within groups, broken reservations, gains."""
+"""Metrics of predicted runtimes: accuracy, classes, spread within groups, missed reservations, gains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from walltime.policy import FCFS, LogView, Order, Wfp
 Array = np.ndarray
 
 BAD = 30 * 60
-"""Underestimates of at least this many seconds are bad."""
+"""Underestimates of at least this many seconds count as bad."""
 
 
 class AdjustmentClass(IntEnum):
@@ -36,8 +36,8 @@ def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis
     """Return the class of each job's adjustment, an `AdjustmentClass`, uint8, shape (jobs,).
 
     `runtime`, `requested`, `predicted`: int64 s; `basis`: uint8, 0 without history, 3 for an invalid prediction; shape (jobs,). The runtime
-    of a job that ran longer than requested counts as its request.
-    Source: tang13, section 4.2.2; an underestimate of exactly 30 min counts as bad, an interpretation.
+    of a job that ran longer than requested counts as its request. Source: tang13, section 4.2.2; an underestimate of exactly 30 min counts
+    as bad, an interpretation.
 
     >>> runtime, requested = np.array([600, 600, 600, 2400, 2399]), np.array([3600] * 5)
     >>> adjustment_classes(runtime, requested, np.array([3600, 600, 599, 600, 600]), np.array([0, 1, 1, 1, 1])).tolist()
@@ -52,8 +52,7 @@ def adjustment_classes(runtime: Array, requested: Array, predicted: Array, basis
 def use_of_request(runtime: Array, requested: Array) -> Array:
     """Return R = runtime / request, at most 1; float64, shape (jobs,).
 
-    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1.
-    Source: tang13, eq. 1.
+    `runtime`, `requested`: int64 s, shape (jobs,), requests at least 1. Source: tang13, eq. 1.
 
     >>> use_of_request(np.array([30, 61]), np.array([60, 60])).tolist()
     [0.5, 1.0]
@@ -65,8 +64,7 @@ def spread_within_groups(values: Array, group: Array, least: int = 10) -> tuple[
     """Return the unweighted mean of the groups' standard deviations, and the number of groups.
 
     `values`: float64, `group`: int64, -1 for jobs without a group; shape (jobs,). Groups with fewer than `least` jobs are ignored; nan if
-    none is left.
-    Source: tang13, Table 2.
+    none is left. Source: tang13, Table 2.
 
     >>> spread_within_groups(np.array([0.0, 1.0, 5.0, 5.0, 9.0]), np.array([0, 0, 1, 1, 2]), least=2)
     (0.25, 2)
@@ -137,8 +135,7 @@ def reservations(start: Array, reserved_start: Array) -> Reservations:
     """Return how well first reservations were kept. `start`, `reserved_start`: int64 s, -1 for none; shape (jobs,).
 
     Without predictions, and with estimates that are upper bounds, EASY and conservative backfilling keep every reservation made for the
-    head of the queue. With predictions, a reservation is broken when a running job exceeds its prediction.
-    Source: tsafrir07.
+    head of the queue. With predictions, a reservation is broken when a running job exceeds its prediction. Source: tsafrir07.
 
     >>> reservations(np.array([5, 9, 4]), np.array([5, 7, -1]))
     Reservations(reserved=2, missed=1, mean_delay=2.0, mean_error=1.0)
@@ -221,8 +218,8 @@ def mean_gain(values: Array, baselines: Array, of: str = "months") -> float:
     """Return the mean reduction from the baselines to the values, in percent, one pair per month; positive is better.
 
     `of="months"`: the mean of the monthly gains; `of="means"`: the gain of the means. `values`, `baselines`: float64, shape (months,).
-    Raises PolicyError for another `of`, WorkloadError if the numbers of months differ.
-    Source: tang13, Figs. 14 to 17, panel d; `of="months"` is an interpretation.
+    Raises PolicyError for another `of`, WorkloadError if the numbers of months differ. Source: tang13, Figs. 14 to 17, panel d;
+    `of="months"` is an interpretation.
 
     >>> mean_gain(np.array([50.0, 300.0]), np.array([100.0, 300.0])), mean_gain(np.array([50, 300]), np.array([100, 300]), "means")
     (25.0, 12.5)

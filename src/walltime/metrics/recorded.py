@@ -16,11 +16,11 @@ from walltime.wording import counted, human_time
 
 Array = np.ndarray
 FEW_JOBS = 50
-"""The results of a group with fewer jobs cannot be trusted."""
+"""Groups with fewer jobs than this are not trusted."""
 POOR_RANKS = 0.2
-"""Nor those of a group with a lower rank correlation: other jobs wait long in the simulation than in the record."""
+"""Groups with a lower rank correlation are not trusted: other jobs wait long in the simulation than in the record."""
 NEAR = (60, 600, 3600)
-"""Largest distances, s, of simulated from recorded starts that are counted."""
+"""Distances, s, between simulated and recorded starts; the share of jobs within each is reported."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Agreement(Averages):
 
 
 def agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: LogWeeks, inside: Array) -> Agreement:
-    """Compare recorded with simulated waits, int64 s, of a group of jobs; `weeks`: of the whole log; `inside`: its jobs in the group."""
+    """Compare recorded with simulated waits (int64 s) of a group of jobs; `weeks`: of the whole log; `inside`: the group's jobs in it."""
     waits = recorded_waits(recorded, simulated)
     off = (simulated - recorded).astype(np.float64)
     bias = float(off.mean())

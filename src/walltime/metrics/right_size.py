@@ -1,4 +1,4 @@
-"""Requests of the right size: the jobs' needs of each resource, and the jobs with requests from the use of earlier jobs."""
+"""Requests of the right size: the needs of jobs for each resource, and jobs with requests derived from the use of earlier jobs."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from walltime.workload import Array, Workload
 from walltime.workload.columns import IDLE_GPU
 
 STEPS = {"memory": 256, "cores": 1, "gpus": 1, "time": ROUND}
-"""Steps of suggestions, which are rounded up: MB, processors, GPUs, s."""
+"""Units to which suggestions are rounded up: MB, processors, GPUs, s."""
 WORDS = {"memory": "memory", "cores": "processors", "gpus": "GPUs", "time": "walltime"}
 SUGGESTED, USED = "suggested", "used"
 SHORT = "memory_short"
-"""Column of jobs with a smaller request that run out of memory: 1, else 0."""
+"""Column that is 1 for jobs that run out of memory with a smaller request, else 0."""
 RISK = 5.0
-"""Percent of similar jobs that may need more than is suggested."""
+"""Percentage of similar jobs that may need more than is suggested."""
 
 
 _PER_PROC = {"used_mem_mb": "memory", "requested_mem_mb": "requested_memory", "mem_mb": "requested_memory"}
 
 
 def memory_of(w: Workload, name: str) -> Array:
-    """Return a column of the job's memory, MB, float64, nan if unknown; without it, from the field per processor of an SWF log."""
+    """Return a column of the job's memory, MB, float64, NaN if unknown; without it, computed from SWF's memory per processor."""
     values = w.columns[name] if name in w.columns else w.columns.get(_PER_PROC[name], np.full(len(w), -1.0)) * w.procs / 1024
     return np.where(values > 0, values, np.nan)
 
 
 def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
-    """Return each job's need of a resource (float64, nan if unknown), whether it needed more, and its request.
+    """Return, for each resource, each job's need (float64, NaN if unknown), whether it needed more, and its request.
 
     The resources are those of `STEPS` other than time.
     """
@@ -50,7 +50,7 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
     busy_gpus = np.where(np.isnan(idle), np.where(np.isnan(use), np.nan, np.where(use < IDLE_GPU, 0.0, gpus)), gpus - idle)
     states = w.origin.names.get("state", ())
     killed = column("state") == (states.index("OUT_OF_MEMORY") + 1 if "OUT_OF_MEMORY" in states else -1)
-    if not np.isnan(memory).all():  # else only jobs that ran out of memory would be known
+    if not np.isnan(memory).all():  # otherwise only jobs that ran out of memory would be known
         memory = np.where(killed, np.fmax(memory, allocated), memory)
     busy = np.where(w.runtime > 0, column("cpu_time") * w.procs / np.maximum(w.runtime, 1), np.nan)
     uncut = np.zeros(len(w), bool)
@@ -92,19 +92,19 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
 
 
 def with_requests(workload: Workload, resource: str, new: Array, how: str) -> Workload:
-    """Return the jobs with these requests of a resource, float64, nan to keep one; none grows, and `right_sized` lists the unchanged ones.
+    """Return the jobs with these requests of a resource, float64, NaN to keep a request; requests never grow.
 
-    `how`: the new requests in words, for the list of changes of the workload.
+    Jobs whose requests cannot change are those of `right_sized`. `how`: the new requests in words, for the workload's list of changes.
     """
     needed, cut, old = _needs_of(workload, resource)
     return _changed(workload, resource, np.where(np.isnan(new), old, np.minimum(new, old)), how, needed, cut, old)
 
 
 def suggested_amounts(w: Workload, resource: str, risk: float = RISK) -> Array:
-    """Return the suggestion for each job, float64, in the unit of `STEPS`; nan where fewer than ten earlier jobs are known.
+    """Return the suggestion for each job, float64, in the unit of `STEPS`; NaN if fewer than ten earlier jobs are known.
 
-    It is the amount that at most `risk` percent of the jobs with the same user, job name and processors exceeded that ended before this
-    submission.
+    It is the amount that at most `risk` percent of the earlier jobs with the same user, job name and processors exceeded; earlier jobs are
+    those that had ended before the job was submitted.
     """
     needed, cut, _ = _needs_of(w, resource)
     users, names = (w.columns.get(name, np.zeros(len(w), np.int64)).tolist() for name in ("user", "executable"))
@@ -126,7 +126,7 @@ def suggested_amounts(w: Workload, resource: str, risk: float = RISK) -> Array:
 
 
 def _needs_of(w: Workload, resource: str) -> tuple[Array, Array, Array]:
-    """Return the result of `needs` for one resource or for time; requests are nan where unknown."""
+    """Return the result of `needs` for one resource or for time; unknown requests are NaN."""
     if resource == "time":
         return w.runtime.astype(np.float64), reached_limit(w), np.where(has_limit(w), w.requested, np.nan).astype(np.float64)
     needed, cut, requested = needs(w)[resource]

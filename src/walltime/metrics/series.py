@@ -1,4 +1,4 @@
-"""The mean of a short series in time, such as weeks or windows, with an interval over blocks of neighbours."""
+"""The mean of a short time series, such as weeks or windows, with an interval from blocks of successive values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from walltime.metrics.confidence import Interval, mean_interval, student_t
 
 Array = np.ndarray
 BLOCKS = 5
-"""Number of blocks for the interval of a series: few, as a log's weeks resemble each other for months."""
+"""Number of blocks for the interval of a series. It is low because the weeks of a log resemble each other for months."""
 
 
 def series_interval(values: Array, confidence: float = 0.90) -> Interval:
@@ -19,8 +19,7 @@ def series_interval(values: Array, confidence: float = 0.90) -> Interval:
 
     `values`: float64, at least 2; fewer than five are a block each. Blocks differ in length by at most one value and are weighted by it.
     The interval is multiplied by `widening`, as neighbouring blocks are alike if neighbouring values are. Raises WorkloadError for fewer
-    than 2 values.
-    Source: Schmeiser, Oper. Res. 30 (1982), on the number of batches; the widening is ours.
+    than 2 values. Source: Schmeiser, Oper. Res. 30 (1982), on the number of batches; the widening is ours.
 
     >>> found = series_interval(np.array([3.0, 1.0, 2.0, 5.0, 4.0, 2.0, 1.0, 4.0, 3.0, 5.0]))
     >>> found.mean, round(found.half_width, 3)

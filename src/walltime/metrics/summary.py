@@ -28,7 +28,6 @@ class Averages:
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()}
 
     def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
         rows = [(name.replace("_", " "), number(value)) for name, value in self.as_dict().items()]
         return Facts(type(self).__name__, rows)._repr_html_()
 
@@ -37,10 +36,10 @@ Array = np.ndarray
 
 TRIMS = ("none", "tsafrir06", "steady")
 MOST_TRIMMED = 0.1
-"""Largest share of the jobs that the trim `steady` leaves out."""
+"""Maximum share of the jobs that the trim `steady` leaves out."""
 """The ways to exclude warm-up and cool-down."""
 LAST = "last:"
-"""Prefix of a trim that keeps the last share of the jobs."""
+"""Prefix of a trim that measures only the last share of the jobs."""
 
 
 AFTER = "after:"
@@ -49,7 +48,7 @@ _FORM = "def NAME(submit, end)"
 
 
 def check_trim(trim: str) -> str:
-    """Return the trim; raises PolicyError for an unknown one, or an invalid one of the user's own."""
+    """Return the trim; raises PolicyError if it is unknown, or an invalid one of the user's own."""
     if trim not in TRIMS and _share_of(trim) is None and _days_of(trim) is None:
         found = own_part("trims", trim, "trim")
         if found is None:
@@ -129,9 +128,9 @@ class Average(NamedTuple):
     unit: str = ""
     """`s`, `%`, `share` (of 1, shown in percent), or none"""
     better: int = 0
-    """LESS or MORE, if schedules are judged by it"""
+    """LESS or MORE if schedules are judged by it, else 0"""
     label: str = ""
-    """its name, if not the field's"""
+    """its name in outputs, if it differs from the field's"""
     table: bool = False
     """whether it is a column of the table of policies, and in the JSON record of replications"""
     several: bool = False
@@ -233,8 +232,8 @@ def summarize(
 
     `submit, start, runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,), in order of arrival.
     `runtime` is the simulated runtime. `offered_load`: ratio, passed through. `trim`: see `measured`. Raises PolicyError for an unknown
-    trim, WorkloadError if the arrays differ in length or no job is left to measure.
-    Source: feitelson98, mualem01 and tsafrir06, see the functions for each metric; percentiles, maximum and makespan are ours.
+    trim, WorkloadError if the arrays differ in length or no job is left to measure. Source: feitelson98, mualem01 and tsafrir06, see the
+    functions for each metric; percentiles, maximum and makespan are ours.
 
     >>> jobs = dict(submit=[0, 0], start=[0, 10], runtime=[10, 10], procs=[2, 2], backfilled=[False, False])
     >>> summarize(**jobs, machine_procs=2, offered_load=1.0).mean_wait

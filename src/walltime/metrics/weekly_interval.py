@@ -1,4 +1,4 @@
-"""The interval of a mean over many more weeks like a log's, and the reasons for which there is none."""
+"""The interval for a mean over many more weeks like those of a log, and reasons why there is none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = np.ndarray
 
 WEEK = 7 * 86_400
 FEWEST_WEEKS = 4
-"""Fewest weeks from which other logs are resampled."""
+"""Minimum number of weeks for resampling other logs."""
 FEWEST_WEEKS_OF_PART = 4
 MOST_QUEUED = 0.9
 """Share of the time with a queue above which the parts of a log depend on each other."""
@@ -51,7 +51,7 @@ def queued_share(submit: Array, start: Array) -> float:
 
 
 def no_interval_reason(submit: Array, queued: float) -> str:
-    """Return the reason why there is no interval under sampling of weeks; empty if there can be one.
+    """Return the reason why no interval under sampling of weeks can be given; empty if one can.
 
     `submit`: of all jobs of the log, s; `queued`: the largest `queued_share` of the compared schedules.
 
@@ -99,7 +99,7 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
 
 @dataclass(frozen=True, eq=False)
 class LogWeeks:
-    """Week and part of the log of each job's submission, share of the time with a queue, and the reason for no interval, if any."""
+    """The week and the part of the log in which each job was submitted, the share of time with a queue, and why there is no interval."""
 
     weeks: Array
     parts: Array
@@ -108,7 +108,7 @@ class LogWeeks:
 
     @classmethod
     def of(cls, submit: Array, *schedules: tuple[Array, Array]) -> LogWeeks:
-        """Divide a log with these submissions; `schedules`: submissions and starts; the schedule with the longest queues counts."""
+        """Divide a log with these submissions; `schedules`: submissions and starts. The schedule with the longest queues is used."""
         queued = max(queued_share(*one) for one in schedules)
         return cls(weeks_of(submit), parts_of(submit), queued, no_interval_reason(submit, queued))
 
@@ -123,7 +123,7 @@ class LogWeeks:
 
 
 def largest_part_mean(values: Array, parts: Array) -> float:
-    """Return the largest absolute mean of a part with jobs."""
+    """Return the largest absolute mean over a part of the log; parts without jobs are ignored."""
     count = np.bincount(parts)
     total = np.bincount(parts, weights=values)
     return float(np.abs(total[count > 0] / count[count > 0]).max())

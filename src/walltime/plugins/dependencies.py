@@ -118,7 +118,7 @@ def _files_of(name: str, folders: list[Path]) -> Iterator[Path]:
 
 @functools.lru_cache(maxsize=256)
 def _declared(file: Path, modified: int) -> tuple[str, ...]:
-    """Return the names that classes of a file declare; raises PolicyError if they are not a list of texts."""
+    """Return the files that classes in a file declare; raises PolicyError unless they are lists of texts."""
     names: list[str] = []
     for node in ast.walk(_tree(file, modified)):
         for one in node.body if isinstance(node, ast.ClassDef) else ():

@@ -29,7 +29,7 @@ _FILES = re.compile(r"(?:(?<==)|^)([^=,:]+\.py)(?=:)|(?:(?<==)|^)file:([^=,]+)")
 _PACKAGE = str(Path(__file__).resolve().parents[1])
 
 _imported: set[tuple[Path, int]] = set()
-"""Files of modules that were loaded, with the times of their last changes."""
+"""Files of modules that were loaded, with their modification times."""
 _classes: WeakKeyDictionary[type, str] = WeakKeyDictionary()
 """`FILE:LINE` of each class of the loaded files."""
 
@@ -56,15 +56,15 @@ def load_object(file: Path, name: str, what: str) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def _module(file: Path, versions: tuple[tuple[Path, int], ...]) -> Any:
-    """Load a file's module, again only if edited, so that equal orders are the same object and compiled once.
+    """Load a file's module, again only after an edit, so that equal orders are the same object and are compiled once.
 
-    `versions`: the file and the local modules that it imports, with the times of their last changes. Edited ones are imported again.
+    `versions`: the file and the local modules that it imports, with their modification times. Edited modules are imported again.
     """
     watch(file, [one for one, _ in versions])
     edited = {str(one) for one, modified in versions if (one, modified) not in _imported}
     for name in [name for name, known in list(sys.modules.items()) if getattr(known, "__file__", None) in edited]:
         del sys.modules[name]
-    for one in edited:  # Python takes its compiled form, with the time in seconds, for one of a later edit in the same second
+    for one in edited:  # Python's cached bytecode has a time in seconds, so it could hide a later edit in the same second
         with suppress(OSError):
             Path(importlib.util.cache_from_source(one)).unlink()
     module_name = file.stem

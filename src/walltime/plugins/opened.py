@@ -1,4 +1,4 @@
-"""The files that a user's Python code opens: results depend on them, so a class must declare them for results to be kept."""
+"""Record the files that a user's Python code opens: results depend on them, so they are kept only if a class declares these files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _of_module: dict[str, Path] = {}
 _opened: dict[Path, set[Path]] = {}
 """The files opened by each user's file and its modules since the start of the process."""
 _passed: set[Path] = set()
-"""The logs that were given to readers of users; the checksums of these are known."""
+"""The logs that were given to users' readers; their checksums are known."""
 _installing = threading.Lock()
 _here = threading.local()
 
@@ -32,12 +32,12 @@ def watch(file: Path, modules: Iterable[Path]) -> None:
 
 
 def opened(file: Path) -> set[Path]:
-    """Return the files that a user's Python file has opened in this process, since a file that is read once may be kept in memory."""
+    """Return the files that a user's Python file has opened in this process, even long ago: their content may be kept in memory."""
     return _opened.get(file.resolve(), set()) - _passed
 
 
 def passed(log: Path) -> None:
-    """Do not count this log among the opened files, as a user's reader is given it."""
+    """Exclude this log from the opened files, because a user's reader is given it."""
     _passed.add(log.resolve())
 
 

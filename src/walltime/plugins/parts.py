@@ -32,7 +32,7 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
 
 
 def own_part(group: str, text: str, title: str) -> tuple[Any, str, str] | None:
-    """Return the object that a text names, how it is spelled, and the options that follow; None if the text names no part of a user.
+    """Return the object that a text names, how it is spelled, and the options after it; None if it names no user's part.
 
     Raises PolicyError if the file or package cannot be loaded or has no such object, NotRunError if the file may not run.
     """
@@ -63,9 +63,9 @@ def own_variants(group: str, title: str, adopt: Adopt) -> Callable[[str], tuple[
 
 
 def function_options(function: Callable[..., Any], given: tuple[str, ...], title: str, form: str) -> bool:
-    """Return whether a user's function takes the last of the arguments `given`, which it may leave out; its others have defaults.
+    """Return whether a user's function takes the last argument in `given`, which is optional; all others need defaults.
 
-    Raises PolicyError, with the required `form`, if it takes other ones.
+    Raises PolicyError, with the required `form`, if it takes other arguments.
     """
     try:
         parameters = inspect.signature(function).parameters.values()

@@ -117,7 +117,7 @@ def _data_sets() -> dict[str, About]:
 
 
 def complete_name(incomplete: str) -> list[str]:
-    """Return the names of logs and data sets that begin like this."""
+    """Return the names of logs and data sets that begin with `incomplete`."""
     from walltime.logs.catalogue import CATALOGUE
 
     names = [*(one.name for one in CATALOGUE), *_data_sets()]

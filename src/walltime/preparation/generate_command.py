@@ -97,7 +97,6 @@ def generate(
 
 
 def _record(w: Workload, out: Path) -> dict[str, Any]:
-    """Return numbers that describe the workload."""
     import hashlib
 
     import numpy as np

@@ -86,7 +86,6 @@ def info(
 
 
 def _record(log: JobLog, w: Workload) -> dict[str, Any]:
-    """Return the `--json` record of a log."""
     import numpy as np
 
     from walltime.workload.drops import left_out
@@ -160,7 +159,7 @@ def _on_machine(workload: Workload, machine: Machine) -> dict[str, Any]:
 
 
 def _further(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """Return the counts that are larger, by how much."""
+    """Return, by name, by how much counts have grown."""
     more = {name: count - before.get(name, 0) for name, count in after.items()}
     return {name: count for name, count in more.items() if count}
 

@@ -13,11 +13,11 @@ from walltime.wording import UNDEFINED, counted, human_percent, human_time
 from walltime.workload import Workload
 
 FIRST_SCREEN = 4.2
-"""Height in inches of a picture of four panels that fits on the first screen and is legible."""
+"""Height, in inches, of a picture of four panels that fits on the first screen and stays legible."""
 
 
 def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequence[str], use: float) -> Page:
-    """Return the page of `walltime info`: the content of a log. `use`: the mean used share of the requests, nan if none is known."""
+    """Return the page of `walltime info`; `use`: the mean share of requests that was used, NaN if unknown."""
     load = human_percent(100 * w.offered_load)
     span = int(w.submit[-1] - w.submit[0]) if len(w) else 0
     used = UNDEFINED if math.isnan(use) else human_percent(100 * use)

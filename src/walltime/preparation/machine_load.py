@@ -44,7 +44,7 @@ def _rows(placed: Workload, placement: Placement, needs: PoolNeeds) -> Iterator[
 
 
 def _loads(placed: Workload, needs: PoolNeeds, mine: Array, pools: Array) -> dict[str, Any]:
-    """Return the number of these jobs, and their load of these pools (both bool)."""
+    """Return the number of the jobs in `mine`, and their load on `pools` (both bool)."""
     span = int(placed.submit[-1] - placed.submit[0])
     loads: dict[str, Any] = {"jobs": int(mine.sum())}
     for r, kind in enumerate(KINDS):
@@ -57,7 +57,7 @@ def _loads(placed: Workload, needs: PoolNeeds, mine: Array, pools: Array) -> dic
 
 
 def loads_table(loads: list[dict[str, Any]], machine: Machine) -> Table:
-    """Return a table of the loads, with the resources that some row knows."""
+    """Return a table of the loads; resources without any known load have no column."""
     titles = {"procs": "processors", "second": RESOURCES.get(machine.second, machine.second), "memory": "memory"}
     shown = {kind: title for kind, title in titles.items() if any(row[kind] is not None for row in loads)}
     rows: list[Row] = []

@@ -1,1 +1,1 @@
-"""Simulations of a machine for schedulers that are other programs; `batsim.py` speaks Batsim's protocol."""
+"""Simulated machines for schedulers that are other programs; `batsim.py` implements Batsim's protocol."""

@@ -29,7 +29,7 @@ from walltime.workload import Workload
 WORKLOAD = "w0"
 """The name of the workload, which is the first part of a job's identifier."""
 MOST_BYTES = 64 * 2**20
-"""The longest message that is read."""
+"""Maximum length of a message that is read, bytes."""
 MOST_IDLE = 10_000
 """Maximum number of calls of the scheduler while no job runs or will arrive."""
 REFUSED = {
@@ -43,9 +43,9 @@ REFUSED = {
     "RESOURCES_ADDED": "the machine does not change",
     "RESOURCES_REMOVED": "the machine does not change",
 }
-"""The scheduler's events that are errors, and why."""
+"""Events of a scheduler that are rejected, and the reason."""
 NO_PLACES = ("mapping", "additional_io_job", "storage_mapping")
-"""Keys that a start may not have, because they concern networks or storage."""
+"""Keys that the start of a job must not have, because they concern networks or storage."""
 Exchange = Callable[[bytes], bytes]
 """A function that sends a message and returns the answer."""
 
@@ -114,7 +114,7 @@ class BatsimServer:
         self._events.append({"timestamp": float(self.simulation.now), "type": kind, "data": data})
 
     def _go_on(self, until: int | None) -> None:
-        """Advance to the next instant, not beyond `until`, s, and note its events."""
+        """Advance to the next instant, at most to `until` (s), and record its events."""
         happened = self.simulation.advance(until)
         for k in happened.ended:
             self._completed(k, self._final[k])
@@ -130,7 +130,7 @@ class BatsimServer:
         self._note("JOB_COMPLETED", {"job_id": self.name_of(k), "job_state": state, "return_code": 0, "alloc": alloc})
 
     def _ask(self, exchange: Exchange) -> None:
-        """Send the events, and carry out the decisions of the answer."""
+        """Send the events, and carry out the decisions in the answer."""
         message = {"now": float(self.simulation.now), "events": self._events}
         self._events = []
         self.messages += 1
@@ -181,7 +181,7 @@ class BatsimServer:
                     raise PolicyError(f"the time {moment} s is not later than now, {simulation.now} s; choose a later one", "past_time")
                 heapq.heappush(self._calls, moment)
             case "NOTIFY":
-                pass  # that no further jobs will be registered, which is always so
+                pass  # no further jobs will be registered; this is always true
             case _:
                 why = REFUSED.get(kind, "the protocol has no such event")
                 raise PolicyError(
@@ -189,7 +189,6 @@ class BatsimServer:
                 )
 
     def _number(self, name: object) -> int:
-        """Return the number of a job from its identifier."""
         workload, _, number = str(name).partition("!")
         if workload != WORKLOAD or not number.isdecimal() or len(number) > 18:
             raise PolicyError(f"there is no job {shown(name)}; identifiers are as in {WORKLOAD}!1", "unknown_job")
@@ -281,7 +280,7 @@ def spans(numbers: Sequence[int], between: str) -> str:
 
 
 def members(text: object, most: int) -> list[int]:
-    """Return the numbers of spans such as 0-3 7 or 0-3,7; raises PolicyError if they are none, or not below `most`."""
+    """Parse spans of numbers such as 0-3 7 or 0-3,7; raises PolicyError for other texts, and for numbers that are not below `most`."""
     numbers: list[int] = []
     for part in str(text).replace(",", " ").split():
         first, _, last = part.partition("-")

@@ -84,8 +84,7 @@ def parse_cluster(texts: Sequence[tuple[str, str]], *, at_present: bool = False)
     """Return the cluster that these texts describe, each with a name for messages; raises LogError.
 
     `at_present`: the cluster as it is now, so that nodes that are down are always missing. Otherwise they are missing from the time at
-    which
-    Slurm's reason was set until the time at which Slurm printed its settings; nodes without such a time are treated as up, and noted.
+    which Slurm's reason was set until the time at which Slurm printed its settings; nodes without such a time are treated as up, and noted.
     """
     records = read_records(texts)
     try:

@@ -1,8 +1,7 @@
 """Limits of QOS and associations as limits of a machine, with Slurm's precedence.
 
-Only one limit of each kind applies, such as the processors of each user (manual of sacctmgr, acct_policy.c of Slurm 24.11). The
-partition's QOS takes precedence over the job's QOS, unless the latter has the flag OverPartQOS, and both take precedence over the
-associations.
+Only one limit of each kind applies, such as the processors of each user (manual of sacctmgr, acct_policy.c of Slurm 24.11). The partition's
+QOS takes precedence over the job's QOS, unless the latter has the flag OverPartQOS, and both take precedence over the associations.
 """
 
 from __future__ import annotations

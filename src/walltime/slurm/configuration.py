@@ -127,8 +127,7 @@ class Limits:
 
     `minutes`, `used`: pairs of `account` (including sub-accounts), `user` or `qos`, and a name, that have limits on minutes, and on minutes
     used so far; the latter only matter if AccountingStorageEnforce has `safe`. `wall`: MaxWall (minutes) of an account, or of an account
-    and a
-    user; `qos_wall`: of a QOS; `no_partition_limit`: the QOS with the flag NO_PARTITION_LIMIT.
+    and a user; `qos_wall`: of a QOS; `no_partition_limit`: the QOS with the flag NO_PARTITION_LIMIT.
     """
 
     known: bool = True

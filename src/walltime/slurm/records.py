@@ -59,8 +59,7 @@ class ClusterRecords:
     """The records of a cluster, by kind.
 
     `settings`: from scontrol show config; `known`: the kinds that were found, even if there are no such records; `printed`: the time at
-    which
-    scontrol printed the settings, None if unknown.
+    which scontrol printed the settings, None if unknown.
     """
 
     settings: dict[str, str] = field(default_factory=dict)

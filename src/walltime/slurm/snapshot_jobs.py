@@ -45,15 +45,11 @@ class SnapshotJob:
     """A running or waiting job. Times are Unix times, durations are in s, and unknown values are None.
 
     `job`: its number, or the array's number for a task that Slurm has not split off. `array`, `task`: the numbers of the array and the
-    task.
-    `reservation`: the reservation that it requests. `limit`: None for no limit. `nodes`: the minimum number. `start`: when a running job
-    started. `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the
-    distribution
-    does not matter; `cpu_memory_mb`: needed for each processor, 0 if the request is a total. `gpu_type`: type of its GPUs; `constraints`:
-    on
-    the features of nodes, as in Slurm. `array_limit`: maximum number of running tasks of the array, 0 for no maximum. `left_out`: why the
-    job
-    is not simulated, a name of SNAPSHOT_RULES; empty if it is.
+    task. `reservation`: the reservation that it requests. `limit`: None for no limit. `nodes`: the minimum number. `start`: when a running
+    job started. `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the
+    distribution does not matter; `cpu_memory_mb`: needed for each processor, 0 if the request is a total. `gpu_type`: type of its GPUs;
+    `constraints`: on the features of nodes, as in Slurm. `array_limit`: maximum number of running tasks of the array, 0 for no maximum.
+    `left_out`: why the job is not simulated, a name of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int

@@ -33,10 +33,8 @@ class QueueJob:
     """A job of the queue.
 
     `key`: its number, or `N_M` for a task of an array. `state`: `PENDING`, `RUNNING` or another of Slurm's words. `limit`: minutes, None
-    for
-    no limit. `time_min`: minutes, 0 for none. `submit`, `begin` (when it became eligible), `start`: Unix times, 0 while unknown; `start` of
-    a
-    waiting job is Slurm's planned start. `restarts`: how often it was put back into the queue.
+    for no limit. `time_min`: minutes, 0 for none. `submit`, `begin` (when it became eligible), `start`: Unix times, 0 while unknown;
+    `start` of a waiting job is Slurm's planned start. `restarts`: how often it was put back into the queue.
     """
 
     key: str

@@ -26,8 +26,8 @@ class JobHours:
     """Hours of each job by resource (`RESOURCES`), float64, shape (jobs,), nan where unknown.
 
     Resources without any known hours are left out. `asked`: amount requested x time requested. `allocated`: amount allocated x runtime; if
-    the log does not record the allocated memory, as in SWF, the larger of the request and the use.
-    `used`: processor time; GPUs x runtime x mean use; peak memory x runtime. The use of nodes is not recorded.
+    the log does not record the allocated memory, as in SWF, the larger of the request and the use. `used`: processor time; GPUs x runtime x
+    mean use; peak memory x runtime. The use of nodes is not recorded.
     """
 
     asked: Mapping[str, Array]
@@ -36,7 +36,7 @@ class JobHours:
 
 
 def job_hours(workload: Workload) -> JobHours:
-    """Return the requested, allocated and used hours of each job."""
+    """Return the requested, allocated and used hours of each job, by resource."""
     w = workload
     ran = w.runtime / 3600
     limit = np.where(has_limit(w), w.requested / 3600, np.nan)

@@ -23,7 +23,7 @@ from walltime.wording import counted, human_percent, listed
 USED = {"cores": "processors", "gpus": "GPUs", "memory": "memory"}
 """The resources whose use is recorded, in words."""
 LEAST = 0.005
-"""The answer mentions shares of the hours from this one on."""
+"""Smallest share of the hours that the answer mentions."""
 _MEASURED, _UNUSED, _UNKNOWN = BLUE, "#E8A87C", "#D8DCE2"
 KINDS_MEANING = "Hours by resource and kind (asked, allocated, measured, used)"
 
@@ -88,7 +88,7 @@ def energy_sentence(waste: Waste) -> str:
 
 
 def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -> Page:
-    """Return the page."""
+    """Return the page on the waste; `more_notes`: further sentences."""
     energy = list(waste.energy_tables())
     sections = [Section(table.title, [table]) for table in list(waste.tables(()))[: -len(energy) or None]]
     groups = [waste.table(by) for by in waste.groups]
@@ -131,7 +131,7 @@ def chart(waste: Waste) -> Drawing:
 
 
 LABELS = {"user": "username", "group": "account", "executable": "job_name"}
-"""Labels of groups in metrics, which are those of Slurm's OpenMetrics, where they have another name."""
+"""Labels of groups in the metrics, where Slurm's OpenMetrics have another name than the column."""
 
 
 def prometheus(waste: Waste, by: Iterable[str] = ("user", "group", "partition")) -> str:
@@ -167,7 +167,6 @@ def _known(value: float) -> list[tuple[str, float]]:
 
 
 def _values(group: GroupHours) -> Iterator[tuple[dict[str, Any], float]]:
-    """Yield the known hours of a group with their labels."""
     for name, one in group.hours.items():
         for kind in KINDS:
             value = getattr(one, kind)

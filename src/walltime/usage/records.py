@@ -41,9 +41,9 @@ UNKNOWN = "unknown"
 TENFOLD = 10
 """Ratio of requested to used memory from which a request counts as tenfold."""
 ONE_CORE = 1.1
-"""Mean number of busy processors up to which a job counts as using a single one."""
+"""Maximum mean number of busy processors with which a job counts as using a single one."""
 IDLE_SESSION = 0.05
-"""Share of the processors below which an interactive session is idle."""
+"""Share of busy processors below which an interactive session is idle."""
 SESSIONS = r"(?i)^(?:interactive|salloc|bash|zsh|tcsh|sh|srun|.*jupyter.*|.*rstudio.*|.*vscode.*|.*code-server.*|(?:sys|usr)/dashboard/.*)$"
 """Job names of interactive sessions: of Slurm's salloc, shells, notebooks and Open OnDemand."""
 PATTERNS = {
@@ -53,26 +53,26 @@ PATTERNS = {
     "memory_tenfold": ("memory requested tenfold", "memory"),
     "idle_sessions": ("idle interactive sessions", "cores"),
 }
-"""The patterns: words, and the resource whose unused hours count."""
+"""The patterns of waste: their words, and the resource whose unused hours are reported."""
 
 
 @dataclass(frozen=True)
 class Hours:
-    """Hours of one resource over jobs; nan where nothing is known."""
+    """Hours of one resource, summed over jobs; NaN where nothing is known."""
 
     asked: float
-    """amount requested x time requested, of the jobs in which both are known"""
+    """amount requested x time requested, over the jobs for which both are known"""
     allocated: float
     measured: float
-    """the allocated hours of the jobs whose use is recorded"""
+    """allocated hours of the jobs whose use is recorded"""
     used: float
-    """the used hours of the same jobs"""
+    """used hours of the same jobs"""
     unmeasured_jobs: int
     """jobs with allocated hours whose use is not recorded"""
 
     @property
     def unused(self) -> float:
-        """Return the allocated hours that were not used, of the jobs whose use is recorded."""
+        """Return the allocated hours that were not used, over the jobs whose use is recorded."""
         return self.measured - self.used
 
     @property
@@ -83,7 +83,7 @@ class Hours:
 
 @dataclass(frozen=True)
 class GroupHours:
-    """A group of jobs and its hours by resource; `lost`: allocated core-hours of its jobs that were killed or cancelled, or failed."""
+    """A group of jobs and its hours by resource; `lost`: allocated core-hours of its killed, cancelled and failed jobs."""
 
     group: str
     jobs: int
@@ -120,7 +120,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Lost:
-    """Jobs that lost their hours for one cause, and their allocated hours by resource."""
+    """Jobs that lost their hours for the same cause, and their allocated hours by resource."""
 
     cause: str
     jobs: int
@@ -134,7 +134,7 @@ class Pattern:
     name: str
     jobs: int
     judged: int
-    """jobs for which the log has these data"""
+    """number of jobs for which the log has these data"""
     resource: str
     unused: float
     """hours of the resource that these jobs did not use"""

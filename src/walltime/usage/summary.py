@@ -45,7 +45,7 @@ from walltime.workload.workload import check_workload
 
 @dataclass(frozen=True, eq=False)
 class Waste:
-    """The waste of a log; see the glossary for each number."""
+    """The waste of a log; the glossary defines each number."""
 
     workload: Workload
     total: GroupHours
@@ -95,7 +95,7 @@ class Waste:
 
     @property
     def shows_energy(self) -> bool:
-        """Return whether the energy is known, or its cost or carbon would be shown."""
+        """Return whether the energy is known, or a price or a carbon intensity is given."""
         return not math.isnan(self.energy) or self.power.price is not None or self.power.carbon is not None
 
     def tables(self, groups: Sequence[str] | None = None) -> Iterator[Table]:
@@ -117,16 +117,14 @@ class Waste:
             yield tables.energy_jobs_table(self.workload, self.known_energy, self.grams, price)
 
     def _repr_html_(self) -> str:
-        """Return the table of resources for notebooks."""
         return tables.resources_table(self.total)._repr_html_()
 
 
 def waste(workload: Workload, by: Iterable[By] | None = None, listed: int = LISTED, power: Power | None = None) -> Waste:
     """Return the requested, allocated and used hours of the jobs by group, the lost hours by cause, and patterns of waste.
 
-    `by`: groupings, by default all that the log records. `listed`: the number of groups of each that are listed.
-    `power`: for energy that the log does not record, its cost and carbon.
-    Raises WorkloadError for an unknown grouping, or a number of groups below 1.
+    `by`: groupings, by default all that the log records. `listed`: the number of groups of each that are listed. `power`: for energy that
+    the log does not record, its cost and carbon. Raises WorkloadError for an unknown grouping, or a number of groups below 1.
     """
     check_workload(workload)
     chosen = list(GROUPINGS if by is None else by)
@@ -153,7 +151,7 @@ def waste(workload: Workload, by: Iterable[By] | None = None, listed: int = LIST
 
 
 def _table(hours: JobHours, cause: Array) -> pl.DataFrame:
-    """Return the hours as columns such as `cores:used`, null where unknown, and `LOST`, the core-hours of jobs that lost them."""
+    """Return the hours in columns such as `cores:used`, null where unknown, and `LOST`: the core-hours of jobs that lost them."""
     columns: dict[str, Array] = {}
     for name, allocated in hours.allocated.items():
         used = hours.used[name]
@@ -169,7 +167,7 @@ def _table(hours: JobHours, cause: Array) -> pl.DataFrame:
 
 
 def _groups(table: pl.DataFrame, hours: JobHours) -> list[tuple[int, GroupHours]]:
-    """Return the numbers of each `KEY` of the table, those with the most unused core-hours first."""
+    """Return the numbers for each `KEY` of the table, sorted by unused core-hours, the most first."""
     kinds = [f"{name}:{kind}" for name in hours.allocated for kind in KINDS] + ["KWH", "GRAMS"]
     sums = [pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in kinds]
     counts = [pl.col(f"{name}:unmeasured").sum() for name in hours.allocated]
@@ -191,7 +189,7 @@ def _rank(group: GroupHours) -> tuple[float, float]:
 
 
 def _named(w: Workload, by: str, numbers: Array, table: pl.DataFrame, hours: JobHours, listed: int) -> list[GroupHours]:
-    """Return the groups of a column with their names; those after the first `listed` together."""
+    """Return the groups of a column with their names; groups after the first `listed` are one group."""
     keyed = table.with_columns(KEY=pl.Series(numbers, dtype=pl.Int64))
     if by == "gpu_type":
         keyed = keyed.filter(pl.col("KEY") >= 0)
@@ -207,7 +205,7 @@ def _named(w: Workload, by: str, numbers: Array, table: pl.DataFrame, hours: Job
 
 
 def _lost(w: Workload, hours: JobHours, cause: Array) -> list[Lost]:
-    """Return the lost hours of each cause with jobs, in the order of `CAUSES`; those of earlier runs have the sizes of the last run."""
+    """Return the lost hours for each cause, in the order of `CAUSES`; earlier runs are assumed to have had the size of the last run."""
     rows = []
     for k, name in enumerate(CAUSES):
         mine = cause == k
@@ -224,7 +222,7 @@ def _lost(w: Workload, hours: JobHours, cause: Array) -> list[Lost]:
 
 
 def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
-    """Return the patterns of resources that the log has."""
+    """Return the patterns of waste in the resources that the log records."""
     columns = {name: np.asarray(w.columns.get(name, np.full(len(w), -1.0)), np.float64) for name in ("gpu_use", "gpus_idle")}
     requested, used = (memory_of(w, name) for name in ("requested_mem_mb", "used_mem_mb"))
     gpus, busy = w.columns.get("gpus", np.zeros(len(w))), np.full(len(w), np.nan)
@@ -277,7 +275,6 @@ def _whole_nodes(w: Workload) -> Array:
 
 
 def _sessions(w: Workload) -> Array:
-    """Return which jobs have the name of an interactive session, bool."""
     texts = w.origin.names.get("executable", ())
     if not texts or "executable" not in w.columns:
         return np.zeros(len(w), bool)

@@ -16,8 +16,7 @@ class Origin:
     """The origin of a workload, which all results contain.
 
     `drops`: the jobs left out at each stage. `changed`: the number of jobs that each rule changed. `noticed`: the number of unusual jobs
-    that
-    were not changed, by rule. `header`: the header lines of the log as in the file.
+    that were not changed, by rule. `header`: the header lines of the log as in the file.
     """
 
     name: str = "workload"

@@ -26,8 +26,7 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
     """Return the jobs with feedback: a job that was submitted soon after the end of a job of its user now waits for that end.
 
     `within`: the maximum think time for this, s. The job follows the last of its user's earlier jobs that had ended in the log; its think
-    time
-    is the time since that end. Raises WorkloadError if the log does not record users, or waits.
+    time is the time since that end. Raises WorkloadError if the log does not record users, or waits.
 
     Source: Zakay & Feitelson, Preserving User Behavior Characteristics in Trace-Based Simulation of Parallel Job Scheduling, MASCOTS 2014,
     pp. 51-60, doi:10.1109/MASCOTS.2014.15 (sessions by think time). Fixed submit times for the first jobs of sessions are our choice.

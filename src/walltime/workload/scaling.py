@@ -194,7 +194,6 @@ def _check_seed(seed: int) -> None:
 
 
 def _shown(number: float) -> str:
-    """Return a number as a short text."""
     try:
         return str(number) if abs(number) < 1e16 else f"{number:g}"
     except OverflowError:

@@ -180,7 +180,6 @@ class Workload:
         return self.table().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """Return a table for notebooks."""
         span = int(self.submit[-1] - self.submit[0]) if len(self) else 0
         users = self.columns.get("user")
         known = 0 if users is None else len(np.unique(users[users >= 0]))

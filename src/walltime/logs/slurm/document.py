@@ -154,7 +154,6 @@ def _queued(job: Json) -> Row:
 
 
 def _steps(job: Json) -> Iterator[Row]:
-    """Yield the fields of each step of a job of sacct."""
     for entry in elements(job.get("steps"), "steps"):
         step = members(entry, "steps")
         identity = _at(step, "step.id")
@@ -172,7 +171,6 @@ def _steps(job: Json) -> Iterator[Row]:
 
 
 def _values(file: LogFile) -> Iterator[Any]:
-    """Return the values of a file, one after the other."""
     content = b"".join(file.chunks()).removeprefix(b"\xef\xbb\xbf")
     start = _START.search(content)
     content = content[start.start() :] if start else content

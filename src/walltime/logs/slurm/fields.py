@@ -86,8 +86,7 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
     """Parse times; return Unix times, which values are invalid, and which are local times (others are numbers, or have an offset).
 
     `texts`: such as 2026-11-20T21:33:45, perhaps with a fraction or an offset, or Unix times in s, ms, us or ns; blank if unknown. `zone`:
-    of
-    local times.
+    of local times.
     """
     written = texts.str.extract(r"^([0-9]{1,19})(?:\.[0-9]*)?$").cast(pl.Int64, strict=False)
     numbers = written.fill_null(MISSING).to_numpy()

@@ -72,8 +72,7 @@ def slurm_log(
     """Return the log of the jobs that have ended; its additional columns, with Slurm's names, are in `docs/reference/columns.md`.
 
     `records`: columns of the log, int64 or float64, -1 if unknown; it is emptied to save memory. `requested`: s, NO_LIMIT for none.
-    `status`:
-    as in `walltime.logs.slurm.fields.STATES`. `local`: submission, eligible time, start and end.
+    `status`: as in `walltime.logs.slurm.fields.STATES`. `local`: submission, eligible time, start and end.
 
     Columns with capital letters do not become columns of the log:
 
@@ -154,8 +153,7 @@ def _runs(
     """Join the runs of jobs that were put back into the queue, in the order of submission.
 
     Returns the first submission of each job at its last run (-1 for jobs with one run), which runs are earlier ones (bool), and, at the
-    last
-    run, the total runtime of the earlier ones, s.
+    last run, the total runtime of the earlier ones, s.
     """
     first, before, earlier = np.full(len(keys), MISSING), np.zeros(len(keys), bool), np.zeros(len(keys), np.int64)
     rows = np.flatnonzero(kept)

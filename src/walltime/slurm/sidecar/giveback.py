@@ -39,8 +39,8 @@ class GiveBack:
     """Raises shortened limits. `distrust` is called with the reason when that fails.
 
     `cluster`, `limits`: the configuration that was read last. `quarantine`: users who lower limits after they are raised. `extra`: returns
-    the
-    keys of further jobs to query, those of self-tests. `prolog_missed`: called with a running job whose limit the prolog has not raised.
+    the keys of further jobs to query, those of self-tests. `prolog_missed`: called with a running job whose limit the prolog has not
+    raised.
     """
 
     def __init__(self, slurm: Client, entries: Adjustments, host: Host, distrust: Callable[[str], None], spool: Spool | None):

@@ -47,10 +47,8 @@ class Entry:
 
     `limit`: the user's limit, minutes, as last seen while the job waited. `longest`: the longest limit that the user can have chosen, None
     for any. `restarts`: how often the job had been put back into the queue when last seen. `soft`: whether TimeMin was set under soft
-    limits.
-    `seen`: Unix time at which the entry was last written because the job was in the queue. `doubt`: whether the user may have chosen a
-    longer
-    limit than `limit` since then.
+    limits. `seen`: Unix time at which the entry was last written because the job was in the queue. `doubt`: whether the user may have
+    chosen a longer limit than `limit` since then.
     """
 
     key: str

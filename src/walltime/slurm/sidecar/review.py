@@ -38,11 +38,9 @@ class Run:
     """A run of an adjusted job. Times are Unix times, lengths are in s, and unknown values are None.
 
     `time_min`, `limit`: set by the side-car and by the user; `predicted`: the prediction behind TimeMin. `shown`: the limit with which it
-    was
-    first seen running, `short`: whether backfill had shortened that limit; `given_back`: when the side-car raised it, with `left` to go.
-    From
-    the log: `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: the number of
-    earlier jobs in its partition, with no lower priority, that still waited when it started.
+    was first seen running, `short`: whether backfill had shortened that limit; `given_back`: when the side-car raised it, with `left` to
+    go. From the log: `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: the
+    number of earlier jobs in its partition, with no lower priority, that still waited when it started.
     """
 
     key: str

@@ -77,10 +77,8 @@ class Projection:
         """Return the start of each of the snapshot's jobs, s from the state's zero, float64; inf for jobs that never start.
 
         `runtime`: of the snapshot's jobs (int64 s). `arriving`: places of recent jobs in the history, which arrive `times` (s) after now.
-        `only`:
-        the place of the only job whose start is needed; other starts may be inf. `without`: places of jobs that are left out. `check`:
-        called
-        with 0 from time to time; it may raise an error to end the run.
+        `only`: the place of the only job whose start is needed; other starts may be inf. `without`: places of jobs that are left out.
+        `check`: called with 0 from time to time; it may raise an error to end the run.
         """
         state = self.state
         count = len(state.jobs)
@@ -282,8 +280,7 @@ class Forecast:
         """Simulate, and return starts in s after the snapshot: if all jobs run to their limits, and in each simulation.
 
         Without random draws, no jobs arrive. `run`: returns starts; its arguments are runtimes and, optionally, the places and times of
-        arrivals
-        and a check, as in `Projection.run`. The shapes are (jobs,) and (samples, jobs).
+        arrivals and a check, as in `Projection.run`. The shapes are (jobs,) and (samples, jobs).
         """
         state = self.state
         to_limits = run(np.maximum(state.workload.requested[: len(state.jobs)], self.runtimes.elapsed + 1))

@@ -58,8 +58,7 @@ class Replay:
 
     `made`: the time of the prediction, s from the start of the record; `job`: its place in the record; `real`: its start, s after `made`.
     `features`: from `QueueFeatures`. `simulated`: quantiles over all simulations, shape (3, predictions), s after `made`, as are
-    `by_limits`
-    and `earliest`.
+    `by_limits` and `earliest`.
     """
 
     made: Array
@@ -136,9 +135,8 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
     An interval reaches from the 5 % to the 95 % quantile of a forest's distribution, with its median as the likely time. In classes of
     distance where the simulations' median was recently nearer to the starts, it replaces the forest's median. Known outcomes then move each
     end, by class of the median's distance. No interval begins before `earliest`; if that is after the likely time, the simulations' median
-    and
-    late end count as well. NaN where too few starts were known. `progress` is called after each forest with the number of moments that have
-    predictions.
+    and late end count as well. NaN where too few starts were known. `progress` is called after each forest with the number of moments that
+    have predictions.
     """
     logs = np.full((3, len(past.made)), np.nan)
     moments = np.unique(past.made)

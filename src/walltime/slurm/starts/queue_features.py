@@ -42,8 +42,7 @@ class QueueFeatures:
         """Return the features of waiting jobs (places) at a time, s from the start of the log; float64, shape (jobs, features).
 
         `simulated`: quantiles of their starts over simulations, shape (3, jobs); `by_limits`: starts if all jobs run to their limits; both
-        are
-        s after `time`.
+        are s after `time`.
         """
         waiting = np.flatnonzero((self.submit <= time) & (self.start > time))
         waiting = waiting[np.argsort(self.submit[waiting], kind="stable")]

@@ -79,8 +79,7 @@ class Runtimes:
     """Draws runtimes of jobs: the share of the request that similar jobs of the history used, times the job's request.
 
     `level`: for each job its place in LEVELS, or len(LEVELS) if there are too few similar jobs, so that it runs to its limit. The runtime
-    of a
-    running job is drawn from jobs that ran longer. `predicted`: whether a job's runtime is drawn around its prediction.
+    of a running job is drawn from jobs that ran longer. `predicted`: whether a job's runtime is drawn around its prediction.
     """
 
     def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predictions: tuple[Array, Array] | None = None):
@@ -186,8 +185,7 @@ class _Ratios:
         """Return the ratio at a quantile of each job's ratios; 1 for jobs without ratios.
 
         The n ratios leave n + 1 gaps, the outer ones down to `lowest` and up to `highest`; the ratio of another similar job is equally
-        likely to
-        be in any of them. If only the n ratios were drawn, no job would run longer than all earlier ones.
+        likely to be in any of them. If only the n ratios were drawn, no job would run longer than all earlier ones.
         """
         place = part * (self.size + 1)
         gap = np.minimum(place.astype(np.int64), self.size)

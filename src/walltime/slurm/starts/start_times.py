@@ -35,10 +35,8 @@ class StartTime:
 
     `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, if there is one. `by_limits`: the
     start if every job runs to its limit and none arrives. `alike`: the columns in which the past jobs agree from which its runtime is
-    drawn;
-    None if there are too few, so that it runs to its limit. It is `prediction` alone if the runtime is drawn around a prediction.
-    `pending`:
-    why it waits.
+    drawn; None if there are too few, so that it runs to its limit. It is `prediction` alone if the runtime is drawn around a prediction.
+    `pending`: why it waits.
     """
 
     job: SnapshotJob
@@ -69,9 +67,8 @@ class StartTimes:
 
     `starts`: s after the snapshot, float64, shape (samples, jobs), inf for never; `simulated`: their quantiles, shape (3, jobs);
     `earliest`: the starts without other jobs, shape (jobs,). `caveats`: sentences. `learned_from`: the number of outcomes of past
-    predictions
-    from which the intervals were learned (`learn_from_history`), None for intervals of the simulation. `predicted`: the runtime predictions
-    that were used.
+    predictions from which the intervals were learned (`learn_from_history`), None for intervals of the simulation. `predicted`: the runtime
+    predictions that were used.
     """
 
     snapshot: Snapshot

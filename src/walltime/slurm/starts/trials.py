@@ -165,8 +165,7 @@ def try_jobs(
 
     All of them meet the same runtimes and arrivals in each simulation, so that differences are due to their requests. A job joins the end
     of the queue; with Slurm's priorities it gets the priority that Slurm would give it, as far as that is known. The other arguments are as
-    in
-    `start_times`. Raises PolicyError and WorkloadError.
+    in `start_times`. Raises PolicyError and WorkloadError.
     """
     trials: dict[str, StartTrial] = {}
     for k, text in enumerate(texts):

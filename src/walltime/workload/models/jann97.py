@@ -46,11 +46,9 @@ class Jann97(WorkloadModel):
     """Interarrival times and runtimes of each range of sizes follow separate hyper-Erlang distributions of common order.
 
     `ranges`: one for each range of sizes; the defaults were refitted from a log, since the tables in the paper were not available.
-    `source`:
-    that log. Sizes are as in the fitted log: a larger machine gets no larger jobs, and jobs wider than a smaller machine are not submitted.
-    Each range begins with an interarrival time at 0. Runtimes are rounded, and at least 1 s. Within a range, sizes are as frequent as in
-    the
-    log (the paper does not give its rule).
+    `source`: that log. Sizes are as in the fitted log: a larger machine gets no larger jobs, and jobs wider than a smaller machine are not
+    submitted. Each range begins with an interarrival time at 0. Runtimes are rounded, and at least 1 s. Within a range, sizes are as
+    frequent as in the log (the paper does not give its rule).
 
     Source: jann97 (Jann, Pattnaik, Franke, Wang, Skovira, Riordan, JSSPP 1997).
 

@@ -26,11 +26,10 @@ REFERENCE_PROCS = 128
 class LublinClass:
     """The constants of one class of jobs, named as in the authors' program.
 
-    A job is serial with probability `serial`, and a power of two with probability `pow2`. The logarithm (base 2) of the size of
-    a parallel job is uniform in (`low`, `med`) with probability `prob`, else in (`med`, `hi`). The logarithm (base e) of the
-    runtime is Gamma(`a1`, `b1`) with probability pa n + pb for a job of n processors, else Gamma(`a2`, `b2`). The logarithm of
-    the interarrival time is Gamma(`aarr` x `arar`, `barr`), modulated by a daily cycle whose half hours have the weights of a
-    Gamma(`anum`, `bnum`).
+    A job is serial with probability `serial`, and a power of two with probability `pow2`. The logarithm (base 2) of the size of a parallel
+    job is uniform in (`low`, `med`) with probability `prob`, else in (`med`, `hi`). The logarithm (base e) of the runtime is Gamma(`a1`,
+    `b1`) with probability pa n + pb for a job of n processors, else Gamma(`a2`, `b2`). The logarithm of the interarrival time is
+    Gamma(`aarr` x `arar`, `barr`), modulated by a daily cycle whose half hours have the weights of a Gamma(`anum`, `bnum`).
     """
 
     serial: float
@@ -55,8 +54,7 @@ class LublinClass:
         """Return the class with the bounds of job sizes for this machine.
 
         `hi` keeps its distance from the logarithm of the machine's size, and `med` is 2.5 below it (the paper allows 1.5 to 3.5), unless
-        the
-        machine has the paper's size.
+        the machine has the paper's size.
         """
         if procs == REFERENCE_PROCS:
             return self
