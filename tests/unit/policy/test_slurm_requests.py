@@ -154,9 +154,9 @@ def test_licences__are_counted_over_the_machine():
 
 
 def test_limits_on_resources__are_counted_for_each_user():
-    """Two nodes for each user: jobs 0 and 1 have those of user 1, so job 2 waits; job 3 is of user 2; job 4 needs 3, but ran."""
+    """Two nodes for each user: jobs 0 and 1 have those of user 1, so job 2, a whole node, waits; job 3 is of user 2; job 4 of 3 ran."""
     limit = Limit(("user",), resources={"node": 2})
-    jobs, users = [(0, 50, 4), (1, 20, 1), (2, 9, 1), (3, 9, 8), (4, 9, 12)], [1, 1, 1, 2, 2]
+    jobs, users = [(0, 50, 4), (1, 20, 1), (2, 9, 4), (3, 9, 8), (4, 9, 12)], [1, 1, 1, 2, 2]
     found = run(machine_of(Pool("a", 8, 4), limits=(limit,)), jobs, user=users, nodes=[1, 1, 1, 2, 3])
     assert found.start.tolist() == [0, 1, 21, 3, 4]
     assert found.workload.origin.changed == {"over_limit": 1}
