@@ -88,8 +88,7 @@ NAMES = ("scheduler", "corrector", "predictor", "prightside", "prightparam", "pl
 def published_metrics(subject: Subject) -> dict[tuple[str, ...], Mapping[str, float]]:
     """Return the published values by triple (`Triple.key`), without missing ones and ones measured on other jobs than the subject's.
 
-    The file is searched in the folder of the log, and in the folder `WALLTIME_PUBLISHED`, if set, or `sc15` in it. Without a file, the
-    result is empty.
+    It looks for the file next to the log and in the folder `WALLTIME_PUBLISHED`, if set, or its `sc15`. The result is empty without a file.
     """
     name = subject.facts.get("metrics")
     if name is None or subject.kind != PAPER:
