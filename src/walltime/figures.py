@@ -282,7 +282,7 @@ BANDS: Mapping[str, tuple[int, Array, of_schedules.Distribution]] = {
     "wait": (0, WAITS, of_schedules.WAITS),
     "slowdown": (1, SLOWDOWNS, of_schedules.SLOWDOWNS),
 }
-"""The distributions that `bands` draws: the index among the kept curves, the values at which they are evaluated, and the axis."""
+"""The distributions that `bands` draws: the index among the kept curves, the values on the axis, and the axis."""
 OF_SCHEDULES: Mapping[str, Callable[..., Axes]] = dict(
     zip(SCHEDULE_FIGURES, (wait_distribution, slowdown_distribution, queue_length, utilization, gantt, nodes), strict=True)
 )

@@ -25,7 +25,7 @@ _inputs: dict[tuple[int, int], str] | None = None
 
 @contextmanager
 def guarded_inputs() -> Iterator[None]:
-    """Within this context, make `whole_file` reject files that were passed to `note_input`."""
+    """Make `whole_file` reject, within this context, files that were passed to `note_input`."""
     global _inputs
     before, _inputs = _inputs, {}
     try:

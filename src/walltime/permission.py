@@ -49,7 +49,7 @@ def only(*files: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def sealed(words: Iterable[str]) -> Iterator[None]:
-    """Within this context, allow in all threads only the Python files named in these words of a command line or passed to `allow`."""
+    """Allow within this context, in all threads, only the Python files named in these words of a command line or passed to `allow`."""
     global _process
     before = _process
     _process = frozenset(Path(file).resolve() for word in words for file in python_files(word) if "\0" not in file)

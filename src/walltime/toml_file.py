@@ -128,7 +128,7 @@ def to_toml(value: Any, words: Mapping[str, str]) -> str:
 
 
 def key_tables(kind: type, title: str = "") -> str:
-    """Document the keys of a kind of file in Markdown: a table for the file, and one for each table in it."""
+    """Describe the keys of a kind of file in Markdown: a table for the file, and one for each table in it."""
     lines = [f"`{title}`: {inspect.cleandoc(kind.__doc__ or '').splitlines()[0]}", ""] if title else []
     lines += ["| key | holds | default | meaning |", "| --- | --- | --- | --- |"]
     inside: dict[Any, str] = {}

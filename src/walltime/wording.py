@@ -171,7 +171,7 @@ def human_difference(percent: float) -> str:
 
 
 def to_error(value: float, error: float) -> str:
-    """Format a number to the precision of its error, of which two significant digits are kept.
+    """Format a number to the precision of its error, which is rounded to two significant digits.
 
     >>> to_error(12_345.6, 789.0), to_error(12.3456, 0.789), to_error(3.0, 0.0)
     ('12,350', '12.35', '3')

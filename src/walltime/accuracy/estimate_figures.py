@@ -68,7 +68,7 @@ def draw_use(axes: Axes, runtime: Array, requested: Array, killed: Array | None 
 
 
 def _cut_peaks(axes: Axes, places: Array, heights: Array) -> None:
-    """Cut off single peaks that would flatten all other bars, and label them with their heights."""
+    """Limit single peaks that would flatten all other bars, and label them with their heights."""
     usual = int(np.sort(heights[:OVER])[-6])
     top = int(heights.max())
     if top <= FLAT * max(usual, 1):

@@ -165,7 +165,7 @@ def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
 def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool) -> Table:
     """Return a table of the users' requests and the predictors: in the given order, or the `most` most accurate ones.
 
-    Of several predictors with equal results, the second form shows only one. `full`: include the share of jobs without a prediction.
+    The second form shows only one of several predictors with equal results. `full`: include the share of jobs without a prediction.
     """
     shown = rows
     if most is not None:

@@ -152,7 +152,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _prepare_streams() -> None:
-    """Prevent characters that a stream cannot encode, and closed streams, from aborting the command."""
+    """Keep a command running if a stream is closed or cannot encode a character."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:

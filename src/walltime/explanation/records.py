@@ -84,9 +84,9 @@ class Change:
 class Overtaker:
     """A job that arrived later and started earlier than the explained job.
 
-    `how`: a key of `HOW`. `head`: the job at the head of the queue then. `delay`: how far, s, this moved the head's real shadow time, which
-    is when the head would have started if no other job had started and all running jobs had run for their actual runtimes (Tsafrir and
-    Feitelson 2006, section V).
+    `how`: a key of `HOW`. `head`: the job at the head of the queue then. `delay`: how far, s, this moved the head's real shadow time
+    (Tsafrir and Feitelson 2006, section V): the start of the head if no other job had started and all running jobs had run for their actual
+    runtimes.
     """
 
     job: int

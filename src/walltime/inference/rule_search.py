@@ -101,7 +101,7 @@ def infer(
 
 
 def _refused_as_noise(search: RuleTrial, plain: OneStep) -> str:
-    """If hardly any start follows the policy with all rules, drop the rules and return the reason; otherwise return an empty string."""
+    """Drop all rules and return the reason if hardly any start follows the policy with them; otherwise return an empty string."""
     score = search.answer.score(search.judge, search.within)
     if score.prompt_f1 >= NOISE:
         return ""
@@ -208,7 +208,7 @@ def _tried(search: RuleTrial, candidates: Sequence[Window]) -> _Tried:
 
 
 def _fitted(search: RuleTrial, window: Window, best: OneStep) -> tuple[Window, OneStep]:
-    """Adjust the hours and days of a window so that they explain most starts in the folds that choose rules; instants are unchanged.
+    """Shift the hours and days of a window so that they explain most starts in the folds that choose rules; instants are unchanged.
 
     Each adjustment must gain enough, because smaller gains may be chance.
     """

@@ -23,7 +23,7 @@ MOST_NAMED, MOST_TOLD = 2, 3
 
 
 def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None) -> str:
-    """Describe the effect and cost of the best change, and of all together if simulated, and say whether the differences can be trusted.
+    """Describe the effect and cost of the best change, and of all together if simulated, and whether the differences can be trusted.
 
     `effects`: one for each change alone, in descending order of gain minus cost, then possibly one for all changes together.
     """
