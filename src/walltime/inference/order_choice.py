@@ -55,8 +55,8 @@ class OrderChoice:
     """The hit rates of orders over held-out choices.
 
     `choices`: their number, with `alternatives` on average. Each other field is the share of choices in which the started job ranks first:
-    by chance, in order of arrival, and by the logit without effects, with effects of users, and with effects of users and projects. A rate is
-    None if the log names fewer than two.
+    by chance, in order of arrival, and by the logit without effects, with effects of users, and with effects of users and projects. A rate
+    is None if the log names fewer than two.
     """
 
     choices: int
