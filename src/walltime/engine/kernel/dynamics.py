@@ -1,4 +1,4 @@
-"""Effects of backfilling on the heads of the queue, and its closeness to shortest job first, computed from a log of the starts.
+"""How backfilling delays the heads of the queue, and how often it starts the shortest job, computed from a log of the starts.
 
 The event loop records only three values at each start, and only on request: the job, how many jobs had arrived by then, and the head over
 which it was backfilled. Everything else is computed here afterwards. Source: tsafrir06, sections V and VI.
@@ -13,9 +13,9 @@ from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.running import enter_running, find_shadow
 
 EFFECT = record_dtype("shortest alone wild suffered initial_shadow started")
-"""The effects for a job: whether it was the shortest waiting job, whether it was the only one, and whether its backfilling was wild. For a
-head: `suffered`: the number of wild backfills over it; `initial_shadow`: its real shadow time before the first backfill over it, s, -1 for
-none. `started`: whether the job has been replayed."""
+"""The effects for a job. `shortest`: whether it was the shortest waiting job when it started; `alone`: whether it was the only waiting job;
+`wild`: whether its backfilling delayed the real shadow time of the head. `suffered`: the number of wild backfills over it while it was the
+head; `initial_shadow`: its real shadow time before the first backfill over it, s, -1 for none. `started`: whether it has been replayed."""
 
 
 @entry
@@ -57,7 +57,7 @@ def replay_starts(in_order, jobs, machine_procs, notes, waiting_jobs, runs, effe
             waiting -= 1
 
         if note.head < 0:
-            head = -1  # this start came before the head in the queue's order and may delay it; that is not backfilling
+            head = -1  # the job that starts was ahead of the head in the queue: it may delay the head, but is not backfilled
         else:
             if head != note.head:
                 head = note.head
