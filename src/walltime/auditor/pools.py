@@ -210,7 +210,7 @@ def _pools(schedule: MachineSchedule, given: Array, exact: bool) -> Iterator[Dif
 
 
 def _somewhere(schedule: MachineSchedule, by_node: bool) -> Iterator[Difference]:
-    """Check that the jobs can be placed in some way."""
+    """Check that the running jobs can be placed in some way, for schedules that record neither pools nor nodes of jobs."""
     reported = set()
     nodes = nodes_of(schedule.placement.machine, schedule.placement, schedule.workload) if by_node else None
     for job, what in chain(broken_by_unions(schedule), broken_in_outages(schedule, nodes)):
@@ -237,7 +237,7 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
 
 
 def _needs(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any, needs: Any) -> Iterator[Difference]:
-    """Check that each job has the amounts it needs, in total and on each node."""
+    """Check that each job has the amounts that it needs, in total and on each node, and only on nodes that it may use."""
     job, node, procs, second = slots
     number, total_procs, total_second = (
         np.bincount(job, weights=values, minlength=len(needs.nodes)).astype(np.int64) for values in (np.ones(len(job)), procs, second)
@@ -273,7 +273,7 @@ def _overused(start: Array, end: Array, node: Array, amounts: Array, capacity: A
 
 
 def _outages(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any) -> Iterator[Difference]:
-    """Check that between two changes of a pool's outages, jobs start on no more different nodes than are left."""
+    """Check that jobs that start between two changes of a pool's outages use no more different nodes than the outages leave."""
     placement, start, (job, node) = schedule.placement, schedule.start, slots[:2]
     for p, one in enumerate(placement.machine.pools):
         levels = PoolLevels(placement, p, 0, nodes)

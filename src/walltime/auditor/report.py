@@ -45,7 +45,7 @@ CHECKS = ALWAYS | POLICY_RULES | BOUNDS
 
 
 _TIME = re.compile(r"\b(at|since|until) (\d+)\b(?! s)")
-"""A time in the message of a violation, s of the log."""
+"""Matches a time in the message of a violation, in seconds of the log."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Violation:
     time: int
 
     def told(self, origin: Origin) -> str:
-        """Return the time and the message as text, with dates if the log has any."""
+        """Return the time and the message as text, with dates if the log has them."""
 
         def dated(found: re.Match[str]) -> str:
             return "then" if found[1] == "at" and int(found[2]) == self.time else f"{found[1]} {origin.when(int(found[2]))}"
@@ -98,7 +98,7 @@ class AuditReport:
         return dict(Counter(v.rule for v in self.violations))
 
     def answer(self, name: str, workload: Workload, policy: str | None) -> str:
-        """Return the result as a sentence; `name`: of the schedule's file; `policy`: None if no guarantees were checked."""
+        """Return the result as a sentence; `name`: the name of the schedule's file; `policy`: None if no guarantees were checked."""
         promised = f"the guarantees of {policy}" if policy else "the rules common to all policies (no --policy: no guarantee is checked)"
         first, broken = self.first, len(self.violations)
         if first is None:

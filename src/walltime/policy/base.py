@@ -17,7 +17,7 @@ HEAD_STARTS = "the head of the queue starts in the first pass in which procs <= 
 FIRST_OF_HEAD = "a job's first reservation is its first shadow time as the head; a job that never waits at the head has none"
 FIRST_OF_ALL = "a job's first reservation is the start at which it is first planned"
 PARTICULAR = "the lowest-numbered processors that stay free for its whole length, which no other job may use then"
-"""The processors of a job or a reservation, if these are particular ones."""
+"""The processors of a job or a reservation under policies that choose particular processors."""
 KINDS = {"kind_wrong": "a job that starts while a job ahead of it waits is backfilled; any other job that starts on arrival is immediate"}
 """Guarantees that several policies share: on the head, on first reservations, and on the labels of starts."""
 
@@ -25,7 +25,7 @@ KINDS = {"kind_wrong": "a job that starts while a job ahead of it waits is backf
 def pass_promises(
     left_waiting: str, *, head: str = HEAD_STARTS, others: str = "no other job starts ahead of the head", first: str = FIRST_OF_HEAD
 ) -> dict[str, str]:
-    """Return the guarantees of passes in which the head of the queue starts, and then the jobs that `left_waiting` describes."""
+    """Return the guarantees of passes that start the head of the queue first, and then the jobs that `left_waiting` describes."""
     return {"head_waits": head, "left_waiting": left_waiting, "reservation_delayed": others, "reserved_start_differs": first, **KINDS}
 
 
@@ -97,7 +97,7 @@ class PassSpec(NamedTuple):
 
 
 class Reservations(NamedTuple):
-    """Which waiting jobs have a reservation after a pass."""
+    """The waiting jobs that have a reservation after a pass."""
 
     of: Literal["none", "head", "some", "all", "unknown"]
     """`head`: the first job of the queue; `some`: other jobs too, or instead"""
@@ -108,7 +108,7 @@ class Reservations(NamedTuple):
 
 
 class Support(NamedTuple):
-    """The engine that supports something: `kernel`, `reference` (only that one), or none (empty); and why not the kernel, as a clause."""
+    """The engine that supports a kind of machine: `kernel`, only `reference`, or none (empty); and a clause on why the kernel does not."""
 
     engine: str = "kernel"
     why: str = ""
@@ -137,10 +137,10 @@ class Policy(Specification):
     variants: ClassVar[tuple[str, ...]] = ("",)
     """Options to try in a first look at a log and in trials, such as `order=sjf`; empty for the defaults, `order=*` for all orders."""
     own_order: ClassVar[str] = ""
-    """How it orders the waiting jobs, and what to do in place of an order, as a clause of the error; empty if it takes an order."""
+    """A clause for the error on an order: how the policy orders jobs itself, and what to set instead; empty if it takes an order."""
 
     draws: ClassVar[bool] = False
-    """Whether it takes random numbers, other than in plain Python, so that results depend on the seed of the run."""
+    """Whether its compiled passes draw random numbers, so that results depend on the seed of the run."""
 
     order: Order = FCFS
     """the queue order"""
@@ -177,7 +177,7 @@ class Policy(Specification):
 
     @property
     def reservations(self) -> Reservations:
-        """Which waiting jobs have a reservation."""
+        """The waiting jobs that have a reservation."""
         return Reservations("unknown")
 
     @property

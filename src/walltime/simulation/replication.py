@@ -42,7 +42,7 @@ class Replications:
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def band(self, name: str) -> metrics.Interval:
-        """Return the mean, and the range in which a further run would lie; the field `what` names the range's probability."""
+        """Return the mean, and the range in which one more run would lie; the field `what` states the probability of this range."""
         return metrics.range_of_runs(self.values(name))
 
     def interval(self, name: str, confidence: float = 0.90) -> metrics.Interval:

@@ -21,7 +21,7 @@ PASSES = {**BY_HEAD, **BY_PLAN, "lookahead": together}
 
 @kernel
 def can_be_corrected(rules, jobs, job):
-    """Return whether a running job has a prediction in use that is shorter than its estimate."""
+    """Return whether a running job is planned with a prediction that is shorter than its estimate and can be corrected."""
     return rules.correction != s.NOT_CORRECTED and jobs[job].run < jobs[job].estimate
 
 
@@ -42,7 +42,7 @@ def next_arrival(state, jobs):
 
 @called_kernel
 def next_event(state, rules, jobs, lists):
-    """Return the time of the next event, and whether nothing happens then except that predictions expire."""
+    """Return the time of the next event, and whether the expiry of predictions is all that happens then."""
     others, expiry = s.NEVER, s.NEVER
     if state.gone > 0:
         others = state.now
@@ -78,7 +78,7 @@ def end_job(state, rules, jobs, lists, profile, job):
 
 @kernel
 def observe(state, jobs, lists, job):
-    """Note the end of a job when the scheduler sees it."""
+    """Record that the scheduler has seen the end of a job, and update the slowdowns of ended jobs."""
     jobs[job].phase = s.ENDED
     state.terminated = 1
     ran = max(jobs[job].runtime, 10)
@@ -227,7 +227,7 @@ def one_event(state, rules, jobs, lists, profile):
 
 
 def _one_of(kinds):
-    """Return a compiled function that runs the pass of `rules.kind`, which is one of these kinds."""
+    """Return a compiled function that runs the pass for `rules.kind`, which must be one of `kinds`."""
     number, make = list(PASSES).index(kinds[0]), PASSES[kinds[0]]
     other = _one_of(kinds[1:]) if len(kinds) > 1 else make
 
@@ -258,10 +258,10 @@ def decide(state, rules, jobs, lists, profile, tables):
 
 @called_kernel
 def follow(state, rules, jobs, lists, until):
-    """Start the jobs that the schedule has started by then but the policy has not; drop the policy's plan."""
+    """Start the jobs that the schedule starts up to `until` but the policy has not started; drop the policy's plan."""
     while state.next_start < len(jobs):
         job = lists.by_start[state.next_start]
-        if jobs[job].start > until or jobs[job].phase == s.COMING:  # a coming job waits for an end at this instant
+        if jobs[job].start > until or jobs[job].phase == s.COMING:  # a job that has not arrived waits for an end at this instant
             break
         if jobs[job].phase == s.WAITING:
             mark_running(state, rules, jobs, lists, job)
@@ -299,7 +299,7 @@ def run_along(state, rules, jobs, lists, profile, tables, steps):
             time, expiry_alone = next_event(state, rules, jobs, lists)
             job = next_start(state, jobs, lists)
             if job >= 0 and jobs[job].phase == s.WAITING and jobs[job].start < time:
-                # The policy would have started it at an event, if at all.
+                # The schedule starts the job between two events, but policies start jobs only at events.
                 moment = max(jobs[job].start, state.now)
                 if state.settled != moment:
                     state.now, state.settled, state.culprit = moment, moment, job

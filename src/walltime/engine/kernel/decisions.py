@@ -27,6 +27,7 @@ JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: its start if it runs when the episode begins, else -1. `by_length`, `by_size`: its rank among all jobs by
 planned runtime, and by processors."""
 EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
+<<<<<<< HEAD
 """An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting ones; its start, s."""
 RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
@@ -38,6 +39,15 @@ RULES = record_dtype(
 * `extra_nodes`: whether jobs may use the extra processors; `ends_before`: whether backfilled jobs must end before the shadow time
 * `shadow_once`: whether a head's shadow time is computed only once; `turns`: whether slots go to the shortest and the smallest jobs in turn
 * `order`: the formula that chooses the head where the agent does not; `period`: how long a chosen formula orders the queue, s"""
+=======
+"""An episode: its first job; how many jobs it has, and how many of them run or wait at its beginning; its beginning, s."""
+RULES = record_dtype(
+    "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
+)
+"""`kind`: the kind of decision, one of NEXT and the others below. `extra_nodes`: whether jobs may use the extra processors. `procs`:
+processors of the machine. `order`: the formula that chooses the head if the agent does not. `turns`: whether the shortest and the
+smallest jobs get the slots in turn if there are too few. `cost`: one of WAIT and the others below."""
+>>>>>>> h55
 STATE = record_dtype(
     "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked filler "
     "sorted kept paid owed",
@@ -77,7 +87,7 @@ class Environments(NamedTuple):
 
 
 class Observations(NamedTuple):
-    """A row for each environment: slots x features (float32), features of the queue (float32), allowed actions (int8), reward (float64)."""
+    """A row for each environment: features by slot and of the queue (both float32), allowed actions (int8), reward (float64)."""
 
     seen: Any
     summary: Any
@@ -106,7 +116,7 @@ FCFS, SJF, SAF, WFP3, UNICEP, F1, F2, F3, F4 = range(9)
 # Costs of a job.
 WAIT, RESPONSE, SLOWDOWN, BOUNDED = range(4)
 BOUND = 10
-"""Runtimes below this count as this in bounded slowdowns, s."""
+"""Shortest runtime in bounded slowdowns, s: shorter ones are raised to it."""
 
 # Decisions: the next job, the job to backfill, the formula of the queue for a while, or both the next job and the one to backfill.
 NEXT, BACKFILL, FORMULA, BOTH = range(4)
@@ -120,7 +130,7 @@ NEARLY_ONE = 1.0 - 1e-5
 
 @entry
 def decide(begin, end, actions, rules, log, environments, observed):
-    """Apply an action to each environment from `begin` to before `end`, and continue to its next decision, or to the end of its episode.
+    """Apply an action to each of the environments [begin, end), and continue to its next decision or the end of its episode.
 
     `actions` (int64): a decision, or -1 - k to begin episode k; an action that the mask forbids counts as the first allowed one. `rules`:
     an array of one record. `observed` is written; the reward is the fall of the costs, divided by the number of jobs. `state.over`: whether
@@ -229,7 +239,7 @@ def _owed(env, rules, jobs):
 
 @kernel
 def _apply(env, rules, jobs, action):
-    """Apply a decision; the last action, after the slots of the queue, skips."""
+    """Apply a decision; the last action, whose number follows those of the slots, starts no job and waits for the next event."""
     own, queue, slots = env.state, env.queue, env.slots
     if rules.kind == FORMULA:
         own.chosen, own.choose_at = action, own.now + rules.period
@@ -244,7 +254,11 @@ def _apply(env, rules, jobs, action):
 
 @kernel
 def _first(env, rules, jobs, terms, formula, first, only_candidates):
+<<<<<<< HEAD
     """Return the place from `first` on with the lowest score, of all jobs or of those that may be backfilled now; -1 for none."""
+=======
+    """Return the place, at or after `first`, of the job with the lowest score, among all or the candidates for backfilling; -1 for none."""
+>>>>>>> h55
     own, queue = env.state, env.queue
     best, lowest = -1, 0.0
     for i in range(first, own.waiting):
@@ -269,7 +283,7 @@ def _filling(own, rules):
 
 @kernel
 def _may_fill(own, rules, jobs, job):
-    """Return whether a job may start behind the head's reservation: it fits, and ends in time or needs only extra processors."""
+    """Return whether a job may be backfilled: it fits, and ends before the head's reservation or needs only extra processors."""
     if job == own.head or jobs[job].procs > own.free:
         return False
     ends = own.now + jobs[job].believed
@@ -332,7 +346,7 @@ def _go_on(env, rules, jobs, terms, count):
                     i += 1
                 candidate = candidate if i < shown else -1
             if candidate >= 0:
-                tried = candidate if order == FCFS else 0  # a start makes no further job a candidate
+                tried = candidate if order == FCFS else 0  # a start never turns another job into a candidate
                 if (rules.kind == BACKFILL or rules.kind == BOTH) and own.play < 0:
                     return
                 _start(env, rules, jobs, candidate)
@@ -344,7 +358,7 @@ def _go_on(env, rules, jobs, terms, count):
 
 @kernel
 def _take_events(env, rules, jobs, count):
-    """Handle the next events: all of an instant, terminations first; or one, arrivals first."""
+    """Handle all events of the next instant, terminations first; with `one_by_one`, only one event, arrivals first."""
     own, ends = env.state, env.ends
     arrival = jobs[own.arrived].submit if own.arrived < count else NEVER
     termination = ends[0].rank if own.running > 0 else NEVER
@@ -376,7 +390,7 @@ def _fill_slots(env, rules, jobs):
 
 @kernel
 def _mask(env, rules, jobs, count, mask):
-    """Allow the actions whose slot has a job that may be chosen, and skipping where another event follows."""
+    """Allow each action whose slot has a job that may be chosen, and the action that skips if a further event follows."""
     own, queue, slots = env.state, env.queue, env.slots
     if rules.kind == FORMULA and not own.over:
         mask[:] = 1
@@ -393,7 +407,7 @@ def _mask(env, rules, jobs, count, mask):
 
 @kernel
 def _share(value, scale):
-    """Return a logarithmic scale from 0 to 1, where `scale` becomes 1."""
+    """Return a value on a logarithmic scale from 0 to 1; `scale` and larger values become 1."""
     return min(math.log1p(value) / math.log1p(scale), 1.0)
 
 

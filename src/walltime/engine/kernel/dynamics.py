@@ -1,4 +1,4 @@
-"""Effects of backfilling on the heads of the queue, and its closeness to shortest job first, computed from a log of the starts.
+"""How backfilling delays the heads of the queue, and how often it starts the shortest job, computed from a log of the starts.
 
 The event loop records only three values at each start, and only on request: the job, how many jobs had arrived by then, and the head over
 which it was backfilled. Everything else is computed here afterwards. Source: tsafrir06, sections V and VI.
@@ -13,6 +13,7 @@ from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.running import enter_running, find_shadow
 
 EFFECT = record_dtype("shortest alone wild suffered initial_shadow started")
+<<<<<<< HEAD
 """The effects of backfilling on a job; all fields but two are 0 or 1.
 
 * `shortest`, `alone`: when it started, whether it was the shortest waiting job, and whether it was the only one
@@ -20,6 +21,11 @@ EFFECT = record_dtype("shortest alone wild suffered initial_shadow started")
 * `suffered`: for a head, the number of wild backfills over it
 * `initial_shadow`: for a head, its real shadow time before the first backfill over it, s; -1 for none
 * `started`: whether the job has been replayed"""
+=======
+"""The effects for a job. `shortest`: whether it was the shortest waiting job when it started; `alone`: whether it was the only waiting job;
+`wild`: whether its backfilling delayed the real shadow time of the head. `suffered`: the number of wild backfills over it while it was the
+head; `initial_shadow`: its real shadow time before the first backfill over it, s, -1 for none. `started`: whether it has been replayed."""
+>>>>>>> h55
 
 
 @entry
@@ -61,7 +67,7 @@ def replay_starts(in_order, jobs, machine_procs, notes, waiting_jobs, runs, effe
             waiting -= 1
 
         if note.head < 0:
-            head = -1  # this start came before the head in the queue's order and may delay it; that is not backfilling
+            head = -1  # the job that starts was ahead of the head in the queue: it may delay the head, but is not backfilled
         else:
             if head != note.head:
                 head = note.head

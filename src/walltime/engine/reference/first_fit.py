@@ -1,4 +1,4 @@
-"""The reference engine for policies of pools on single nodes: the rules of kernel/nodes/easy.py in plain Python, independent of it."""
+"""The reference engine for first fit on single nodes: the rules of kernel/nodes/easy.py, written independently in plain Python."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class NodesReference(ClusterReference):
         return None
 
     def _usable_procs(self, request: Request, node: int, procs: int, second: int, memory: int) -> int:
-        """Return how many processors of a node a job can use, given its free amounts; 0 for none."""
+        """Return how many processors of a node a job can use, given the node's free amounts; 0 if the node is not usable."""
         if second < request.each or memory < request.memory:
             return 0
         if request.whole:
@@ -95,8 +95,8 @@ class NodesReference(ClusterReference):
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
         """Return the shares of nodes that a job would take if it began then; None if it does not fit for its planned length.
 
-        If only heads have reservations, these are times without nodes: the job takes the first nodes, and each head that it outlasts must
-        still fit.
+        If only heads have reservations, a reservation is a time without particular nodes. The job then takes the first nodes that fit, and
+        each head whose reservation begins before the job's planned end must still fit at that time.
         """
         if self.passes.kind not in ("head", "relaxed"):
             return super()._fits(job, begin, so_far)
@@ -109,7 +109,7 @@ class NodesReference(ClusterReference):
         return given
 
     def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
-        """Give each job in turn the earliest place.
+        """Move the reservation of each job, in turn, to its earliest place.
 
         If a node on which a job has only GPUs has no free processor left, its old place cannot be found again; the job then keeps it.
         """

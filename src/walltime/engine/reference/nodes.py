@@ -36,7 +36,7 @@ class Free(NamedTuple):
 
 
 class Given(NamedTuple):
-    """Nodes of a job, in the order in which they were chosen, and their amounts: rows of processors, second resource and memory, int64."""
+    """The nodes of a job in the order of their choice, and what it gets on each: rows of processors, second resource and memory, int64."""
 
     nodes: Array
     amounts: Array
@@ -49,9 +49,14 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 class SlurmJob(Job):
     """A job, with its needs as in `problem.NodeDemands`.
 
+<<<<<<< HEAD
     * `fewest`: the smallest number of nodes
     * `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is then requeued; `failed`: whether it loses a node
     * `awaits`: the last end of the jobs that it preempts
+=======
+    `due`: the time of its preemption or of the loss of a node, else NEVER; `returns`: whether it is then requeued; `failed`: whether it
+    loses a node; `awaits`: the time at which the last of the jobs that it preempts ends.
+>>>>>>> h55
     """
 
     second: int = 0
@@ -128,13 +133,13 @@ class NodesInUse:
         self.running: list[SlurmJob] = []
 
     def _reservation(self, job: SlurmJob) -> int:
-        """Return the number of a job's reservation, negative if its nodes and times do not bind the job; 0 for none."""
+        """Return the number of a job's user reservation, 0 without one; negative if the job is not bound to its nodes and times."""
         return self.machine.reservations[job.partition] if self.machine.reservations else 0
 
     def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block], gone: Sequence[SlurmJob] = ()) -> Free:
         """Return the nodes that a job can use from `time` on for `length` s, given `free` amounts of each node, shape (3, nodes).
 
-        `gone`: as in `first_hole`.
+        `gone`: running jobs that are treated as ended.
         """
         own = self.partitions[job.partition]
         is_open = np.zeros(len(self.capacity[0]), bool)
@@ -230,9 +235,9 @@ class NodesInUse:
     def first_hole(
         self, job: SlurmJob, length: int, blocks: list[Block], latest: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Free] | None:
-        """Return the earliest time at which a job has nodes for a length, and these nodes; None if that is after `latest`.
+        """Return the earliest time, up to `latest`, from which a job can have nodes for `length` s, and the usable nodes; None if never.
 
-        `gone`: running jobs that count as ended.
+        `gone`: running jobs that are treated as ended.
         """
         running = [other for other in self.running if other not in gone]
         releases = sorted(((self._release(other), other) for other in running), key=lambda item: item[0], reverse=True)
@@ -251,7 +256,7 @@ class NodesInUse:
         return None
 
     def _release(self, job: SlurmJob) -> int:
-        """Return when a running job is planned to release its nodes."""
+        """Return the time at which a running job is planned to release its nodes."""
         if job.expected_end > self.now:
             return job.expected_end
         left = (job.start + job.limit - self.now) // 2 if self._is_soft(job) else 0
@@ -262,7 +267,7 @@ class NodesInUse:
         return s["time_min_as_soft_limit"] and s["soft_limit_running"] == "half" and job.time_min > 0
 
     def reservation(self, job: SlurmJob, free: Free, begin: int, length: int) -> Block:
-        """Return the reservation of nodes for a job that backfill plans to start at `begin` for a length."""
+        """Return the reservation of nodes for a job that backfill plans to start at `begin` and to run for `length` s."""
         step = self.settings["bf_resolution"]
         return Block(self.choose(job, free).nodes, max(begin // step * step, self.now), math.ceil((begin + length) / step) * step)
 

@@ -40,7 +40,7 @@ class SlurmReference(NodesInUse):
         self._arrived = self._started = 0
         self._news = self._news_for_all = False
         self._next_sum = settings["priority_calc_period"]
-        self._ended: list[SlurmJob] = []  # since the last sum
+        self._ended: list[SlurmJob] = []  # since past use was last added up
 
     def _place_first(self) -> None:
         self.begun = True
@@ -90,7 +90,7 @@ class SlurmReference(NodesInUse):
         return times
 
     def _process_events(self) -> tuple[bool, bool]:
-        """Process all events of this instant before the schedulers run; return whether a job came, and whether one ended."""
+        """Process all events of this instant before the schedulers run; return whether a job arrived, and whether one ended."""
         while self.shares is not None and self._next_sum <= self.now:
             self._compute_priorities()
         self._lose_nodes()
@@ -168,7 +168,7 @@ class SlurmReference(NodesInUse):
             self._news = self._news_for_all = True
 
     def _is_within_limits(self, job: SlurmJob) -> bool:
-        """Return whether limits let a job start: those on numbers, and those on the processor-seconds left until the time limits."""
+        """Return whether a job may start under the limits on amounts in use, and on processor-seconds left to running jobs."""
         for k in set(job.limits) if self.machine.run_seconds else ():
             group = [other for other in self.running if k in other.limits]
             left = sum(other.procs * max(0, other.start + other.limit - self.now) for other in group)
@@ -238,7 +238,7 @@ class SlurmReference(NodesInUse):
         self.waiting.sort(key=lambda job: (-job.tier, -job.priority, job.place))
 
     def _outages(self) -> list[Block]:
-        """Return the outages that are known and not over."""
+        """Return the nodes and times of the outages that are known and have not ended."""
         known = [one for one in self.machine.outages if min(one[3], one[1]) <= self.now < one[2]]
         return [Block(np.asarray(own, np.int64), begin, end, number) for own, begin, end, _, number in known]
 
@@ -385,11 +385,11 @@ class SlurmReference(NodesInUse):
                 break
 
     def _to_backfill(self) -> list[SlurmJob]:
-        """Return the jobs that a cycle considers, in order."""
+        """Return the jobs that a backfill cycle considers, in the order of the queue."""
         return list(self.waiting)
 
     def _limit(self, job: SlurmJob, nodes: Array, blocks: list[Block]) -> int:
-        """Return the limit under which backfill starts a job."""
+        """Return the time limit, s, with which backfill starts a job on these nodes."""
         if not job.time_min or self.settings["time_min_as_soft_limit"]:
             return job.believed
         others = [block for block in blocks if not self._admits(block, job)]
@@ -411,7 +411,7 @@ class SlurmReference(NodesInUse):
 
     @property
     def lost_runs(self) -> LostRuns | None:
-        """Return the runs that ended early; None where none may."""
+        """Return the runs that ended early; None on a machine without preemption."""
         if self.machine.preemption is None:
             return None
         return LostRuns(*np.array(self.lost, np.int64).reshape(len(self.lost), len(LostRuns._fields)).T.copy())

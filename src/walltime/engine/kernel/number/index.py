@@ -32,7 +32,7 @@ class IndexedQueue(NamedTuple):
 
 @kernel
 def keep_index(state, rules, line):
-    """Index the queue once it is long, add the newcomers, or drop the index once it is short."""
+    """Build the index once the queue is long, add new arrivals to it, and drop it once the queue is short; without it, close many holes."""
     places = state.queue_last - state.queue_first
     if state.indexed:
         if places >= rules.short_queue:
@@ -144,7 +144,7 @@ def may_backfill(state, entry):
 
 @kernel
 def next_candidate(state, line, place):
-    """Return the first place from this one on whose job may be backfilled now (see `may_backfill`); `queue_last` for none."""
+    """Return the first place, at or after `place`, whose job may be backfilled now (see `may_backfill`); `queue_last` for none."""
     queue, index = line
     last, free, room = state.queue_last, state.free, state.shadow - state.now
     spare = min(free, state.extra)

@@ -23,7 +23,7 @@ def ranks_are_old(state, rules):
 
 @called_kernel
 def renew_ranks(state, rules, jobs, queue, ranks, bounds):
-    """Rank the newcomers and the jobs whose history has changed, or all jobs if the queue was moved (`state.ranked` is 0)."""
+    """Rank new arrivals and the jobs whose history has changed, or all jobs if the queue was moved (`state.ranked` is 0)."""
     read_history(rules.order_history, state.now)
     own = history_of(rules.order_history, 0)
     if own.changes > 0:
@@ -46,7 +46,7 @@ def renew_ranks(state, rules, jobs, queue, ranks, bounds):
 
 @kernel
 def _differ(state, rules, jobs, own):
-    """Return whether the ranks of some jobs may have changed; if all jobs of a slot are alike, only slots with another rank stay marked."""
+    """Return whether ranks may have changed; if all jobs of a slot have equal ranks, unmark the slots whose rank has not changed."""
     if own.alike == 0:
         return True
     differ = False
@@ -63,10 +63,10 @@ def _differ(state, rules, jobs, own):
 
 @kernel
 def _own_rank(state, rules, jobs, own, job):
-    """Return the rank of a job; if all jobs of a slot are alike, it is computed once per slot."""
+    """Return the rank of a job; if all jobs of a slot have equal ranks, the rank is computed once per slot."""
     if own.alike == 0:
         return order_rank(rules, state.now, jobs, job)
-    slot = word_at(own.slots, job)  # there is one key
+    slot = word_at(own.slots, job)  # equal ranks imply a single key
     if math.isnan(number_at(own.values, slot)):
         set_number(own.values, slot, order_rank(rules, state.now, jobs, job))
     return number_at(own.values, slot)
@@ -101,7 +101,7 @@ def _bound(state, ranks, bounds, block):
 
 @kernel
 def drop_rank(state, ranks, bounds, place):
-    """Drop the rank of a job that starts."""
+    """Delete the rank of a job that starts, and update the lowest rank of its block."""
     before, block = ranks[place], place // RANKED_BLOCK
     ranks[place] = math.nan
     if before == bounds[block]:
@@ -110,7 +110,7 @@ def drop_rank(state, ranks, bounds, place):
 
 @kernel
 def first_of_ranks(state, ranks, bounds):
-    """Return the place of the first waiting job; the queue must not be empty. Ties go to the first place, as it is in order of arrival."""
+    """Return the place of the job with the lowest rank; ties go to the earliest arrival. The queue must not be empty."""
     first, last = state.queue_first // RANKED_BLOCK, (state.queue_last - 1) // RANKED_BLOCK
     least = bounds[first]
     for block in range(first + 1, last + 1):
