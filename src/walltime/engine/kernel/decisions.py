@@ -27,7 +27,6 @@ JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: its start if it runs when the episode begins, else -1. `by_length`, `by_size`: its rank among all jobs by
 planned runtime, and by processors."""
 EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
-<<<<<<< HEAD
 """An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting ones; its start, s."""
 RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
@@ -39,15 +38,6 @@ RULES = record_dtype(
 * `extra_nodes`: whether jobs may use the extra processors; `ends_before`: whether backfilled jobs must end before the shadow time
 * `shadow_once`: whether a head's shadow time is computed only once; `turns`: whether slots go to the shortest and the smallest jobs in turn
 * `order`: the formula that chooses the head where the agent does not; `period`: how long a chosen formula orders the queue, s"""
-=======
-"""An episode: its first job; how many jobs it has, and how many of them run or wait at its beginning; its beginning, s."""
-RULES = record_dtype(
-    "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
-)
-"""`kind`: the kind of decision, one of NEXT and the others below. `extra_nodes`: whether jobs may use the extra processors. `procs`:
-processors of the machine. `order`: the formula that chooses the head if the agent does not. `turns`: whether the shortest and the
-smallest jobs get the slots in turn if there are too few. `cost`: one of WAIT and the others below."""
->>>>>>> h55
 STATE = record_dtype(
     "now free arrived waiting running phase head shadow extra shadow_of chosen choose_at started work over play episode masked filler "
     "sorted kept paid owed",
@@ -254,11 +244,7 @@ def _apply(env, rules, jobs, action):
 
 @kernel
 def _first(env, rules, jobs, terms, formula, first, only_candidates):
-<<<<<<< HEAD
     """Return the place from `first` on with the lowest score, of all jobs or of those that may be backfilled now; -1 for none."""
-=======
-    """Return the place, at or after `first`, of the job with the lowest score, among all or the candidates for backfilling; -1 for none."""
->>>>>>> h55
     own, queue = env.state, env.queue
     best, lowest = -1, 0.0
     for i in range(first, own.waiting):

@@ -13,19 +13,13 @@ from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.running import enter_running, find_shadow
 
 EFFECT = record_dtype("shortest alone wild suffered initial_shadow started")
-<<<<<<< HEAD
 """The effects of backfilling on a job; all fields but two are 0 or 1.
 
 * `shortest`, `alone`: when it started, whether it was the shortest waiting job, and whether it was the only one
-* `wild`: whether its backfilling was wild
+* `wild`: whether its backfilling delayed the real shadow time of the head
 * `suffered`: for a head, the number of wild backfills over it
 * `initial_shadow`: for a head, its real shadow time before the first backfill over it, s; -1 for none
 * `started`: whether the job has been replayed"""
-=======
-"""The effects for a job. `shortest`: whether it was the shortest waiting job when it started; `alone`: whether it was the only waiting job;
-`wild`: whether its backfilling delayed the real shadow time of the head. `suffered`: the number of wild backfills over it while it was the
-head; `initial_shadow`: its real shadow time before the first backfill over it, s, -1 for none. `started`: whether it has been replayed."""
->>>>>>> h55
 
 
 @entry

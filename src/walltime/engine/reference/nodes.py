@@ -49,14 +49,9 @@ NOTHING = Given(np.zeros(0, np.int64), np.zeros((3, 0), np.int64))
 class SlurmJob(Job):
     """A job, with its needs as in `problem.NodeDemands`.
 
-<<<<<<< HEAD
     * `fewest`: the smallest number of nodes
     * `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is then requeued; `failed`: whether it loses a node
     * `awaits`: the last end of the jobs that it preempts
-=======
-    `due`: the time of its preemption or of the loss of a node, else NEVER; `returns`: whether it is then requeued; `failed`: whether it
-    loses a node; `awaits`: the time at which the last of the jobs that it preempts ends.
->>>>>>> h55
     """
 
     second: int = 0
