@@ -149,9 +149,7 @@ def _capacity(machine: Machine, places: list[int]) -> Array:
 
 
 def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, Placement]:
-    """Return schedule and placement as the scheduler sees them: a job holds processors from the decision to start it until
-    their release.
-    """
+    """Return schedule and placement as the scheduler sees them: a job holds processors from its start decision until their release."""
     own = placement.machine.overhead
     if own == NO_OVERHEAD:
         return schedule, placement

@@ -214,10 +214,10 @@ MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
 class Difference(Averages):
     """A statistic under today's setting and under the changed one, over the measured jobs that run in both.
 
-    `scatter`: half width of the 90 % prediction interval of the difference in one more shaken copy, estimated from `copies`
-    shaken copies. `low`, `high`: today's mean times the 90 % interval of the relative change under sampling of weeks; `withheld`: the reason if there is none.
-    `agree`: share of weeks with the sign of the difference. `other_low`, `other_high`: range of the difference over `others` logs resampled
-    from weeks. Unknown values are nan.
+    `scatter`: half width of the 90 % prediction interval of the difference in one more shaken copy, estimated from `copies` shaken copies.
+    `low`, `high`: today's mean times the 90 % interval of the relative change under sampling of weeks; `withheld`: the reason if there is
+    none. `agree`: share of weeks with the sign of the difference. `other_low`, `other_high`: range of the difference over `others` logs
+    resampled from weeks. Unknown values are nan.
     """
 
     measure: str
