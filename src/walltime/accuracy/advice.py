@@ -19,7 +19,7 @@ from walltime.wording import shown
 from walltime.workload import Array, Workload
 
 MOST_USERS = 10
-"""Default number of users who get advice."""
+"""Default number of users to advise."""
 RISK = 5.0
 """Default risk that a job is killed, percent."""
 COLUMNS = ("executable", "procs", "queue")

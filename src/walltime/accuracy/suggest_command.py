@@ -166,7 +166,7 @@ _OTHERS = {"memory": "memory", "cores": "processors", "gpus": "GPUs"}
 
 
 def _remarks(requests: Sequence[RequestAdvice], line: str) -> list[str]:
-    """Return sentences on suggestions that the command line does not contain, such as those worse than the requests of these jobs."""
+    """Return sentences on suggestions that the command line lacks, such as suggestions that are worse than the jobs' own requests."""
     worse = [_OTHERS[one.resource] for one in requests if not one.helps]
     helping = {one.resource: one.amount for one in requests if one.helps}
     reason = "with the suggestions, these jobs would have been allocated at least as much."

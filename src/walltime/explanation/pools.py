@@ -40,7 +40,7 @@ Array = np.ndarray
 class Obstacles:
     """The parts of a job's wait, s, by cause.
 
-    `window`: such jobs were not allowed to start at this time. `limit`: a limit of the site was reached. `outage`: too little was free
+    `window`: a window did not allow the job to start. `limit`: a limit of the site was reached. `outage`: too little was free
     because of an outage. `reservation`: the job fitted only on nodes reserved for other jobs, or not in its own reservation. `too_few`,
     `few_second`, `few_both`: too few processors were free, too little of the second resource, or both. `features`, `memory`, `resource`,
     `nodes`: enough was free in the pools, but not on single nodes: on nodes with the requested features or GPU type, with enough memory,
@@ -149,7 +149,7 @@ def _capacity(machine: Machine, places: list[int]) -> Array:
 
 
 def _by_decisions(schedule: Schedule, placement: Placement) -> tuple[Schedule, Placement]:
-    """Return schedule and placement as the scheduler sees them: a job holds processors from its start decision to their release."""
+    """Return schedule and placement as the scheduler sees them: a job holds processors from its start decision until their release."""
     own = placement.machine.overhead
     if own == NO_OVERHEAD:
         return schedule, placement

@@ -37,7 +37,7 @@ class GuessingByValues(Guessing):
     def complete(self) -> Guess | None:
         """Return guesses from titles, with times guessed from values; None if that fails or titles contradict it.
 
-        The result always has a doubt: whether the columns are the times of jobs.
+        The result always notes that the columns may not be the times of jobs.
         """
         titled = Guessing(self.where, self.sample)
         titled.guess()

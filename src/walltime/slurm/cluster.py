@@ -46,12 +46,12 @@ UNCLEAR_FLAGS = {"WEEKDAY", "WEEKEND", "MAGNETIC", "ANY_NODES", "TIME_FLOAT"}
 """Flags of reservations that are not modelled: such reservations are noted."""
 IN_NO_PARTITION, HIDDEN = "in no partition", "scontrol shows hidden partitions only with --all"
 MOST_KINDS = 32
-"""If nodes have more different sets of features than this, and than a quarter of their number, features are left out."""
+"""Features are left out if nodes have more different sets of features than this number and than a quarter of the number of nodes."""
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster as a machine, with what machines do not describe.
+    """A cluster as a machine, with properties that machine files do not describe.
 
     `node_memory`: the memory of each partition's largest node, MB; `nodes`: the names of each pool's nodes, in order.
     """
@@ -107,7 +107,7 @@ class _ClusterBuilder:
         self.types = {name: own[0] for name, own in self.all_types.items() if len(own) == 1 and own != ("gpu",)}
         """The type of the GPUs of each node that has one."""
         self.features = {name: tuple(features_of(node)) for name, node in records.nodes.items()}
-        """The features of each node; none of any, if almost all nodes differ in them."""
+        """The features of each node; empty for all nodes if almost all differ in their features."""
         self.too_many = len(set(self.features.values())) > max(MOST_KINDS, len(records.nodes) // 4)
         if self.too_many:
             self.features.clear()
@@ -459,7 +459,7 @@ def _moment(record: Record, name: str) -> datetime:
 
 
 def _pool_name(node: str, taken: list[str]) -> str:
-    """Return a name for a pool: its first node's name without the number, and with a number if that name is taken."""
+    """Return a name for a pool: the first node's name without its number; if that name is taken, a new number is added."""
     base = re.sub(r"[0-9\W_]+$", "", node) or "nodes"
     return next(name for name in (base, *(f"{base}-{k}" for k in range(2, len(taken) + 3))) if name not in taken)
 

@@ -83,7 +83,7 @@ def value_at(one: Any, path: str) -> Any:
 
 
 def _whole(value: Any, otherwise: int = 0) -> int:
-    """Return a number, given plainly or as an object; `otherwise` if it is not set or infinite."""
+    """Return a number that is written plainly or as an object; return `otherwise` if it is unset or infinite."""
     number = number_of(value, "number")
     return otherwise if number is None or number == UNLIMITED else number
 
@@ -151,7 +151,7 @@ def _utc(value: Any) -> str:
 
 
 def _reason(text: Any, time: Any) -> str:
-    """Return the reason for a node's state and its time in scontrol's form."""
+    """Return the reason for a node's state, and the time at which it was set, in scontrol's form."""
     return f"{text or ''} [@{_utc(time)}]" if _whole(time) > 0 else str(text or "")
 
 
@@ -196,7 +196,7 @@ def _partition(one: Json) -> Record:
     inner = one.get("partition", {})
     shared, exclusive = (str(inner.get(name) or "NO") for name in ("oversubscribe", "exclusive"))
     if "oversubscribe" not in inner and one["maximums"].get("oversubscribe", {}).get("jobs") == 0:
-        exclusive = "NODE"  # only before Slurm 26.05, where all partitions have 0
+        exclusive = "NODE"  # before Slurm 26.05; from then on, it is 0 for all partitions
     return {
         "PartitionName": str(one["name"]),
         "Nodes": str(one["nodes"]["configured"]),

@@ -214,10 +214,10 @@ MEASURES = ("mean_wait", "median_wait", "p90_wait", "mean_bounded_slowdown")
 class Difference(Averages):
     """A statistic under today's setting and under the changed one, over the measured jobs that run in both.
 
-    `scatter`: half width of the 90 % prediction interval of the difference in one more shaken copy, from `copies` of them. `low`, `high`:
-    today's mean times the 90 % interval of the relative change under sampling of weeks; `withheld`: the reason if there is none.
-    `agree`: share of weeks with the sign of the difference. `other_low`, `other_high`: range of the difference over `others` logs resampled
-    from weeks. Unknown values are nan.
+    `scatter`: half width of the 90 % prediction interval of the difference in one more shaken copy, estimated from `copies` shaken copies.
+    `low`, `high`: today's mean times the 90 % interval of the relative change under sampling of weeks; `withheld`: the reason if there is
+    none. `agree`: share of weeks with the sign of the difference. `other_low`, `other_high`: range of the difference over `others` logs
+    resampled from weeks. Unknown values are nan.
     """
 
     measure: str
@@ -255,7 +255,7 @@ class GroupEffect(Averages):
 
 @dataclass(frozen=True)
 class OtherUsers(Averages):
-    """Mean waits, s, under the other assumption on users: that they react, or that they submit as recorded.
+    """Mean waits, s, under the alternative assumption on users: they react, or they submit as recorded.
 
     `react`: whether the other assumption is that users react. `earlier`: how much earlier than today, s, reacting users submit on average.
     """
@@ -322,7 +322,7 @@ class Effect:
 
     @property
     def turns_round(self) -> bool:
-        """Return whether the mean wait changes in the other direction under the other assumption on users."""
+        """Return whether the mean wait changes in the opposite direction under the other assumption on users."""
         return self.other_users is not None and self.differences["mean_wait"].difference * self.other_users.difference < 0
 
     @property

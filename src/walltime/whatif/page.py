@@ -215,7 +215,7 @@ def remarks(answer: WhatIf) -> list[str]:
 
 
 def _whose(answer: WhatIf) -> list[str]:
-    """Return a sentence for each change on the users whose jobs are killed earlier or left out."""
+    """Return, for each change, a sentence about the users whose jobs are killed earlier or left out."""
     fates = [(one.name, {"killed earlier than today": one.cost.cut, "left out": one.cost.lost}) for one in answer.ranked]
     return [f"{name}: jobs {fate}: {'; '.join(whose)}." for name, both in fates for fate, whose in both.items() if whose]
 

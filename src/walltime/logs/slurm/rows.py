@@ -99,7 +99,7 @@ def heading_of(line: str) -> Heading | None:
     if not match or not match[2].strip(" "):
         return None
     delimiter, is_csv = match[2], bool(match[1])
-    if len(plain := delimiter.strip(" ")) == 1 and plain != delimiter:  # other programs write blanks next to the separator
+    if len(plain := delimiter.strip(" ")) == 1 and plain != delimiter:  # other programs put blanks around the separator
         delimiter, is_csv = plain, True
     if is_csv and len(delimiter) > 1:
         return None

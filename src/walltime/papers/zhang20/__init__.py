@@ -23,7 +23,8 @@ JOBS = 1024
 STARTS = (1981, 2756, 4299, 8850, 3316, 2714, 5228, 7762, 4022, 7085)
 """The first job of each of the ten windows, from 0, among the jobs that have a runtime."""
 TINY, EARLIEST = 1e-20, 0.1
-"""Two values in seconds: the first replaces 0 in a quotient, the second a submit time of 0 in a logarithm."""
+"""Two values in seconds: the first is added to numerators and denominators, so that no quotient is 0 / 0; the second replaces a submit time
+of 0 in a logarithm."""
 
 
 def windows(workload: Workload) -> list[Workload]:

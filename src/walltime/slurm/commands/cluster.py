@@ -21,7 +21,7 @@ FIELDS = (
 )
 """The requested fields, which all versions since 20.11 have. Free texts are added last, because sacct does not escape them."""
 NEWER = {"Restarts": (24, 5), "Constraints": (20, 2), "Licenses": (24, 5), "SubmitLine": (21, 8)}
-"""Fields that only later versions of Slurm have, each with the first version that is known to have it."""
+"""Fields that only later versions of Slurm have, each with the earliest version known to have it."""
 _VERSION = re.compile(r"([0-9]{2})\.([0-9]{1,2})(?:\.[0-9]+)?")
 _DAY = re.compile(r"[0-9A-Za-z:/.+-]+")
 

@@ -1,4 +1,4 @@
-"""A forest of regression trees that predicts a distribution. Some outcomes may only be known to be above a lower bound."""
+"""A forest of regression trees that predicts a distribution. For some outcomes, only a lower bound may be known."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MOST_ROWS = 8000
 class Forest:
     """Trees that predict logarithmic outcomes: the distribution for a new row is the weighted outcomes of the rows that share its leaves.
 
-    `features`: float64, shape (rows, features). `outcome`: float64, per row; `known`: bool, whether it is the outcome or a lower bound of
-    it. `weight`: the relative probability that a row is drawn for a tree. `trees`: their number; `leaf`: the minimum number of rows in a
-    leaf; `tried`: the number of features tried for each split. Sources: quantile regression forests, Meinshausen, JMLR 2006; outcomes that
-    are not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
+    `features`: float64, shape (rows, features). `outcome`: float64, per row; `known`: bool, whether the value is the outcome itself, not a
+    lower bound. `weight`: the relative probability that a row is drawn for a tree. `trees`: their number; `leaf`: the minimum number of
+    rows in a leaf; `tried`: the number of features tried for each split. Sources: quantile regression forests, Meinshausen, JMLR 2006;
+    outcomes that are not known yet, Kaplan & Meier, JASA 1958, with the forest's weights.
     """
 
     def __init__(self, features: Array, outcome: Array, known: Array, weight: Array, trees: int = 50, leaf: int = 10, tried: int = 10):

@@ -22,7 +22,7 @@ from walltime.whatif.wait_causes import CAPACITY, REASONS
 from walltime.wording import counted, human_time, sanitize
 
 _USUAL = ("", "None", "Resources", "Priority")
-"""Slurm's reasons that the plan explains in more detail; others are quoted."""
+"""Reasons from Slurm that the plan explains in more detail; other reasons are shown as Slurm gives them."""
 _OF_THE_PLAN = ("starts", "resources", "priority", "other")
 """Kinds of reasons that are replaced if Slurm gives a reason other than resources or priority."""
 _ROOM = {
@@ -146,7 +146,7 @@ class _Plan:
         request = int(self.schedule.workload.requested[job])
         if self.placement.shut(job, request, np.array([self.now]))[0]:
             return "hours", "the site's hours do not allow it to start now"
-        for idle in (True, False):  # first without the running jobs: a reservation may be reason enough
+        for idle in (True, False):  # first ignore the running jobs, because a reservation alone may keep the job waiting
             if not idle and (lacking := self._lacking(job, gone=False)):
                 return "resources", lacking
             if self._lacking(job, gone=True, idle=idle):
@@ -177,7 +177,10 @@ class _Plan:
         return [(p, a, b, since) for p, a, b, since, until, _ in self.placement.outages if p in pools and since < end and until > begin]
 
     def _lacking(self, job: int, gone: bool, extra: Sequence[tuple[int, int, int, int]] = (), idle: bool = False) -> str:
-        """Return the resource that is too scarce for a job now, in words; `gone`: with the present outages, `idle`: as if no job ran."""
+        """Return, in words, the resource that is too scarce for a job now.
+
+        `gone`: count the present outages; `idle`: as if no job were running.
+        """
         pools, second = self._pools(job), self.machine.second
         need = int(self.schedule.workload.procs[job]), int(self.placement.second[job])
         free = self.capacity[pools] - (0 if idle else self.used[pools])
