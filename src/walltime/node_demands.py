@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import CHARGE, NodeDemands, Nodes, OarSettings, Preemption, Shares
+from walltime.engine.machines import CHARGE, NodeDemands, Nodes, OarSettings, Preemption, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
 from walltime.machine.constraints import satisfies

@@ -175,8 +175,8 @@ def advise_users(
     """Return advised requests, by kind of job, for the users with the most unused processor-hours.
 
     Jobs of a kind have the same name, processors and queue, as far as recorded; without names, also the same request. The advice for a kind
-    of at least 20 jobs is the smallest request that at most `risk` percent of them exceeded. It would also have killed no more in a
-    backtest, in which each job is advised by the jobs before it. A job that used all of its request counts as longer. Advice never raises a
+    of at least 20 jobs is the smallest request that at most `risk` percent of these jobs exceeded, and no more in a backtest, where
+    the earlier jobs determine the advice for each job. A job that used all of its request counts as longer. Advice never raises a
     request, and saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. `by`: "group" for advice to
     accounts, whose kinds of jobs also have the same user. `others`: other resources to advise on (memory, cores, gpus), if their use is
     recorded. The risk then applies to all requests of a kind together, and the users with the largest unused share of any of these

@@ -89,10 +89,10 @@ _kept: list[Any] = []
 def _options() -> dict[str, Any]:
     """Return the options with which all functions are compiled.
 
-    Functions run without the interpreter and its lock. With `error_model="numpy"` a division by zero gives infinity or NaN, as the formula
-    of an order may expect. Two more options only save time, so they are left out if a version of Numba lacks them. The first is `_nrt`,
-    which Numba does not document: functions allocate nothing, so they need no reference counts, and counting references to the arrays makes
-    every call ten times as slow. The second is explained in `indices.py`.
+    Functions run without the interpreter and its lock. With `error_model="numpy"`, a division by zero gives infinity or NaN, which
+    formulas of orders rely on. Two further options only save time, and are left out if a version of Numba lacks them. `_nrt` is not
+    documented by Numba: functions allocate nothing, so they need no reference counts, and counting references to the arrays makes every
+    call ten times as slow. `indices.py` explains the other option.
     """
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     for add in (_without_counts, _from_zero):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from walltime.engine.problem import NodeDemands, Nodes
+from walltime.engine.machines import NodeDemands, Nodes
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler

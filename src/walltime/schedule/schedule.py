@@ -12,7 +12,7 @@ import numpy as np
 
 from walltime import metrics
 from walltime.dataframes import pl
-from walltime.engine.problem import LostRuns
+from walltime.engine.machines import LostRuns
 from walltime.errors import PolicyError
 from walltime.machine import Placement
 from walltime.policy import PAPERS, Dialect, Kind, Policy

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.choice import check_features
-from walltime.engine.problem import NodeDemands, Nodes
+from walltime.engine.machines import NodeDemands, Nodes
 from walltime.machine import Machine, Placement, place
 from walltime.machine.counted_limits import with_counted_limits
 from walltime.machine.omissions import slurm_limits, with_settings

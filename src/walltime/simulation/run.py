@@ -12,7 +12,8 @@ import numpy as np
 
 from walltime.compiled.compilation import notice
 from walltime.engine.interface.choice import check_features, choose, features_of, kind_of, support
-from walltime.engine.problem import NEVER, Demands, Nodes, OarSettings, Outcome, Pools, Problem
+from walltime.engine.machines import NEVER, Demands, Nodes, OarSettings, Pools
+from walltime.engine.problem import Outcome, Problem
 from walltime.errors import PolicyError
 from walltime.estimates import effective_times
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place

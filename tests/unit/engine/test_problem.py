@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.engine.problem import NodeRanges, Nodes
+from walltime.engine.machines import NodeRanges, Nodes
 
 
 def test_node_ranges__are_the_four_arrays_in_order_of_job_and_node():

@@ -9,7 +9,7 @@ import numpy as np
 
 from walltime.engine.kernel.memory import records
 from walltime.engine.kernel.pools.memory import CHANGE, OPENS, SHUTS
-from walltime.engine.problem import IDLE, NEVER, ShutHours
+from walltime.engine.machines import IDLE, NEVER, ShutHours
 
 Array = np.ndarray
 DAY = 86_400

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from walltime.engine.problem import Nodes, Pools, Problem, as_number
+from walltime.engine.machines import Nodes, Pools
+from walltime.engine.problem import Problem, as_number
 from walltime.engine.reference.later import PASS_OF_KIND
 from walltime.errors import PolicyError
 from walltime.policy import Policy, Wfp

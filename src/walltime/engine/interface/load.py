@@ -29,7 +29,7 @@ from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slur
 from walltime.engine.kernel.number import loop
 from walltime.engine.kernel.pools import loop as cluster
 from walltime.engine.kernel.pools import memory as of_pools
-from walltime.engine.problem import Nodes, Shares
+from walltime.engine.machines import Nodes, Shares
 from walltime.policy.base import PassSpec
 
 Arguments = tuple[Any, ...]

@@ -16,7 +16,8 @@ from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records,
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.nodes.planned_memory import new_planned_memory, with_room_for_plan
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
-from walltime.engine.problem import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings, Outcome, Problem, overfull, running_at_first
+from walltime.engine.machines import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings
+from walltime.engine.problem import Outcome, Problem, overfull, running_at_first
 from walltime.policy.slurm import SlurmSettings
 
 Array = np.ndarray

@@ -18,7 +18,8 @@ from walltime.engine.kernel.number import index
 from walltime.engine.kernel.number.conservative import KeptPlan
 from walltime.engine.kernel.number.easy import Head
 from walltime.engine.kernel.number.particular import Particular, set_sizes
-from walltime.engine.problem import NodeRanges, Observation, Outcome, Problem
+from walltime.engine.machines import NodeRanges
+from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import WorkloadError
 from walltime.policy import Wfp
 from walltime.policy.planned import first_random

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from walltime.engine.interface.choice import kind_of
-from walltime.engine.problem import NodeRanges, Nodes, OarSettings, Observation, Outcome, Pools, Problem, State
+from walltime.engine.machines import NodeRanges, Nodes, OarSettings, Pools
+from walltime.engine.problem import Observation, Outcome, Problem, State
 from walltime.engine.reference.first_fit import NodesReference
 from walltime.engine.reference.number import Reference
 from walltime.engine.reference.oar import OarReference

@@ -13,7 +13,8 @@ from walltime.engine.interface.load import PASS_OF
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.kernel.memory import NEVER, record, records
 from walltime.engine.kernel.pools import memory as of_pools
-from walltime.engine.problem import IDLE, Demands, Outcome, Pools, Problem, overfull, running_at_first
+from walltime.engine.machines import IDLE, Demands, Pools
+from walltime.engine.problem import Outcome, Problem, overfull, running_at_first
 
 Array = np.ndarray
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, Demands, NodeDemands, Nodes, Pools, Problem, Ragged
+from walltime.engine.machines import NEVER, Demands, NodeDemands, Nodes, Pools
+from walltime.engine.problem import Problem, Ragged
 from walltime.engine.reference.pools import ClusterJob, ClusterReference, Pass, Place, Shortage
 
 Array = np.ndarray

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, NodeDemands, Nodes, Problem
+from walltime.engine.machines import NEVER, NodeDemands, Nodes
+from walltime.engine.problem import Problem
 from walltime.engine.reference.plain import Job
 
 Array = np.ndarray

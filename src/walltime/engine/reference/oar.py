@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, NodeDemands, Nodes, OarSettings, Problem, overfull
+from walltime.engine.machines import NEVER, NodeDemands, Nodes, OarSettings
+from walltime.engine.problem import Problem, overfull
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, Job, followers_of, release_followers
 from walltime.errors import EngineError
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.engine.problem import IDLE, NEVER, Demands, Pools, Problem, overfull
+from walltime.engine.machines import IDLE, NEVER, Demands, Pools
+from walltime.engine.problem import Problem, overfull
 from walltime.engine.reference.engine import Engine
 from walltime.engine.reference.plain import Job, followers_of, release_followers, within_limits
 from walltime.errors import EngineError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from walltime.engine.problem import Shares
+from walltime.engine.machines import Shares
 from walltime.policy.slurm import SlurmSettings
 
 

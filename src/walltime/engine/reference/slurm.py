@@ -9,7 +9,8 @@ from heapq import heappop, heappush
 
 import numpy as np
 
-from walltime.engine.problem import NEVER, REQUEUE_DELAY, REQUEUED, LostRuns, Problem, overfull
+from walltime.engine.machines import NEVER, REQUEUE_DELAY, REQUEUED, LostRuns
+from walltime.engine.problem import Problem, overfull
 from walltime.engine.reference.nodes import Block, Free, NodesInUse, SlurmJob
 from walltime.engine.reference.plain import BACKFILLED, IMMEDIATE, RESERVED, followers_of, release_followers, within_limits
 from walltime.engine.reference.shares import FairShares

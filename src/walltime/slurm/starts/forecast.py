@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import Demands, Problem, Shares
+from walltime.engine.machines import Demands, Shares
+from walltime.engine.problem import Problem
 from walltime.errors import EngineError, PolicyError, WorkloadError
 from walltime.machine import omission_sentences
 from walltime.policy import PAPERS, Policy

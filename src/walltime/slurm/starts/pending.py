@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from walltime.engine.problem import NodeDemands, Nodes
+from walltime.engine.machines import NodeDemands, Nodes
 from walltime.errors import EngineError
 from walltime.explanation.node_room import free_on_nodes, room_obstacle
 from walltime.explanation.pools import limit_words

@@ -36,7 +36,7 @@ from walltime.engine.kernel.pools.limits import full_limit, use_limits
 from walltime.engine.kernel.pools.memory import Lists, list_of
 from walltime.engine.kernel.pools.queue_index import before
 from walltime.engine.kernel.queue import backfill_rank, order_rank
-from walltime.engine.problem import Nodes, Shares
+from walltime.engine.machines import Nodes, Shares
 
 Array = np.ndarray
 Records = Any

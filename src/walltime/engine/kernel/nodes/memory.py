@@ -14,7 +14,8 @@ from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import WORD
 from walltime.engine.kernel.memory import ITEM, NEVER, record, records
 from walltime.engine.kernel.pools.memory import CHANGE, Lists, as_lists
-from walltime.engine.problem import Nodes, Preemption, Ragged, Shares
+from walltime.engine.machines import Nodes, Preemption, Shares
+from walltime.engine.problem import Ragged
 
 Array = np.ndarray
 Records = Any
@@ -100,7 +101,7 @@ PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
 """A partition.
 
 * `kind`: the number of its set of nodes; `least_loaded`: 1 to take the least loaded nodes first, 0 for Slurm's runs of nodes, or FIRST_FIT
-* `reservation`: the user reservation of its jobs, as in `problem.Nodes`
+* `reservation`: the user reservation of its jobs, as in `engine.machines.Nodes`
 * `closed`, `tried`: whether it is closed, and the number of jobs tried, in this pass of the main scheduler
 * `reserved`: the number of reservations made in this backfill cycle"""
 FIRST_FIT = 2

@@ -8,8 +8,8 @@ reservation begins after the end of the change, it gets the same nodes. The firs
 all jobs behind it are planned again.
 
 Two bounds let searches begin late. One is a time before which smaller jobs could not start (BOUND). The other is a timeline of upper bounds
-of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. If it includes
-other blocks, it is made again, which takes less time than removing them. Single nodes are considered only at times when these bounds leave
+of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. A
+timeline that includes other blocks is rebuilt, which takes less time than removing them. Single nodes are considered only at times when these bounds leave
 enough.
 """
 
@@ -33,30 +33,30 @@ shortfall later on."""
 
 
 @kernel
-def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, anew):
+def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, fresh):
     """Return the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
 
-    If it differs from the job's earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest start. With
-    `anew`, bounds and the last search are ignored, because jobs that may be preempted count as ended. NEVER stands for nodes
-    that exceed a limit.
+    If it differs from the job's earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest start. A
+    `fresh` search ignores bounds and the last search, because jobs that may be preempted count as ended. NEVER stands for nodes that exceed
+    a limit.
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
-    holds = has_one and not anew and gained_too_little(earliest) and earliest.begin > state.now
+    holds = has_one and not fresh and gained_too_little(earliest) and earliest.begin > state.now
     if holds and (earliest.promised or earliest.begin > latest):
         least = earliest.begin
         take_slack(state, earliest)
     else:
-        least = state.now if anew else _least_by_bounds(state, site, plan, jobs, job, length, latest)
+        least = state.now if fresh else _least_by_bounds(state, site, plan, jobs, job, length, latest)
         holds = False
     begin = least
     if least <= latest and not (holds and shortfall(state, job, site, use, plan, least, length) == 0):
-        if anew or state.timeline_blocks != state.ahead:
+        if fresh or state.timeline_blocks != state.ahead:
             _update_timeline(state, use.running, use.totals, plan.blocks, plan.amounts, plan.timeline)
         begin = _first_enough(state, site, plan.timeline, job, least, latest)
         if (
             has_one
-            and not (anew or rules.node_limits)
+            and not (fresh or rules.node_limits)
             and earliest.promised
             and state.now < begin == earliest.begin <= latest
             and earliest.unsettled <= begin
@@ -64,7 +64,7 @@ def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, lates
             _set_earliest_start(state, job, earliest, begin, True)
             return begin  # and its nodes are the same
         begin = _earliest(state, site, use, plan, job, begin, latest)
-        if begin > least and latest > state.now and not anew:
+        if begin > least and latest > state.now and not fresh:
             _note_bound(state, site, plan, jobs, index, length, begin)
     if begin <= latest:
         choose(state, job, site, use, plan.choice, begin)

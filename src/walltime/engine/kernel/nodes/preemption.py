@@ -11,7 +11,7 @@ from walltime.engine.kernel.nodes.limits import exceeds_nodes
 from walltime.engine.kernel.nodes.memory import CLOSED, USABLE
 from walltime.engine.kernel.nodes.plan import FIRST, NOT_MADE
 from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, shorten_use
-from walltime.engine.problem import REQUEUE_DELAY, REQUEUED
+from walltime.engine.machines import REQUEUE_DELAY, REQUEUED
 
 LAST = np.int64(1) << 40
 """More than the nodes of any job: the key that puts the last victim that was needed first when the others are sorted by their nodes."""

@@ -383,7 +383,7 @@ def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
 
 @kernel
 def _reserve(state, jobs, machine, plan, kept, index, prior):
-    """Give a job the earliest place in the plan, and return the job; if there is no place, return `prior`.
+    """Give a job the earliest place in the plan. Return the job, or `prior` if there is no place.
 
     Nothing has been released since `prior` (-1 for none) got its place, so a job that needs at least as much for at least as long finds no
     earlier one. Each of many equal jobs begins its search at the last one's place. As long as enough is left there (`plan.least`), they get

@@ -140,8 +140,8 @@ LIMIT = record_dtype(
   in use
 * `seconds`: under Slurm's scheduling, the maximum of the processor-seconds that running jobs have left until their time limits;
   `nodes`: the maximum of the nodes of running jobs
-* `shut`: a window is a limit, too: 1 while no job of the group may start; `until`: no job is planned to run beyond this time, s: the start
-  of the next window with `crossing`
+* `shut`: a window is a limit, too: 1 while no job of the group may start; `until`: the start of the next window into which no job may be
+  planned to run, s
 * `throttled`: number of jobs that wait only for the limit, in groups; `first_group`: the first job of the first group; `waking`: 1 while
   one of these jobs has been woken
 * `due`: number of jobs with no other limit to which the current pass has given a kept reservation that starts now"""
