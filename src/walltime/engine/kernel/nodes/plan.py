@@ -7,10 +7,10 @@ become free, and when the change ends. As long as fewer have become free than th
 reservation begins after the end of the change, it gets the same nodes. The first job whose earliest start has changed gets a new one, and
 all jobs behind it are planned again.
 
-Two bounds let searches begin late. One is a time before which smaller jobs could not start (BOUND). The other is a timeline of upper bounds
-of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. A
-timeline that includes other blocks is rebuilt, which takes less time than removing them. Single nodes are considered only at times when these bounds leave
-enough.
+Two bounds let searches begin late. One is a time before which smaller jobs could not start (BOUND). The other is a timeline of upper
+bounds of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. A
+timeline that includes other blocks is rebuilt, which takes less time than removing them. Single nodes are considered only at times when
+these bounds leave enough.
 """
 
 import numpy as np
