@@ -253,7 +253,7 @@ def test_processors_counted_together():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [*KINDS[:-1], pytest.param(KINDS[-1], marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind == "reservations")) for kind in KINDS])
 def test_long_queues(kind):
     """The same where many jobs wait for many nodes, so that plans are continued and searches begin late."""
     for seed in range(scaled(3)):
