@@ -94,14 +94,15 @@ def policies_table(names: Sequence[str], summaries: Sequence[Summary], title: st
     """Return the few averages that fit a narrow terminal, one row per policy; a spread adds the intervals of the mean waits."""
     halves = [None if spread is None else spread.scatter("mean_wait", k) for k in range(len(names))]
     waits = [summary.mean_wait for summary in summaries]
-    show = time_form([*waits, *filter(None, halves), *(summary.max_wait for summary in summaries)], short=True)
+    show = time_form([*waits, *filter(None, halves)], short=True)
+    longest = time_form([summary.max_wait for summary in summaries], short=True)
     rows: list[Row] = []
     for k, (name, wait, half, summary) in enumerate(zip(names, waits, halves, summaries, strict=True)):
         spans = "" if half is None else " ± < 0:01 h" if half and show(half) == "0:00 h" else f" ± {show(half)}"
         row: list[str | Cell] = [name, f"{show(wait)}{spans}"]
         if len(names) > 1:
             row.append(human_difference(relative_difference(wait, waits[0])) if k else "-")
-        row += [human_number(summary.mean_bounded_slowdown), show(summary.max_wait), human_percent(summary.backfilled_percent)]
+        row += [human_number(summary.mean_bounded_slowdown), longest(summary.max_wait), human_percent(summary.backfilled_percent)]
         rows.append(row)
     head = ["policy", "mean wait", *([f"vs {lower_first(names[0])}"] if len(names) > 1 else [])]
     return Table([*head, "bounded slowdown", "longest wait", "backfilled"], rows, title)
