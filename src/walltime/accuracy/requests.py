@@ -129,13 +129,13 @@ def judge_requests(workload: Workload, risks: Sequence[float] = (RISK,)) -> list
 def sbatch_line(walltime: str, advice: Sequence[RequestAdvice], one_node: bool, procs: int | None = None) -> str:
     """Return the command line with a walltime such as 1:00:00 and the suggested amounts.
 
-    `one_node`: whether the jobs run on one node; else memory is by processor. `procs`: processors of each job, if they are the same.
+    `one_node`: whether the jobs run on one node. Otherwise, memory is by processor, and the line has no number of processors, because the
+    recorded CPU time may be of one node only. `procs`: processors of each job, if they are the same.
     """
-    words = {"memory": "--mem={}M", "cores": "--cpus-per-task={}" if one_node else "--ntasks={}", "gpus": "--gpus={}"}
-    amounts = {one.resource: one.amount for one in advice}
+    words = {"memory": "--mem={}M", "cores": "--cpus-per-task={}", "gpus": "--gpus={}"}
+    amounts = {one.resource: one.amount for one in advice if one_node or one.resource != "cores"}
     if not one_node and "memory" in amounts:
-        words["memory"], procs = "--mem-per-cpu={}M", amounts.get("cores", procs)
-        amounts["memory"] = -(-amounts["memory"] // procs) if procs else 0
+        words["memory"], amounts["memory"] = "--mem-per-cpu={}M", -(-amounts["memory"] // procs) if procs else 0
     return " ".join(["sbatch", f"--time={walltime}", *(words[name].format(amount) for name, amount in amounts.items() if amount)])
 
 

@@ -172,7 +172,9 @@ def _remarks(requests: Sequence[RequestAdvice], line: str) -> list[str]:
     reason = "with the suggestions, these jobs would have been allocated at least as much."
     keep = f"For {listed(worse or [''])}, keep the current request: {reason}"
     divide = f"In addition, request {helping.get('memory', 0):,} MB of memory for the whole job, divided among its nodes."
-    holds = {keep: bool(worse), divide: "memory" in helping and "--mem" not in line}
+    cores = counted(helping.get("cores", 0), "processor")
+    check = f"Before you request {cores}, check that the recorded CPU time includes all nodes of a job."
+    holds = {keep: bool(worse), divide: "memory" in helping and "--mem" not in line, check: "cores" in helping and "--cpus" not in line}
     holds["Request no GPUs: these jobs did not use theirs."] = helping.get("gpus") == 0
     return [sentence for sentence, value in holds.items() if value]
 

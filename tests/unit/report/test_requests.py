@@ -135,8 +135,8 @@ def test_cores_and_gpus():
     idle = suggest_requests(jobs_with(need, **more | {"gpu_use": np.zeros(50)}), np.arange(50))
     assert idle[-1].amount == 0
     assert sbatch_line("1:00:00", idle, True) == "sbatch --time=1:00:00 --mem=1024M --cpus-per-task=3"
-    # on several nodes, memory is by processor: 1,024 MB of the job divided by the three suggested ones, or by its own eight
-    assert sbatch_line("1:00:00", list(found.values()), False) == "sbatch --time=1:00:00 --mem-per-cpu=342M --ntasks=3 --gpus=2"
+    # on several nodes, processors are not suggested, and memory is by processor: 1,024 MB of the job divided by its eight
+    assert sbatch_line("1:00:00", list(found.values()), False) == "sbatch --time=1:00:00 --gpus=2"
     assert sbatch_line("1:00:00", [found["memory"]], False, procs=8) == "sbatch --time=1:00:00 --mem-per-cpu=128M"
     assert sbatch_line("1:00:00", [found["memory"]], False) == "sbatch --time=1:00:00"
 
