@@ -40,7 +40,14 @@ SOURCES_KNOWN = 32
 @functools.cache
 def source_hash() -> str:
     """Return a hash (16 hexadecimal digits) of everything that the compiled code depends on."""
-    imported = ("compiled/indices.py", "compiled/jit.py", "compiled/prediction_memory.py", "compiled/records.py", "ragged.py")
+    imported = (
+        "compiled/indices.py",
+        "compiled/jit.py",
+        "compiled/prediction_memory.py",
+        "compiled/records.py",
+        "engine/machines.py",
+        "ragged.py",
+    )
     files = [*sorted((PACKAGE / "engine" / "kernel").rglob("*.py")), *(PACKAGE / name for name in imported)]
     processor = f"{binding.get_host_cpu_name()} {binding.get_host_cpu_features().flatten()}"
     versions = (sys.version, np.__version__, numba.__version__, llvmlite.__version__)

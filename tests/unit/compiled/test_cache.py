@@ -286,7 +286,7 @@ def test_what_is_compiled__is_in_the_kernel_and_depends_on_nothing_else():
             assert not re.search(r"^@(entry|kernel|called_kernel)", text, re.MULTILINE), f"{file.name} is compiled"
             continue
         for line in re.findall(r"^\s*(?:from|import) .*walltime.*$", text, re.MULTILINE):
-            used = re.search(r"from walltime\.(engine\.kernel|engine\.problem|compiled|ragged)\b[.\w]* import", line)
+            used = re.search(r"from walltime\.(engine\.kernel|engine\.machines|engine\.problem|compiled|ragged)\b[.\w]* import", line)
             assert used is not None, f"{file}: {line}: the folder's name must depend on all that compiled code depends on"
 
 
