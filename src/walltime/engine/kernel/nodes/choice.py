@@ -131,7 +131,7 @@ def _mark_others(state, job, use, others, time):
                     others[w] |= ones(w, node, end)
 
 
-@kernel
+@called_kernel
 def _fits_in_most(state, job, site, free, choice):
     """Return whether the usable nodes suffice for a job within its maximum number of nodes.
 

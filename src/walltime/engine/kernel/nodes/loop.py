@@ -149,7 +149,7 @@ def _process_events(state, rules, jobs, site, use, plan, traffic):
         state.news = state.news_for_all = 1
 
 
-@kernel
+@called_kernel
 def _place_first(state, rules, jobs, site, use, plan, traffic):
     """Give the jobs that run at the beginning their nodes, in order of their starts."""
     for k in range(state.at_first):
@@ -241,7 +241,7 @@ def _is_blocked(state, rules, jobs, site, use, traffic):
     return not _cannot_reserve(state, rules, jobs[traffic.queue[0]])
 
 
-@kernel
+@called_kernel
 def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
     """Start the jobs that fit, in queue order; the first job that does not fit closes its partition."""
     for p in range(len(site.partitions)):
@@ -314,7 +314,7 @@ def _leave_queue(state, traffic, place):
         traffic.queue[i], traffic.needs[i] = traffic.queue[i + 1], traffic.needs[i + 1]
 
 
-@kernel
+@called_kernel
 def _cycle(state, rules, jobs, site, use, plan, traffic):
     """Make a backfill cycle, up to the last job that could start or needs its first reservation; return about how many steps it took."""
     _begin_cycle(state, rules, jobs, site, use, plan)
