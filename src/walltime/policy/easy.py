@@ -80,8 +80,8 @@ class Easy(HeadPolicy, BoundedBackfilling):
     ends: Literal["by", "before"] = "by"
     """a backfilled job that uses no extra processors must be expected to end `by` the shadow time, or `before` it"""
     arrivals: Literal["all", "fitting"] = "all"
-    """which arrivals trigger a pass; `fitting`: with predictions and in queue order, only jobs that fit into the free processors, which
-    matters only after a silent expiry has moved the shadow time"""
+    """which arrivals trigger a pass: `all`, or `fitting`. With the latter, predictions and queue order, only jobs that fit into the free
+    processors do, which makes a difference only after a silent expiry has moved the shadow time"""
 
     processors: Literal["counted", "particular"] = "counted"
     """the head reserves a number of processors, or, as in Batsim's batsched, `particular` ones: the lowest-numbered that are free then"""
