@@ -126,7 +126,7 @@ def _number(workload: Workload, column: str, text: str) -> int:
     if number < 0:
         what = "job name or program" if column == "executable" else column
         names = workload.origin.names.get(column, ())
-        close = nearest(text, names) or f"; use a {'name' if names else 'number'} in the log"
+        close = nearest(text, names) or f"; give a {'name' if names else 'number'} that occurs in the log"
         raise WorkloadError(f"{workload.origin.name} has no {what} {shown(text)}{close}")
     return number
 

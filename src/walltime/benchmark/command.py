@@ -64,7 +64,7 @@ def run(
     workers: o.WorkersOption = None,
     output: Output,
 ) -> None:
-    """Run a suite under one or more schedulers; the command can be stopped and repeated at any time."""
+    """Run a suite under one or more schedulers; after an interruption, the same command continues."""
     from walltime.benchmark import read_result, read_suite, run_suite
     from walltime.simulation.specification import Scheduler
 

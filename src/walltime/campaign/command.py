@@ -57,7 +57,7 @@ def run(
     ] = None,
     output: Output,
 ) -> None:
-    """Run the missing simulations of a plan; the command can be stopped and repeated at any time.
+    """Run the missing simulations of a plan; after an interruption, the same command continues.
 
     A cell that ends with an error does not stop the others; the exit status is then 1.
     """

@@ -97,7 +97,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("believe", str, "regular", "where predictions are used", parse_belief),
         Dimension("correction", str, "tsafrir07", "new expected runtime of a job that exceeds its prediction", parse_correction),
         Dimension("history", str, "simulation", "source of the predictor's history", values=Field(known=tuple(HISTORIES))),
-        Dimension("machine", str, None, "a machine of several pools: a file like machine.toml, relative to the plan's folder"),
+        Dimension("machine", str, None, "a machine file; its path is relative to the plan's folder"),
         Dimension("overrun", str, "kill", "treatment of jobs that run longer than requested", values=Field(known=OVERRUN)),
         Dimension("coincident", str, "batch", "order and passes of simultaneous events", values=Field(known=("batch", "sequential"))),
         Dimension("dialect", str, "papers", "interpretations of open points: a dialect", Dialect.of),

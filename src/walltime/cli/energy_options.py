@@ -19,10 +19,12 @@ class EnergyOptions:
     """Options for the cost and the carbon intensity of energy, which the log records or the machine file gives as power of its pools."""
 
     kwh_price: float | None = o.field(None, "Show the cost of energy at this price per kWh.", min=0, metavar="PRICE", advanced=True)
-    carbon: float | None = o.field(None, "Show the CO2 of energy at these grams per kWh.", min=0, metavar="GRAMS", advanced=True)
+    carbon: float | None = o.field(
+        None, "Show the CO2 emissions of the energy at this many grams per kWh.", min=0, metavar="GRAMS", advanced=True
+    )
     carbon_file: Path | None = o.field(
         None,
-        "Show the CO2 of energy by the grams per kWh in this CSV file with the columns time and grams; a value holds until the next row.",
+        "Show the CO2 emissions of the energy by a CSV file with the columns time and grams (per kWh); a value holds until the next row.",
         group=o.INPUT,
         metavar="FILE",
         advanced=True,

@@ -366,7 +366,7 @@ def one_workload(run: DecisionOptions, part: JobSelection, workload: Workload) -
     workload = variation.replica(workload, model, run.seed)
     count = int((workload.runtime > workload.requested).sum())
     if model.limit == "model" and count:
-        note(f"{count:,} of {len(workload):,} jobs run longer than their estimates under this model, and are killed there")
+        note(f"the estimate model kills {count:,} of {len(workload):,} jobs, which run longer than their estimates")
     return workload
 
 

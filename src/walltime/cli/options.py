@@ -70,7 +70,7 @@ def _allow(files: list[Path] | None) -> list[Path] | None:
 def out(what: str, *endings: str, **more: Any) -> Any:
     """Return the declaration of --out: a file with one of these extensions, which is checked before any work is done."""
     kinds = " or ".join(filter(None, [", ".join(endings[:-1]), *endings[-1:]]))
-    return option(f"Write {what} to this file: {kinds}.", "--out", callback=writable(*endings), **more)
+    return option(f"Write {what} to this file ({kinds}).", "--out", callback=writable(*endings), **more)
 
 
 def writable(*endings: str) -> Callable[[Path | None], Path | None]:
@@ -414,7 +414,7 @@ FigureOption = Annotated[
     ),
 ]
 OneFigureOption = Annotated[
-    Path | None, option("Draw a figure of the result to this file: .pdf, .svg or .png.", callback=writable(".pdf", ".svg", ".png"))
+    Path | None, option("Draw a figure of the result to this file (.pdf, .svg or .png).", callback=writable(".pdf", ".svg", ".png"))
 ]
 SizeOption = Annotated[
     str,
@@ -437,7 +437,7 @@ ReportOption = Annotated[
 UseOption = Annotated[
     Path | None,
     _input(
-        "Add the use of each job from this CSV table, such as an export of Prometheus or XDMoD, with the columns job_id and any of "
+        "Add the measured use of each job from a CSV table, such as an export of Prometheus or XDMoD, with the columns job_id and any of "
         "cpu_seconds, max_memory_bytes, gpu_utilization and energy_joules.",
         "--use",
         advanced=True,
@@ -445,7 +445,8 @@ UseOption = Annotated[
     ),
 ]
 MetricsOption = Annotated[
-    Path | None, option("Write metrics for Prometheus to this file: .prom.", advanced=True, metavar="FILE.prom", callback=writable(".prom"))
+    Path | None,
+    option("Write metrics for Prometheus to this file (.prom).", advanced=True, metavar="FILE.prom", callback=writable(".prom")),
 ]
 
 

@@ -56,7 +56,7 @@ def _insignificant(lines: Sequence[CombinationMean]) -> str:
         return f"the {shown_level(level)} confidence interval of the paired difference includes 0"
     return (
         f"the paired t test at {shown_level(1 - level)}, corrected for {count} comparisons per measure (Holm), does not reject 0; without "
-        f"correction, {human_number(count * (1 - level))} would be clear by chance"
+        f"correction, about {human_number(count * (1 - level))} of them would be clear by chance"
     )
 
 

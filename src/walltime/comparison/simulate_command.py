@@ -97,7 +97,7 @@ class SimulationFiles(Files):
 
     out: Annotated[Path | None, o.out("the schedule", ".csv", ".parquet", ".swf", ".swf.gz")] = None
     timeline: Path | None = o.field(
-        None, "Write queue and busy processors over time to this file: .csv or .parquet.", advanced=True, callback=o.writable(*o.TABLE)
+        None, "Write queue and busy processors over time to this file (.csv or .parquet).", advanced=True, callback=o.writable(*o.TABLE)
     )
     every: str | None = o.field(
         None,

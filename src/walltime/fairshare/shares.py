@@ -87,7 +87,8 @@ class FairShare:
             raise WorkloadError(f"the user {name} has several accounts; name one of them: {accounts}", "several_accounts")
         names = [one.user if user is not None else one.account for one in self.associations if (one.user is None) == (user is None)]
         close = (
-            nearest((account if user is None else user) or "", [one for one in names if one]) or "; use a name of the log or of the machine"
+            nearest((account if user is None else user) or "", [one for one in names if one])
+            or "; give a name from the log or the machine file"
         )
         raise WorkloadError(f"no {'account' if user is None else 'user'} {name}{close}", "unknown_association")
 

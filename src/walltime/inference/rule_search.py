@@ -81,8 +81,8 @@ def infer(
     result = partial(_result, search, plain, misfits)
     if misfits > MOST_MISFITS:
         refused = (
-            f"{100 * misfits:.0f} % of the recorded starts need more processors than were free (of {search.size:,}), so the log or the "
-            "machine's size is incomplete; nothing is inferred"
+            f"{100 * misfits:.0f} % of the recorded starts need more processors than were free (of {search.size:,}), so the log is "
+            "incomplete or the machine's size is wrong; nothing is inferred"
         )
         return result(refused=refused)
     at = ""

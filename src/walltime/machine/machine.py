@@ -195,11 +195,11 @@ def _second_name(content: Mapping[str, Any]) -> dict[str, str]:
     return {"second": second if isinstance(second, str) else "gpus"}
 
 
-MACHINE_FILE = TomlFile(Machine, "a file like machine.toml", "docs/guides/machines.md", LogError, _second_name)
+MACHINE_FILE = TomlFile(Machine, "a machine file", "docs/guides/machines.md", LogError, _second_name)
 
 
 def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> Machine:
-    """Return the machine that a file like machine.toml describes; raises LogError for a file that cannot be read or used.
+    """Return the machine that a machine file describes; raises LogError for a file that cannot be read or used.
 
     `needed`: further required keys, with their purposes.
     """

@@ -104,7 +104,7 @@ def _waits(schedule: Any, measured: Array) -> Array:
 
 
 FURTHER: Mapping[str, Further] = {
-    "p95_wait": Further(partial(_percentile, 95.0, "wait"), "s", "95th percentile of waits; any other percentile is spelled alike"),
+    "p95_wait": Further(partial(_percentile, 95.0, "wait"), "s", "95th percentile of waits; other percentiles have names such as p75_wait"),
     "p95_response": Further(partial(_percentile, 95.0, "response"), "s", "95th percentile of response times"),
     "p95_bounded_slowdown": Further(partial(_percentile, 95.0, "bounded_slowdown"), "", "95th percentile of bounded slowdowns"),
     "area_weighted_response": Further(area_weighted_response, "s", "mean response weighted by the processor seconds of jobs"),

@@ -95,7 +95,7 @@ def run(
 ) -> None:
     """Reproduce tables and figures of a paper: a page, figures as PDF and PNG, and numbers as CSV.
 
-    The command can be stopped with Ctrl-C and repeated at any time; finished simulations are kept in the folder.
+    After an interruption with Ctrl-C, the same command continues; finished simulations are kept in the folder.
     """
     from walltime.papers.items import items_of
     from walltime.papers.printed import paper_name, printed

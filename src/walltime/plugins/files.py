@@ -50,7 +50,7 @@ def load_object(file: Path, name: str, what: str) -> Any:
     whole = file.resolve()
     module = _module(whole, tuple((one, one.stat().st_mtime_ns) for one in (whole, *local_modules(whole))))
     if not hasattr(module, name):
-        raise PolicyError(f"{file} has no {what} named {name!r}; give a class or function of the file", "unknown_name")
+        raise PolicyError(f"{file} has no {what} named {name!r}; name a class or function in this file", "unknown_name")
     return getattr(module, name)
 
 

@@ -72,16 +72,16 @@ class Easy(HeadPolicy, BoundedBackfilling):
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
     )
     extra: Literal["all", "literal", "none"] = "all"
-    """the extra processors: `all` that are free at the shadow time and not needed by the head; `none`; or `literal`. Then a
-    search through the running jobs, by expected end and then by latest start, counts them up to the first end that suffices for the head"""
+    """the extra processors: `all` that are free at the shadow time and not needed by the head, `none`, or `literal`. The last counts them
+    in a search through the running jobs, by expected end and then by latest start, up to the first end that suffices for the head"""
     shadow: Literal["afresh", "kept", "once"] = "afresh"
     """when shadow time and extra processors are computed: `afresh`, before each backfilled job; `once`, for each head; `kept`, when a job
     has ended or the head has changed. With `kept`, backfilled jobs may use the same extra processors twice and delay the head"""
     ends: Literal["by", "before"] = "by"
     """a backfilled job that uses no extra processors must be expected to end `by` the shadow time, or `before` it"""
     arrivals: Literal["all", "fitting"] = "all"
-    """which arrivals trigger a pass; `fitting`: with predictions and in queue order, only jobs that fit into the free processors, which
-    matters only after a silent expiry has moved the shadow time"""
+    """which arrivals trigger a pass: `all`, or `fitting`. With the latter, predictions and queue order, only jobs that fit into the free
+    processors do, which makes a difference only after a silent expiry has moved the shadow time"""
 
     processors: Literal["counted", "particular"] = "counted"
     """the head reserves a number of processors, or, as in Batsim's batsched, `particular` ones: the lowest-numbered that are free then"""

@@ -49,8 +49,8 @@ class Hybrid(BoundedBackfilling):
     depth: Annotated[int, Field(least=0)] = 1
     """number of blocked jobs with a reservation"""
     fit: Literal["first", "best", "greedy"] = "first"
-    """which job is backfilled: the first in backfill order; or the one with the most of `metric`, as with the backfill orders lqf, ljf and
-    laf. Up to depth 1, it may also be the set with the highest total among the first 50 candidates"""
+    """which job is backfilled: the `first` in backfill order, or the `best`, with the largest `metric` (as with the backfill orders lqf,
+    ljf and laf). Up to depth 1, also `greedy`: the set of jobs with the largest total among the first 50 candidates"""
     metric: Literal["procs", "seconds", "procseconds"] = "procs"
     """processors, planned runtime, or their product"""
 

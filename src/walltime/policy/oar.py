@@ -44,7 +44,7 @@ MEASURED = Latencies(150, 170, 370, 1020, 50, 650, 350, 60_000, (60, 1050), (0, 
 
 @dataclass(frozen=True)
 class Oar(Policy):
-    """OAR's conservative scheduler (kamelot): each pass replans all waiting jobs, by number, as early as the same nodes are free.
+    """OAR's conservative scheduler (kamelot): each pass plans all jobs by number, each when the same nodes first stay free long enough.
 
     It allocates whole nodes, the first free ones in order, and needs a machine of nodes (`--machine`).
     """

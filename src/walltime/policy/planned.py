@@ -38,7 +38,7 @@ class PlanBased(Policy):
     lookahead: Annotated[int, Field(least=1, most=10_000)] = 100
     """number of waiting jobs, by arrival, whose order is searched; later jobs are planned behind them by arrival"""
     seed: Annotated[int, Field(least=0)] = 0
-    """further seed; runs with the same seed and another value here are independent"""
+    """additional seed: with another value here, runs of the same seed are independent"""
 
     @property
     def promises(self) -> Mapping[str, str]:

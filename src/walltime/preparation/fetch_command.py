@@ -61,11 +61,13 @@ def fetch(
         "acknowledge": list(thanks)
     }
     checked = (
-        "recorded now; none is published" if fetched.verified == "first download" else f"equal to the checksum of the {fetched.verified}"
+        "computed now; the archive publishes none"
+        if fetched.verified == "first download"
+        else f"equal to the checksum of the {fetched.verified}"
     )
     lines = [f"{fetched.entry.name}: {fetched.path}", f"SHA-256: {fetched.sha256} ({checked})", ACKNOWLEDGE]
     if thanks:
-        lines.append(f"To acknowledge, according to the log's header: {'; '.join(' '.join(line.split()) for line in thanks)}")
+        lines.append(f"Acknowledge, according to the log's header: {'; '.join(' '.join(line.split()) for line in thanks)}")
     output.show(record, lines)
 
 

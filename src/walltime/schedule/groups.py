@@ -40,7 +40,7 @@ HOURS_OF_WEEK = tuple(f"{day} {hour}" for day in DAYS for hour in HOURS)
 GROUPINGS: Mapping[str, str] = {
     "month": "calendar month in which the job ends",
     "class": f"short or long (over {LONG:,} s), narrow or wide (over {WIDE} processors)",
-    "user": "heavy, medium or light users: those with the most processor time that make up the first 50 %, up to 90 %, the rest",
+    "user": "users by processor time: heavy (the largest, 50 % together), medium (the next 40 %) or light",
     "users": f"the {USERS} single users with the most processor time, the others together",
     "size": "processors, by powers of two up to the widest job",
     "length": "requested time: up to 10 min, 1 h, 4 h, 12 h, 1 d, more",

@@ -254,7 +254,7 @@ class _ClusterBuilder:
                 self.note(f"{about} is {sanitize(record['State'])}; it is treated as up.")
             used, total = sum(pool.nodes for pool in pools if pool.name in members[name]), integer(record, "TotalNodes")
             if total > used:
-                self.note(f"{about}: {used:,} of {total:,} nodes are used here.")
+                self.note(f"{about} has {total:,} nodes; the machine file contains {used:,} of them.")
             partition = Partition(
                 name=name,
                 pools=tuple(members[name]),

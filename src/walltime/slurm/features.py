@@ -50,8 +50,8 @@ MODELLED, NOTED, BEFORE, IGNORED = Treatment
 FEATURES = (
     Feature("nodes", "nodes", "CPUEfctv CPUTot Partitions", MODELLED, "pools of equal nodes with the same partitions"),
     Feature("node weights", "nodes", "Weight", MODELLED, "a partition's pools in order of weight"),
-    Feature("nodes down or drained", "nodes", "State Reason", MODELLED, "outages from the time of the reason; without it up, and noted"),
-    Feature("GPUs", "nodes", "Gres", MODELLED, "the second resource; several types are one"),
+    Feature("nodes down or drained", "nodes", "State Reason", MODELLED, "outages from the reason's time; without it, up and noted"),
+    Feature("GPUs", "nodes", "Gres", MODELLED, "the second resource; several types count as one"),
     Feature("memory", "nodes", "RealMemory", MODELLED, "the second resource where no node has GPUs, else `memory` of pools"),
     Feature("GPU types", "nodes", "Gres", MODELLED, "`gpu_type` of pools; noted for nodes with several types"),
     Feature("MIG", "nodes", "Gres", NOTED, "a slice counts as a GPU"),
@@ -106,7 +106,7 @@ FEATURES = (
     Feature("QOS without reservations", "qos", "Flags", MODELLED, "`no_reserve` of `[[qos]]`", word="NoReserve"),
     Feature("QOS without decay of use", "qos", "Flags", NOTED, "past use decays", word="NoDecay"),
     Feature("thresholds of use", "qos", "Flags", NOTED, "not limited", word="EnforceUsageThreshold"),
-    Feature("relative limits", "qos", "Flags", NOTED, "numbers, not percentages", word="Relative"),
+    Feature("relative limits", "qos", "Flags", NOTED, "read as numbers, not percentages", word="Relative"),
     Feature("limits of a job in a QOS", "qos", "MaxWall MaxTRES MaxTRESMins", BEFORE),
     Feature("access to QOS", "qos", "Flags", BEFORE, word="DenyOnLimit|RequiresReservation|Partition(?:MinNodes|MaxNodes|TimeLimit)"),
     Feature("shares", "associations", "Share ParentName", MODELLED, "`[[share]]`"),
@@ -170,7 +170,7 @@ FEATURES = (
     Feature("nodes of one user", "jobs", "--exclusive=user", MODELLED, "nodes without jobs of other users"),
     Feature("lists of nodes", "jobs", "ReqNodes", NOTED, "any nodes of the partition"),
     Feature("nice values", "jobs", "--nice", MODELLED, "column `nice`, with `priority/multifactor`"),
-    Feature("deadlines", "jobs", "--deadline", NOTED, "jobs start late"),
+    Feature("deadlines", "jobs", "--deadline", NOTED, "jobs may start after them"),
     Feature("spread jobs", "jobs", "--spread-job", MODELLED, "nodes in order of weight"),
     Feature("switches", "jobs", "--switches", NOTED, "nodes are chosen as usual"),
 )

@@ -84,7 +84,7 @@ def file_text(path: str | os.PathLike[str]) -> str:
         return Path(path).read_bytes().decode("utf-8-sig", errors="replace")
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise LogError(f"{printable(path)}: cannot be read ({reason}); give a file with Slurm's output", "unreadable_file") from error
+        raise LogError(f"{printable(path)}: cannot be read ({reason}); check its name", "unreadable_file") from error
 
 
 def read_records(texts: Iterable[tuple[str, str]]) -> ClusterRecords:

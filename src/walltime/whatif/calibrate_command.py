@@ -56,8 +56,8 @@ def calibrate(
 ) -> None:
     """Simulate a site's own policy, compare it with the recorded waits, and estimate the calibration error.
 
-    With --starts, the command instead takes random moments of the log, predicts from the data known at each of them when the waiting jobs
-    will start, and reports how many started within their prediction intervals.
+    With --starts, the command instead picks random moments of the log. For each moment, it predicts from the data known then when the
+    waiting jobs will start, and it reports how many started within their prediction intervals.
     """
     if drawn.starts:
         if out is not None:
@@ -102,7 +102,7 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
 
     every = calibration.overall
     table = short_table(calibration)
-    some = "; those of the groups marked yes are usable" if any(row[-1] == "yes" for row in table.rows) else ""
+    some = "; in the groups marked yes, differences are usable" if any(row[-1] == "yes" for row in table.rows) else ""
     hours = f"For all jobs together, do not rely on differences in hours: {every.doubt}{some}."
     if not every.doubt:
         hours = f"Differences in mean wait above {human_time(every.threshold)} exceed the calibration error."

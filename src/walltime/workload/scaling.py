@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from walltime.errors import PolicyError, WorkloadError
-from walltime.wording import counted, seed_fault
+from walltime.wording import counted, human_time, seed_fault
 from walltime.workload.draws import uniforms
 from walltime.workload.drops import TOO_WIDE
 from walltime.workload.workload import Workload
@@ -61,7 +61,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by!r}: {error}", "unreachable_load") from error
     achieved = scaled.offered_load
     if not abs(achieved - load) <= TOLERANCES[by] * load:
-        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"it scales {workload.origin.name} to {achieved:.4g}"
+        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"the load of {workload.origin.name} becomes {achieved:.4g}"
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by!r}: {got}; {_advice(workload, by)}", "unreachable_load")
     return replace(scaled, origin=workload.origin.after(f"load {load:g} by {by}, achieved {achieved:.4f}"))
 
@@ -119,7 +119,9 @@ def window(workload: Workload, begin: int, end: int) -> Workload:
     if not inside.any():
         first, last = (workload.origin.when(time) for time in workload.submit[[0, -1]].tolist())
         raise WorkloadError(
-            f"{workload.origin.name} has no job submitted from {span}; give a window between {first} and {last}", "empty_window"
+            f"{workload.origin.name} has no job submitted from {span} ({human_time(end - begin)}); give a window between {first} "
+            f"and {last}",
+            "empty_window",
         )
     return workload.take(inside, f"submitted from {span}")
 

@@ -121,7 +121,7 @@ def test_estimates__of_every_kind_run(capsys, log, model):
     found = json.loads(out)
     assert (status, found["jobs"]) == (0, JOBS)
     # Only estimates that are the kill limit and may lie under the runtime end jobs early, and then it is said.
-    assert ("are killed there" in err) == (found["killed"] > 0 and model not in ("user", "double", "factor:1.5"))
+    assert ("estimate model kills" in err) == (found["killed"] > 0 and model not in ("user", "double", "factor:1.5"))
 
 
 def test_feedback__makes_jobs_wait_for_the_one_before(capsys, chains):

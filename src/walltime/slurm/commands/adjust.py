@@ -79,7 +79,7 @@ class Places:
         metavar="FOLDER",
         callback=o.written,
     )
-    metrics: Path | None = o.field(None, "Write metrics for Prometheus to this file: .prom.", metavar="FILE.prom", callback=o.written)
+    metrics: Path | None = o.field(None, "Write metrics for Prometheus to this file (.prom).", metavar="FILE.prom", callback=o.written)
 
 
 @dataclass(frozen=True)
