@@ -22,7 +22,7 @@ def enter_running(running, count, expected, job, procs):
 
 @kernel
 def leave_running(running, count, expected, job):
-    """Remove a job from `count` running jobs, and return the place that it had."""
+    """Remove a job from `count` running jobs, and return the index that it had."""
     place = first_from(running.expected, 0, count, expected)
     while running[place].job != job:
         place += 1

@@ -464,7 +464,7 @@ def _suffices(state, run):
 
 @kernel
 def _take(state, site, choice, members, place, end, procs):
-    """Choose the nodes at the places [place, end) of a partition, with this many processors of each."""
+    """Choose the nodes at the positions [place, end) of a partition, with this many processors of each."""
     part = site.members[members]
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]

@@ -163,7 +163,7 @@ LOST = record_dtype("job start end requeued kind failed")
 """A run as in `problem.LostRuns`."""
 
 RUN = record_dtype("place end weight nodes procs second")
-"""Consecutive usable nodes of a partition with the same weight, by their places in it, and their total amounts."""
+"""Consecutive usable nodes of a partition with the same weight, by their positions in it, and their total amounts."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 """Number of jobs (`count`) that have been tested in the cycle with the number `stamp`."""
@@ -203,7 +203,7 @@ class NodeMachine(NamedTuple):
 
 
 class Victims(NamedTuple):
-    """Scratch for the jobs that may be preempted: a `heap`, and places of running jobs in `order`, int64."""
+    """Scratch for the jobs that may be preempted: a `heap`, and indices of running jobs in `order`, int64."""
 
     heap: Records
     order: Array
