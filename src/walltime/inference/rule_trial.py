@@ -165,7 +165,7 @@ class RuleTrial:
         self.within = prompt_within(self.answer, np.where(self.choose, wait, -1))
 
     def _say(self, done: float) -> None:
-        """Report the approximate share of the completed work, 0 to 1."""
+        """Report the completed share of the work, approximately, 0 to 1."""
         self.done = done
         if self.progress is not None:
             self.progress(done)

@@ -22,7 +22,7 @@ class Conservative(Policy):
     """
 
     variant: Literal["compress", "scratch"] = "compress"
-    """whether reservations are kept (`compress`) or recomputed (`scratch`)"""
+    """whether reservations are kept (`compress`) or recomputed at every event (`scratch`)"""
     compression: Literal["once", "fixpoint", "always"] = "once"
     """one round when a job ends early, rounds until no job moves, or one round at every event"""
     processors: Literal["counted", "particular"] = "counted"

@@ -41,7 +41,7 @@ class SlurmReference(NodesInUse):
         self._arrived = self._started = 0
         self._news = self._news_for_all = False
         self._next_sum = settings["priority_calc_period"]
-        self._ended: list[SlurmJob] = []  # since past use was last added up
+        self._ended: list[SlurmJob] = []  # since past usage was last summed
 
     def _place_first(self) -> None:
         self.begun = True
@@ -194,7 +194,7 @@ class SlurmReference(NodesInUse):
         return False
 
     def _heavier_nodes(self, job: SlurmJob) -> Array | None:
-        """Return the nodes that weigh 1 more in the main scheduler, bool; None if none do.
+        """Return the nodes whose weight the main scheduler increases by 1, bool; None if there are none.
 
         They are nodes without jobs of a limit on nodes, in pools where it has nodes. Source: Slurm 24.11, _build_node_list.
         """
@@ -333,7 +333,7 @@ class SlurmReference(NodesInUse):
             self._news = True
 
     def _gap(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
-        """Return the earliest start of a job, as if the jobs that it may preempt had ended; preempt them if that is now."""
+        """Return the earliest start of a job if the jobs that it may preempt counted as ended; preempt them if it is now."""
         candidates = self._candidates(job)
         if candidates and not self.is_enough(job, self.usable(job, self.free, self.now, length, blocks)):
             gap = self.first_gap(job, length, blocks, latest, candidates)
