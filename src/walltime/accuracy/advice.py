@@ -61,7 +61,7 @@ class KindAdvice:
     killed: float
     """percentage of the earlier jobs that ran longer than advised or, if the request is kept, that were killed at their request"""
     risk_at_most: float
-    """upper 95 % confidence bound of this risk, percent, corrected for the choice among several requests"""
+    """upper 95 % confidence bound on this risk, percent, corrected for the choice among several requests"""
     hindsight: float
     """percentage of jobs killed in a backtest, with advice from the jobs before each one; nan if the request is kept"""
     asked_hours: float
@@ -92,7 +92,7 @@ class KindAdvice:
 
     @property
     def bound(self) -> float:
-        """Return an upper bound of the risk that a job needs more than any of the advised requests, percent: a sum over resources."""
+        """Return an upper bound on the risk that a job needs more than any of the advised requests, percent: a sum over resources."""
         return min((0.0 if self.walltime is None else self.risk_at_most) + sum(one.upper for one in self.requests), 100.0)
 
     def only(self, resources: Sequence[str]) -> KindAdvice:

@@ -28,7 +28,7 @@ MOST_LETTERS = 10
 MAIL_WIDTH = 78
 """Characters in a line of a letter."""
 FEW = 100
-"""For kinds with fewer jobs, the letter gives an upper bound of the risk."""
+"""For kinds with fewer jobs, the letter gives an upper bound on the risk."""
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number of the user in the log; in letters to accounts, of the account",
     "log": "the name of the machine, or of the log if the machine has none",

@@ -31,7 +31,7 @@ class RequestAdvice:
     """earlier jobs whose use is recorded"""
     median_request: float
     upper: float
-    """95 % upper confidence bound of the risk, percent, as in `walltime.estimates.suggestion.Suggestion`"""
+    """95 % upper confidence bound on the risk, percent, as in `walltime.estimates.suggestion.Suggestion`"""
     short: float
     """percentage of the jobs that are short in the backtest; nan if unknown"""
     over: float

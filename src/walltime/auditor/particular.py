@@ -138,7 +138,7 @@ class ParticularWalk:
         return started
 
     def _place(self, job: int, line: list[int], now_only: bool = False) -> bool:
-        """Give a job its earliest place, or only a place that begins now; start it in that case, and return whether it has started."""
+        """Give a job its earliest reservation, or only one that begins now; start it in that case, and return whether it has started."""
         others = [*self.running, *(one for one in self.waiting if one != job and self.reserved[one] >= 0)]
         rows = np.array(others, np.int64)
         begin, expected = self.reserved[rows], np.maximum(self.start[rows] + self.length[rows], self.now + 1)

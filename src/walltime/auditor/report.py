@@ -37,7 +37,7 @@ POLICY_RULES = {
     "reserved_start_differs": "the first reservation of each job is the one that the policy makes",
     "kind_wrong": "each start has the right label",
 }
-"""Rules that policies may guarantee, and their requirements; `Policy.promises` has those of a policy, with its wording."""
+"""Rules that policies may guarantee, and their requirements; `Policy.promises` lists the rules of a policy in its own words."""
 BOUNDS = {"overtaken_too_often": "no more jobs start before a job that arrived earlier than the policy allows"}
 """Rules of policies with a bound."""
 CHECKS = ALWAYS | POLICY_RULES | BOUNDS

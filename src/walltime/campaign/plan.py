@@ -82,7 +82,7 @@ class CampaignTable:
     dynamics: bool = False
     """whether to record the effects of backfilling"""
     keep: Annotated[str | None, Field(known=("schedules",))] = None
-    """what to keep: `schedules` keeps the schedule of each cell, from which reports can compute further metrics"""
+    """`schedules` keeps the schedule of each cell, from which reports can compute further metrics"""
     groups: Annotated[tuple[Annotated[str, Field(known=tuple(GROUPINGS))], ...], Field(read=_distinct)] = ()
     """groupings of jobs for which averages are reported as well"""
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from walltime.policy import Dialect
 
 MOST_PROCS = 2**40
-"""Upper bound of processors and jobs."""
+"""Upper bound on processors and jobs."""
 TABLE = (".csv", ".parquet")
 LOGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
 """Formats in which commands write logs, as `walltime.logs.convert` does."""

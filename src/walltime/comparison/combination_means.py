@@ -121,7 +121,7 @@ def compared_in(lines: Sequence[CombinationMean], metric: str) -> list[Combinati
 
 
 def replication_cells(results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
-    """Return replications as a table like that of a campaign: one row per result and seed, with its parameters and its summary.
+    """Return replications as a table like a campaign's: one row per result and seed, with its parameters and its summary.
 
     `combinations`: parameters of each result, such as its load; by default its policy, numbered if one occurs more than once.
 

@@ -41,9 +41,9 @@ from walltime.simulation.specification import Scheduler
 class Snapshot:
     """The machine and the queue after an event and the scheduling pass that follows it; jobs are indices, times s.
 
-    `waiting`: by arrival. `running`: the expected end of each running job. `lengths`: the planned durations of the jobs that started now,
-    in the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the extra processors.
-    `reserved`: the start of each known reservation, by job.
+    `waiting`: the waiting jobs by arrival. `running`: the expected end of each running job. `lengths`: the planned durations of the jobs
+    that started now, in the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the
+    extra processors. `reserved`: the start of each known reservation, by job.
     """
 
     now: int

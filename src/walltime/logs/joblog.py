@@ -311,7 +311,7 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
 
 @dataclass(frozen=True)
 class SizeEstimate:
-    """A lower bound of the size of a machine.
+    """A lower bound on the size of a machine.
 
     `procs`: the largest number of processors busy at the same time, for `seconds` in total. If the log does not record when jobs ran,
     `seconds` is None, and `procs` is the width of the widest job. `nodes`, `nodes_seconds`: the same for nodes; None if the log has no

@@ -198,7 +198,7 @@ def _kind(workload: Workload, machine: Machine, window: Window, partition: Array
 
 
 def _periods(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
-    """Return the periods of a window that end after a time, one per day, s; those of neighbouring days may touch.
+    """Return the periods of a window that end after a time, one per day, s; periods of neighbouring days may touch.
 
     When the clock goes back, a time of day occurs twice: a period then starts at the first and ends at the last. When the clock goes
     forward, it skips times of day: such a period starts or ends at the change.

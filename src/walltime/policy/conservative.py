@@ -47,7 +47,7 @@ class Conservative(Policy):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """With `compress`, each job starts at its reserved start; with `scratch`, the jobs planned for now start."""
+        """Return the guarantees: with `compress`, each job starts at its reserved start; with `scratch`, the jobs planned for now start."""
         if self.processors == "particular":
             moves = (
                 "all reservations are recomputed in queue order"

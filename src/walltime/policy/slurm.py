@@ -25,7 +25,7 @@ Unit = Literal["number", "s", "min", "flag", "time", "word"]
 class Parameter(Field):
     """A Slurm setting as an option.
 
-    `default`: Slurm's default. `unit`: of its number; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
+    `default`: Slurm's default. `unit`: the unit of its number; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
     configuration; empty if Slurm has none. `field`: its name in the records of compiled passes, if any; there, times are in s, and a word
     is 1 if it is the first known one. `restrains`: whether a value over 0 keeps jobs from getting reservations.
     """

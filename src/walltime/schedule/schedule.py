@@ -206,7 +206,8 @@ class Schedule:
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
         """Return the mean response with a confidence interval by batch means, jobs in order of termination.
 
-        `options`: of `walltime.metrics.batch_means`; `least` follows from the utilization by default. Raises WorkloadError for few jobs.
+        `options`: the options of `walltime.metrics.batch_means`; `least` follows from the utilization by default. Raises WorkloadError for
+        few jobs.
         """
         in_order = np.lexsort((self.start, self.end))
         least = {"least": metrics.jobs_needed(self.summary().utilization)} | options

@@ -97,7 +97,7 @@ class Period:
     unknown: int
     """number of jobs left out because their wait is unknown"""
     missing: int
-    """time between the begin of the requested period and the first submission, s, which is left out if it is at least a day"""
+    """time between the start of the requested period and the first submission, s, which is left out if it is at least a day"""
     site: str
     """the name of the machine in its file, otherwise the name of the log"""
 

@@ -35,11 +35,11 @@ class EstimateModel(Protocol):
 
 
 MAX_TIME = 2**60
-"""Upper bound of a workload's times, so that the sum of two times fits in an int64."""
+"""Upper bound on a workload's times, so that the sum of two times fits in an int64."""
 LAST_TIME = 2.0**62
-"""Upper bound of the time at which the last job would end if all jobs ran one after the other."""
+"""Upper bound on the time at which the last job would end if all jobs ran one after the other."""
 MOST_WORK = 2.0**62
-"""Upper bound of the processor-seconds that all jobs use or request, so that their sum fits in an int64."""
+"""Upper bound on the processor-seconds that all jobs use or request, so that their sum fits in an int64."""
 
 
 _ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "believed")

@@ -116,7 +116,7 @@ AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 # Features.
 WEEK, MONTH, HALF_DAY, DAY = 604_800.0, 2_592_000.0, 43_200.0, 86_400
 NEARLY_ONE = 1.0 - 1e-5
-"""Upper bound of the observed features of a job in zhang20, so that a job is not mistaken for padding."""
+"""Upper bound on the observed features of a job in zhang20, so that a job is not mistaken for padding."""
 
 
 @entry
@@ -219,7 +219,7 @@ def _start(env, rules, jobs, place):
 
 @kernel
 def _owed(env, rules, jobs):
-    """Return the costs of the jobs so far: those of started jobs, plus those of waiting jobs as if they started now."""
+    """Return the costs of the jobs so far: the costs of started jobs, and of waiting jobs as if they started now."""
     own, owed = env.state, env.state.paid
     for i in range(own.waiting):
         job = env.queue[i]

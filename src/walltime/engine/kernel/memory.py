@@ -104,8 +104,8 @@ Later policies:
   ended jobs replaces it
 * `head_runtime_factor`: a job that starts at the head is expected to run this many times as long as planned
 * `overtakes`: number of jobs that may start before an earlier one, NEVER for no bound
-* `iterations`, `power`, `random`: of the search for a plan, the number of iterations, the power of the waits whose sum is minimised, and
-  the initial state of the random number generator"""
+* for the search for a plan: `iterations`: their number; `power`: the power of the waits whose sum is minimised; `random`: the initial state
+  of the random number generator"""
 
 STATE = record_dtype(
     "now next_coming next_arrival later arrivals started free running events "

@@ -67,7 +67,7 @@ class Traits(NamedTuple):
 
     * `procs`, `length`: coarse numbers, by place in the queue
     * `latest`: by place in the queue, the latest start of a useful gap; 0 if no job waits there
-    * `chunk_latest`: an upper bound of `latest` for each chunk of places
+    * `chunk_latest`: an upper bound on `latest` for each chunk of places
     * `shelves`: the same for each class of processors and each class of lengths, over all jobs of these classes and lower ones
 
     A useful gap ends before the job's own reservation begins or, if a gap for the job is known (`low` in WAITING), begins before that gap.

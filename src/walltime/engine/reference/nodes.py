@@ -37,7 +37,7 @@ class Free(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The nodes of a job in the order of their choice, and what it gets on each: rows of processors, second resource and memory, int64."""
+    """The nodes of a job in the order of their choice, and its amounts on each: rows of processors, second resource and memory, int64."""
 
     nodes: Array
     amounts: Array

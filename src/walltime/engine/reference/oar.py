@@ -68,7 +68,7 @@ class SlotPlan:
             self._take(k, length, nodes)
 
     def place(self, job: OarJob, length: int) -> tuple[int, int]:
-        """Take the first nodes of the earliest slot from which on enough of the same nodes are free; return its beginning and the nodes."""
+        """Take the first nodes of the earliest slot from which enough of the same nodes stay free; return its start and the nodes."""
         for first, begin in enumerate([0, *self.until]):
             last, common = first, self.free[first] & job.may
             while common.bit_count() >= job.need and self.until[last] < begin + length:

@@ -103,7 +103,7 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
 def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
     """Parse durations such as 1-02:03:04, 02:03 or 95; return whole s, int64, -1 where blank, and which values are invalid.
 
-    `unit`: of numbers. `clock`: the meaning of 02:03, see `walltime.logs.cells.CLOCKS`.
+    `unit`: the unit of plain numbers. `clock`: the meaning of 02:03, see `walltime.logs.cells.CLOCKS`.
     """
     numbers = texts.str.extract(_DECIMAL).cast(pl.Float64) * UNITS[unit]
     values, bad = numbers.fill_null(float(MISSING)).to_numpy(), numbers.is_null().to_numpy() & ~blank(texts)

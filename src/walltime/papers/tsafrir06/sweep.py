@@ -27,7 +27,7 @@ FAR = (200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0)
 SEEDS, FEW_SEEDS = 100, 10
 LOAD_SEEDS = 20
 LOADS = {"high": 0.85, "low": 0.55}
-"""tsafrir06 does not state its high and low loads; these are ours, around those of its logs."""
+"""tsafrir06 does not state its high and low loads; these are ours, around the loads of its logs."""
 SMOOTH = 0.2
 """A smoothed curve is the mean over the points within this distance in f."""
 RISE = 0.2

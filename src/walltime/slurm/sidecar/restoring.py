@@ -32,7 +32,7 @@ MOST_FAILURES = 3
 MOST_RAISES = 3
 """If a job's limit has been raised this many times, its user must have lowered it again; the user's jobs are left alone."""
 MOST_MISSING = 3
-"""If this many watched jobs vanish from squeue at once, and no watched job is left, Slurm probably does not show all jobs."""
+"""If this many watched jobs vanish from squeue at the same time, and no watched job is left, Slurm probably does not show all jobs."""
 
 
 class LimitRestorer:

@@ -77,9 +77,9 @@ class Projection:
     ) -> Array:
         """Return the start of each of the snapshot's jobs, s from the state's zero, float64; inf for jobs that never start.
 
-        `runtime`: of the snapshot's jobs (int64 s). `arriving`: places of recent jobs in the history, which arrive `times` (s) after now.
-        `only`: the place of the only job whose start is needed; other starts may be inf. `without`: places of jobs that are left out.
-        `check`: called with 0 from time to time; it may raise an error to end the run.
+        `runtime`: runtimes of the snapshot's jobs (int64 s). `arriving`: indices of recent jobs in the history, which arrive `times` (s)
+        after now. `only`: the place of the only job whose start is needed; other starts may be inf. `without`: places of jobs that are left
+        out. `check`: called with 0 from time to time; it may raise an error to end the run.
         """
         state = self.state
         count = len(state.jobs)
@@ -185,7 +185,7 @@ class Projection:
     def _merits(self, static: Array, settings: Any) -> Array:
         """Return the constant part of each priority: Slurm's own for waiting jobs, for others the known part plus the user's share.
 
-        The share is the median, over the user's waiting jobs (or those of all users), of the priority less its known part.
+        The share is the median, over the waiting jobs of the user (or of all users), of the priority less its known part.
         """
         state = self.state
         count, merit = len(state.jobs), static.copy()

@@ -1,4 +1,4 @@
-"""Features of a waiting job at a moment of a record: of the job, its queue, its user, and similar jobs that started recently."""
+"""Features of a waiting job at a moment of a record: properties of the job, its queue, its user, and similar jobs started recently."""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ KTH-SP2, and 4 % fewer on CTC-SP2 (with the last 500 similar jobs).
 class Arrivals:
     """Draws arriving jobs from the history's submissions before `now`.
 
-    `submit`: of the history's jobs, s, ascending; `horizon`: the end of arrivals, s after `now`. Each future day is a random day of one
-    of the last weeks, from the same weekday and hour on; any day if the history is shorter than a week. No jobs arrive if it is shorter
-    than a day (`period` is 0). `reach`: the length of the history, s.
+    `submit`: the submissions of the history's jobs, s, ascending; `horizon`: the end of arrivals, s after `now`. Each future day is a
+    random day of one of the last weeks, from the same weekday and hour on; any day if the history is shorter than a week. No jobs arrive if
+    it is shorter than a day (`period` is 0). `reach`: the length of the history, s.
     """
 
     def __init__(self, submit: Array, now: int, horizon: int):
@@ -85,7 +85,7 @@ class Runtimes:
     def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predictions: tuple[Array, Array] | None = None):
         """Group the jobs; `ended`: when each job of the history ended, s, for their order.
 
-        `predictions`: of the runtimes of the jobs and of the history's jobs, int64 s, -1 for none.
+        `predictions`: predicted runtimes of the jobs and of the history's jobs, int64 s, -1 for none.
         """
         self._around = None if predictions is None else _AroundPredictions(history, ended, jobs, *predictions)
         self.predicted = np.zeros(len(jobs.requested), bool) if self._around is None else self._around.known

@@ -41,7 +41,7 @@ def row_at(state, running, time):
 def shortfall(state, job, site, use, plan, time, length):
     """Find the nodes that a job can use for a length from a time on, given the first `state.ahead` blocks; they become the set USABLE.
 
-    Returns 0 if they suffice, else a lower bound of the number of processors that must still become free.
+    Returns 0 if they suffice, else a lower bound on the number of processors that must still become free.
     """
     if job.owner != 0:
         _mark_others(state, job, use, site.sets[OTHERS], time)
@@ -371,7 +371,7 @@ def _second_of(state, job, planes, node, procs):
 
 @kernel
 def _best_run(state, runs, count):
-    """Return the run that Slurm takes next: the tightest sufficient run among those of the lowest weight, else the biggest.
+    """Return the run that Slurm takes next, among those of the lowest weight: the smallest sufficient one, or else the largest.
 
     Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
     """

@@ -38,7 +38,7 @@ class Annealing(NamedTuple):
 
 @kernel
 def pass_by_annealing(state, rules, jobs, machine, queue, _ordered, search):
-    """Search for the order whose plan has the lowest waits, and start its jobs that are due; return an upper bound of the steps taken.
+    """Search for the order whose plan has the lowest waits, and start its jobs that are due; return an upper bound on the steps taken.
 
     Source: Kopanski and Rzadca 2021; see `walltime.policy.PlanBased`.
     """

@@ -38,7 +38,7 @@ class KeptPlan(NamedTuple):
 
 @kernel
 def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kept):
-    """Compress if a job ended early, reserve for newcomers, and start the jobs that are due; return an upper bound of the steps taken.
+    """Compress if a job ended early, reserve for newcomers, and start the jobs that are due; return an upper bound on the steps taken.
 
     While a running job is overdue, the release of its processors cannot be planned and no reservation can be kept, so all are recomputed at
     every arrival and termination, as in the variant from scratch. They are recomputed once if a prediction was wrong: when a running job's

@@ -64,7 +64,7 @@ def new_particular(rules: Records, compression: str, count: int) -> Particular:
 
 @kernel
 def pass_on_particular_processors(state, rules, jobs, machine, queue, ordered, own):
-    """Plan jobs on particular processors, and start those planned for now; return an upper bound of the steps."""
+    """Plan jobs on particular processors, and start those planned for now; return an upper bound on the steps."""
     first, last, line = state.queue_first, state.queue_last, own.line
     place = last
     while place > first and jobs[queue[place - 1].job].arrival >= state.sorted_arrivals:

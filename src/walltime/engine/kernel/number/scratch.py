@@ -23,7 +23,7 @@ class Fresh(NamedTuple):
 def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fresh):
     """Reserve for the first `depth` blocked jobs, or only for selected ones, and start every job that does not delay them.
 
-    Returns an upper bound of the steps. Sources: feitelson98, Fig. 1 (unlimited depth; production schedulers have a limited one),
+    Returns an upper bound on the steps. Sources: feitelson98, Fig. 1 (unlimited depth; production schedulers have a limited one),
     Srinivasan et al. 2002 (selected by the expansion factor), Lawson and Smirni 2002 (the first job of each queue).
     """
     profile, bounds = fresh

@@ -33,7 +33,7 @@ class Slack(NamedTuple):
 
 @kernel
 def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
-    """Plan the jobs in `line` again, insert the newcomers, and start the jobs that are due; return an upper bound of the steps.
+    """Plan the jobs in `line` again, insert the newcomers, and start the jobs that are due; return an upper bound on the steps.
 
     Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`.
     """

@@ -108,8 +108,8 @@ FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")
 """Data on the jobs of one partition and one size class, and on the gaps in the plan that have been freed for them.
 
 * `jobs`: number of waiting jobs with a reservation
-* `longest`, `earliest`: of the stretches of the plan that contain freed processors and have room for the smallest job of the class, the
-  length of the longest one, and the start of the first one, s
+* `longest`, `earliest`: the length of the longest stretch of the plan that contains freed processors and has room for the smallest job of
+  the class, and the start of the first such stretch, s
 * `tried`, `tried_earliest`: the same two values when the current compression began"""
 
 POOL = record_dtype("free_procs free_second reservations blocked closed begin left_procs left_second")

@@ -330,7 +330,7 @@ def start_reserved(state, rules, jobs, machine, index, behind):
         if rules.mode == HEAD:
             state.again = 1
     if rules.mode == KEEP and job.run_length > job.own_length:
-        state.broken = 1  # it takes what was reserved for others
+        state.broken = 1  # it takes amounts that were reserved for others
 
 
 @kernel

@@ -222,7 +222,7 @@ def _next_begin(pools, pools_of, plan, job, step):
     """Return the first step from which enough stays free until the step in which a job's gap ended; else the step after that."""
     for p in list_of(pools_of, job.partition):
         plan.least[p, 0] = plan.least[p, 1] = NEVER
-    while _is_enough_with(pools, pools_of, plan, job, step):  # the begin of the gap itself ends this
+    while _is_enough_with(pools, pools_of, plan, job, step):  # the start of the gap itself ends this
         step -= 1
     return step + 1
 
