@@ -55,7 +55,7 @@ COMPLETED = 1
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The needs of a workload's jobs on a machine, besides processors.
+    """The needs of a workload's jobs on a machine, other than processors.
 
     Fields with one entry per job, in order of arrival:
 

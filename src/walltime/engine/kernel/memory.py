@@ -54,7 +54,8 @@ JOB = record_dtype("submit runtime believed order_length own_length run_length p
 """A job; times in s.
 
 * `runtime`: the real runtime; `believed`: the estimate, used wherever no prediction replaces it
-* `order_length`, `own_length`, `run_length`: the planned length for its place in the queue, for itself while it waits, and once it runs
+* `order_length`, `own_length`, `run_length`: the planned length that decides its place in the queue, its planned length while it waits, and
+  once it runs
 * `submit`: as far as it is known; `arrival`: its position in the order of arrival
 * results: `start`, `kind`, and `reserved_start`, the start of its first reservation; -1 for none"""
 
@@ -104,8 +105,8 @@ Later policies:
   ended jobs replaces it
 * `head_runtime_factor`: a job that starts at the head is expected to run this many times as long as planned
 * `overtakes`: number of jobs that may start before an earlier one, NEVER for no bound
-* for the search for a plan: `iterations`: their number; `power`: the power of the waits whose sum is minimised; `random`: the initial state
-  of the random number generator"""
+* for the search for a plan: `iterations`: number of iterations; `power`: the power of the waits whose sum is minimised; `random`: the
+  initial state of the random number generator"""
 
 STATE = record_dtype(
     "now next_coming next_arrival later arrivals started free running events "

@@ -125,7 +125,7 @@ class NodesInUse:
             self.jobs.append(job)
         self.has_sole = any(job.sole for job in self.jobs)
         self.now = 0
-        self.heavier: Array | None = None  # nodes that weigh 1 more for the job being considered
+        self.heavier: Array | None = None  # nodes whose weight is increased by 1 for the job being considered
         self.running: list[SlurmJob] = []
 
     def _reservation(self, job: SlurmJob) -> int:

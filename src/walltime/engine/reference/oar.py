@@ -214,7 +214,7 @@ class OarReference:
             self._start(job, self.now, nodes, self.time + self.takes.launch)
 
     def _start(self, job: OarJob, start: int, nodes: int, launched: int = -NEVER) -> None:
-        """Run a job; its end is noticed once it has been launched (ms)."""
+        """Run a job; its end is noticed at `launched` (ms) at the earliest, when its launch is complete."""
         job.start, job.nodes, job.ticket = start, nodes, self._started
         self._started += 1
         self.running.append(job)

@@ -33,7 +33,6 @@ SHORT = {pair.split("=")[0]: pair.split("=")[1] for pairs in _LETTERS.values() f
 STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for pair in pairs.split()}
 """The states, with the status of the job or the number by which its record is dropped."""
 STATES |= {"RECONFIG_FAIL": FAILED, "EXPEDITING": PENDING}  # new in Slurm 23.11 and 25.05
-"""The states with the status of the job, or the reason to drop its record."""
 _NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
 _DECIMAL = r"^([0-9]{1,16}(?:\.[0-9]*)?)$"
 _ABBREVIATED = r"^([0-9]{1,12}(?:\.[0-9]+)?)([KMGTP])$"

@@ -39,8 +39,8 @@ class LimitRestorer:
     """Raises shortened limits. `distrust` is called with the reason when that fails.
 
     `cluster`, `limits`: the configuration that was read last. `quarantine`: users who lower limits after they are raised. `extra`: returns
-    the keys of further jobs to query, those of self-tests. `prolog_missed`: called with a running job whose limit the prolog has not
-    raised.
+    the keys of further jobs to query, such as the jobs of self-tests. `prolog_missed`: called with a running job whose limit the prolog has
+    not raised.
     """
 
     def __init__(self, slurm: Client, entries: Adjustments, host: Host, distrust: Callable[[str], None], spool: Spool | None):
@@ -208,7 +208,7 @@ class LimitRestorer:
             longest = None if allowed is None else max(allowed, longest)
         if not entry.doubt or not _is_less(job.limit, longest):
             return need
-        # in one change: of two, the lower limit might take effect last
+        # in one change, because the lower of two limits might take effect last
         ran, sure = int(self.overruns.ran(job, now) / 60), max(job.limit, entry.limit)
         if sure - ran >= RESERVE:
             return need

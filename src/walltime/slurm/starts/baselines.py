@@ -53,7 +53,7 @@ def qbets(record: Record, made: Array, job: Array) -> Array:
     """Return quantile bounds of the further waits by the method QBETS, s after `made`: shape (3, predictions).
 
     The bounds are from the history of waits by queue and size, which is cut at change points; the time that the job has waited is
-    subtracted. `made`: the time of each prediction, s from the start of the log; `job`: the place of its job. A class of fewer than 59
+    subtracted. `made`: the time of each prediction, s from the start of the log; `job`: the index of its job. A class of fewer than 59
     waits has the bounds of all jobs. For correlated waits the method needs longer runs of misses before it cuts; here it always needs
     three. Sources: Brevik, Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution, here by its normal approximation;
     change points); Nurmi, Brevik, Wolski, JSSPP 2007 (QBETS), here with fixed classes of processors.
@@ -75,7 +75,7 @@ def qbets(record: Record, made: Array, job: Array) -> Array:
 
 
 def _in_time(record: Record, made: Array, learn: Callable[[int], None]) -> Iterator[int]:
-    """Yield the places of the predictions in order of time, after calling `learn` with each job that had started before."""
+    """Yield the indices of the predictions in order of time, after calling `learn` with each job that had started before."""
     order = np.argsort(record.start, kind="stable")
     starts, done = record.start[order], 0
     for k in np.argsort(made, kind="stable").tolist():

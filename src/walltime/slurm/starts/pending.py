@@ -126,7 +126,7 @@ class _Plan:
             )
 
     def reason(self, place: int, before: Sequence[int]) -> Pending:
-        """Return the reason for the job at a place in the snapshot; `before`: the places of waiting jobs with a higher priority."""
+        """Return the reason for the job with an index in the snapshot; `before`: the indices of waiting jobs with a higher priority."""
         job = self.index[place]
         pools = set(self._pools(job))
         others = [self.index[k] for k in before if k in self.index]

@@ -80,7 +80,7 @@ class RecordedStarts:
     that the job needs. `predictor`: the label of the runtime predictor.
 
     The arrays have one entry for each waiting job and moment, in order of time. `made`: time of the prediction, s from the start of the
-    log. `job`: its place in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s
+    log. `job`: its index in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s
     after `made` (inf for never), shape (3, predictions).
     """
 

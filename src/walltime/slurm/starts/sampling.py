@@ -44,7 +44,7 @@ class Arrivals:
         self.period = WEEK if self.reach >= WEEK else DAY if self.reach >= DAY else 0
 
     def draw(self, random: np.random.Generator) -> tuple[Array, Array]:
-        """Draw arrivals, and return their places in the history and their submit times (s after `now`, ascending)."""
+        """Draw arrivals, and return their indices in the history and their submit times (s after `now`, ascending)."""
         places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for begin in range(0, self.horizon if self.period else 0, DAY):
             length = min(DAY, self.horizon - begin)
@@ -78,7 +78,7 @@ class JobsToDraw:
 class Runtimes:
     """Draws runtimes of jobs: the share of the request that similar jobs of the history used, times the job's request.
 
-    `level`: for each job its place in LEVELS, or len(LEVELS) if there are too few similar jobs, so that it runs to its limit. The runtime
+    `level`: for each job its index in LEVELS, or len(LEVELS) if there are too few similar jobs, so that it runs to its limit. The runtime
     of a running job is drawn from jobs that ran longer. `predicted`: whether a job's runtime is drawn around its prediction.
     """
 
@@ -170,7 +170,7 @@ class _Ratios:
         self._first, self.size = np.zeros((2, len(jobs.elapsed)), np.int64)
 
     def assign(self, values: Array, jobs: Array, least: Array) -> Array:
-        """Let jobs (places) use the values above their `least`, if there are LEAST or more; return the jobs that do so.
+        """Let jobs (indices) use the values above their `least`, if there are LEAST or more; return the jobs that do so.
 
         Waiting jobs use all values.
         """

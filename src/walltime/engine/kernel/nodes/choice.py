@@ -1,4 +1,4 @@
-"""Nodes for a job: which ones it can use, whether these suffice, and which of them it gets (loop.py has the rules)."""
+"""Find the nodes that a job can use, and choose the nodes that it gets (loop.py has the rules)."""
 
 import numpy as np
 
@@ -373,7 +373,7 @@ def _second_of(state, job, planes, node, procs):
 def _best_run(state, runs, count):
     """Return the run that Slurm takes next, among those of the lowest weight: the smallest sufficient one, or else the largest.
 
-    Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
+    Each run is compared only with the best one so far, so a large run with too few nodes may be preferred to a sufficient one.
     """
     best, best_suffices = -1, False
     for i in range(count):

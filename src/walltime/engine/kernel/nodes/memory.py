@@ -177,7 +177,7 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 
 USABLE, CLOSED, FITTING, OTHERS, UNHELD, CAPACITY = 0, 1, 2, 3, 4, 5
 """Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
-that other users have; those whose weight counts 1 more (limits.py); and the first plane of capacities."""
+that other users have; those whose weight is increased by 1 (limits.py); and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):

@@ -14,7 +14,7 @@ from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, short
 from walltime.engine.machines import REQUEUE_DELAY, REQUEUED
 
 LAST = np.int64(1) << 40
-"""More than the nodes of any job: the key that puts the last victim that was needed first when the others are sorted by their nodes."""
+"""More than the nodes of any job: the key of the last victim that was needed, which comes first; the others are sorted by their nodes."""
 
 
 @kernel

@@ -12,7 +12,7 @@ MORE, LESS = np.int64(1), np.int64(-1)
 WHOLE_GAIN = np.int64(1) << 40
 """More processors than any machine has: an upper bound on how many become free on whole nodes."""
 NOW = np.int64(-1)
-"""Stands for the present in place of a running job's number."""
+"""Stands for the present where a running job's number is expected."""
 
 
 @called_kernel

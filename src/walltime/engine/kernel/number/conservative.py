@@ -42,8 +42,8 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
 
     While a running job is overdue, the release of its processors cannot be planned and no reservation can be kept, so all are recomputed at
     every arrival and termination, as in the variant from scratch. They are recomputed once if a prediction was wrong: when a running job's
-    prediction is corrected, when a waiting job's has changed, and after the start of a job that is expected to run longer than planned.
-    Source: mualem01, section 2.1.
+    prediction is corrected, when a waiting job's prediction has changed, and after the start of a job that is expected to run longer than
+    planned. Source: mualem01, section 2.1.
     """
     plan = kept.plan
     slots, steps, waiting, traits = plan

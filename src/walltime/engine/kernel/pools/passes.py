@@ -10,7 +10,7 @@ Most passes start no job, so a pass does only work that may change something:
 * Jobs start in one place of the code, and the plan is made in one place, so that both are inlined: passing all arrays took a sixth of the
   time.
 * The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation must be noted.
-  Until then reservations are deferred, since those of jobs ahead do not depend on the jobs behind them.
+  Until then reservations are deferred, since the reservations of jobs ahead do not depend on jobs behind them.
 """
 
 import numpy as np
