@@ -93,7 +93,7 @@ def clock(seconds: float) -> str:
 
 
 def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> str:
-    """Return the letter to a user; `template`: from `read_template`, by default the standard one."""
+    """Return the letter to a user; `template`: the result of `read_template`, by default the standard template."""
     return wrapped(Template(standard_template(user.advice.by) if template is None else template).substitute(_values(gains, user)))
 
 

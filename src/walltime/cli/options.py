@@ -47,7 +47,7 @@ def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, 
 
 
 def field(default: Any, text: str, *names: str, **more: Any) -> Any:
-    """Return a dataclass field that declares an option of a group; the other arguments are those of `option`."""
+    """Return a dataclass field that declares an option of a group; the other arguments are as in `option`."""
     return dataclasses.field(default=default, metadata={"option": option(text, *names, **more)})
 
 

@@ -209,7 +209,7 @@ class RequestedTime(Averages):
 
 
 def requested_time(runtime: Array, requested: Array, procs: Array) -> RequestedTime:
-    """Return requested and used processor-hours; requested hours are used and unused ones without those beyond the requests.
+    """Return requested and used processor-hours; requested hours are used plus unused hours, without hours beyond the requests.
 
     `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; shape (jobs,). Source: tang13, section 3.
 

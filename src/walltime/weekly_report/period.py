@@ -155,7 +155,7 @@ def _causes(jobs: Workload, begin: int, end: int, machine: Machine | None) -> li
 
 
 def last_week(workload: Workload) -> tuple[int, int]:
-    """Return begin and end, s, of the last whole week, Monday to Sunday at the site; without dates, of the last seven days.
+    """Return start and end, s, of the last whole week, Monday to Sunday at the site; without dates, of the last seven days.
 
     If the log ends before its first Monday, the period is the whole log.
     """

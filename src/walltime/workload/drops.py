@@ -28,8 +28,8 @@ TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 class Drop:
     """Jobs or records that a rule leaves out at one stage: reading, a filter, or placing on a machine.
 
-    `reason`: a sentence on one such job. `work`: their processor-seconds, NaN if unknown. `of_jobs`, `of_work`: of all jobs before this
-    stage.
+    `reason`: a sentence on one such job. `work`: their processor-seconds, NaN if unknown. `of_jobs`, `of_work`: the totals of all jobs
+    before this stage.
     """
 
     rule: str

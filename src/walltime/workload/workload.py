@@ -165,7 +165,7 @@ class Workload:
         return pl.DataFrame({name: getattr(self, name) for name in _ARRAYS} | dict(self.columns))
 
     def name_at(self, job: int, column: str) -> str:
-        """Return the name in a column for the job at a place; empty if it is unknown."""
+        """Return the name in a column for the job with this index; empty if it is unknown."""
         number = int(self.columns[column][job]) if column in self.columns else -1
         return self.origin.name_of(column, number) if number >= 0 else ""
 
