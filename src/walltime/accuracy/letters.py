@@ -115,8 +115,7 @@ def wrapped(text: str) -> str:
 
 
 def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST_LETTERS) -> list[Path]:
-    """Write a letter to each of the users who gain the most, `letters.csv` for a mail merge, and `kinds.csv` with a row for each kind of
-    jobs.
+    """Write a letter to each of the users who gain the most, `letters.csv` for a mail merge, and `kinds.csv` with the kinds of jobs.
 
     `folder`: is created if it does not exist, and must be empty. `most`: largest number of letters. Returns the paths of the letters.
     Raises OutputError for a folder that is not empty or cannot be written.
