@@ -33,7 +33,7 @@ class PolicyError(WalltimeError, ValueError):
 
 
 class OutputError(WalltimeError, OSError):
-    """A result cannot be written to the requested place."""
+    """A result cannot be written to the requested location."""
 
 
 class EngineError(WalltimeError, RuntimeError):
