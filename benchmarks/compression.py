@@ -114,11 +114,11 @@ def work(name: str, count: int) -> dict[str, int]:
     workload = workload_of(name)
     assert workload is not None
     counts = dict.fromkeys(("tried", "search steps", "openings looked up", "chunks of 128 compared"), 0)
-    first_hole, compress, may_fit = conservative.first_hole, conservative._compress, candidates._any_may_fit
+    first_gap, compress, may_fit = conservative.first_gap, conservative._compress, candidates._any_may_fit
     mark = candidates._mark
 
-    def hole(steps: Any, step: Any, procs: Any, length: Any, reserved: Any) -> Any:
-        found = first_hole(steps, step, procs, length, reserved)
+    def gap(steps: Any, step: Any, procs: Any, length: Any, reserved: Any) -> Any:
+        found = first_gap(steps, step, procs, length, reserved)
         until = reserved if found == 0 else min(steps[found].time + length, reserved)
         while steps[step].time < until:
             counts["search steps"] += 1
@@ -137,7 +137,7 @@ def work(name: str, count: int) -> dict[str, int]:
         counts["chunks of 128 compared"] += int(size == CHUNK)
         return may_fit(traits, first, size, *others)
 
-    conservative.first_hole, conservative._compress = hole, tried
+    conservative.first_gap, conservative._compress = gap, tried
     candidates._mark, candidates._any_may_fit = marked, compared
     part = workload.take(np.arange(min(count, len(workload))), "the first jobs")
     return {"jobs": len(part)} | moves(part) | counts

@@ -141,9 +141,9 @@ def _planned(engine: SlurmReference, job: SlurmJob, waiting: list[SlurmJob]) -> 
     for other in sorted(waiting, key=lambda one: (-one.tier, -engine.priority(one, engine.now), one.place, one.index)):
         if other is job:
             break
-        hole = engine.first_hole(other, other.believed, blocks, engine.now + 60 * engine.settings["bf_window"])
-        if hole is not None:
-            blocks.append(engine.reservation(other, hole[1], hole[0], other.believed))
+        gap = engine.first_gap(other, other.believed, blocks, engine.now + 60 * engine.settings["bf_window"])
+        if gap is not None:
+            blocks.append(engine.reservation(other, gap[1], gap[0], other.believed))
     return blocks
 
 

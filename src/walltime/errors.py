@@ -1,11 +1,11 @@
-"""The errors of this package; each message states the fault, its place and the remedy on one line."""
+"""The errors of this package; each message states the fault, its location and the remedy on one line."""
 
 
 class WalltimeError(Exception):
     """Base class of all errors that this package raises on purpose.
 
     `code` identifies the kind of fault for programs, such as `"unknown_partition"`; it does not change when the message is rewritten. An
-    error that is raised `from` another, to add a place, has that error's code.
+    error that is raised `from` another, to add a location, has that error's code.
     """
 
     def __init__(self, message: str = "", code: str = "") -> None:
@@ -33,7 +33,7 @@ class PolicyError(WalltimeError, ValueError):
 
 
 class OutputError(WalltimeError, OSError):
-    """A result cannot be written to the requested place."""
+    """A result cannot be written to the requested location."""
 
 
 class EngineError(WalltimeError, RuntimeError):

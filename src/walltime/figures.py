@@ -86,7 +86,7 @@ def wait_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = 
 
 
 def slowdown_distribution(*schedules: Schedule, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
-    """Draw the cumulative distribution of bounded slowdowns, one line per schedule. The arguments are those of `wait_distribution`."""
+    """Draw the cumulative distribution of bounded slowdowns, one line per schedule. The arguments are as in `wait_distribution`."""
     check_schedules(schedules)
     return _drawn(lambda axes: of_schedules.SLOWDOWNS.draw(axes, schedules, _measured(schedules, trim)), ax, width, legend=True)
 
@@ -106,7 +106,7 @@ def queue_length(
 def utilization(
     *schedules: Schedule, begin: int | None = None, end: int | None = None, ax: Axes | None = None, width: str | float = "page"
 ) -> Axes:
-    """Draw the share of busy processors over time, averaged over equal intervals. The arguments are those of `queue_length`."""
+    """Draw the share of busy processors over time, averaged over equal intervals. The arguments are as in `queue_length`."""
     check_schedules(schedules)
     return _drawn(lambda axes: of_schedules.draw_utilization(axes, schedules, begin, end), ax, width, legend=True, ratio=0.35)
 
@@ -163,7 +163,7 @@ def nodes(
 
 
 def wait_by_size(schedule: Schedule, *, ax: Axes | None = None, trim: str = "none", width: str | float = "column") -> Axes:
-    """Draw a heat map of the mean wait and the number of jobs by size and request. The arguments are those of `wait_distribution`."""
+    """Draw a heat map of the mean wait and the number of jobs by size and request. The arguments are as in `wait_distribution`."""
     check_schedules([schedule])
     grid = of_groups.size_grid(schedule, schedule.measured(trim))
     return _drawn(lambda axes: of_groups.draw_size_map(axes, grid, schedule.title, of_groups.scale_of([grid])), ax, width)
@@ -172,7 +172,7 @@ def wait_by_size(schedule: Schedule, *, ax: Axes | None = None, trim: str = "non
 def wait_by_hour(schedule: Schedule, *, trim: str = "none", width: str | float = "page") -> Figure:
     """Draw a heat map of the mean wait by weekday and hour of the submission, local time, with bars for the numbers of jobs.
 
-    The arguments are those of `wait_distribution`. Raises WorkloadError if the log does not record its start time.
+    The arguments are as in `wait_distribution`. Raises WorkloadError if the log does not record its start time.
     """
     check_schedules([schedule])
     grid = of_groups.week_grid(schedule, schedule.measured(trim))

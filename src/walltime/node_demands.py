@@ -328,7 +328,8 @@ def _memory(placed: Workload, placement: Placement, task: Array, nodes: Array, w
 def _places(placed: Workload, placement: Placement) -> Array:
     """Return each job's rank in the order of submissions, int64; all are -1 if jobs queue in order of arrival.
 
-    A job that becomes eligible late, by a hold or a dependency, keeps the place of its submission. With feedback, ends submit jobs.
+    A job that becomes eligible late, by a hold or a dependency, keeps the place in the queue that it got at its submission. With feedback,
+    ends submit jobs.
     """
     held = np.maximum(placed.columns.get("held", np.zeros(len(placed), np.int64)), 0)
     if placed.feedback or not (held.any() or placement.after.items.size):

@@ -70,7 +70,7 @@ class KeepingSidecar(Sidecar):
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
-        self.back._raise = lambda job, need, report, tasks: True
+        self.restorer._raise = lambda job, need, report, tasks: True
 
 
 @dataclass
@@ -80,7 +80,7 @@ class Story:
     failures: dict[str, int] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
     adjusted: int = 0
-    given_back: int = 0
+    restored: int = 0
     backfilled: int = 0
     rounds: int = 0
     least_left: float = float("inf")
@@ -227,7 +227,7 @@ def late_heads(cluster: FakeSlurm) -> list[str]:
 
 def tell(story: Story, report: Report, cluster: FakeSlurm) -> None:
     story.adjusted += report.set_now
-    story.given_back += report.given_back
+    story.restored += report.restored
     if report.least_left is not None and not cluster.clock.wrong:
         story.least_left = min(story.least_left, report.least_left)
 

@@ -30,28 +30,28 @@ class Fault(NamedTuple):
 
 
 FAULTS = (
-    Fault("giveback.py", "need = entry.limit if job.limit < entry.limit else None", "need = None", FAILURES, "without_failures"),
-    Fault("giveback.py", "            self.slurm.set_limit(job.key, need)", "            pass", FAILURES, "without_failures"),
-    Fault("giveback.py", "self.slurm.set_limit(job.key, need)", "self.slurm.set_limit(job.key, job.limit)", FAILURES, "without_failures"),
+    Fault("restoring.py", "need = entry.limit if job.limit < entry.limit else None", "need = None", FAILURES, "without_failures"),
+    Fault("restoring.py", "            self.slurm.set_limit(job.key, need)", "            pass", FAILURES, "without_failures"),
+    Fault("restoring.py", "self.slurm.set_limit(job.key, need)", "self.slurm.set_limit(job.key, job.limit)", FAILURES, "without_failures"),
     Fault(
-        "giveback.py", "keys = [*self.entries.jobs, *self.orphans, *self.extra()]", "keys = [*self.extra()]", FAILURES, "without_failures"
+        "restoring.py", "keys = [*self.entries.jobs, *self.orphans, *self.extra()]", "keys = [*self.extra()]", FAILURES, "without_failures"
     ),
-    Fault("giveback.py", "self._adopt_orphan(job)", "pass", UNLUCKY, "lost_ledger"),
-    Fault("giveback.py", "state is State.SHORT or again) and _is_less", "state is State.SHORT) and _is_less", UNLUCKY, "put_back"),
-    Fault("giveback.py", "step = max(ran, sure) + STEP", "step = sure", FAIR, "in_doubt"),
-    Fault("giveback.py", "return step if longest is None else max(min(step, longest), sure)", "return step", FAIR, "in_doubt"),
-    Fault("giveback.py", "if self._has_no_need(job, need, tasks):", "if False:", FAIR, "just_ended"),
-    Fault("giveback.py", "if len(gone) >= MOST_MISSING and not present:", "if False:", UNLUCKY, "answer_without_jobs"),
+    Fault("restoring.py", "self._adopt_orphan(job)", "pass", UNLUCKY, "lost_ledger"),
+    Fault("restoring.py", "state is State.SHORT or again) and _is_less", "state is State.SHORT) and _is_less", UNLUCKY, "put_back"),
+    Fault("restoring.py", "step = max(ran, sure) + STEP", "step = sure", FAIR, "in_doubt"),
+    Fault("restoring.py", "return step if longest is None else max(min(step, longest), sure)", "return step", FAIR, "in_doubt"),
+    Fault("restoring.py", "if self._has_no_need(job, need, tasks):", "if False:", FAIR, "just_ended"),
+    Fault("restoring.py", "if len(gone) >= MOST_MISSING and not present:", "if False:", UNLUCKY, "answer_without_jobs"),
     Fault(
-        "giveback.py",
+        "restoring.py",
         "if same and changed and entry.state is State.SET and not again and not entry.doubt:",
         "if False:",
         UNLUCKY,
         "lost_guard",
     ),
-    Fault("giveback.py", "if len(self.quarantine) > 1:", "if False:", FAIR, "that_lies"),
-    Fault("giveback.py", "self.quarantine.add(job.user)", "self.distrust(job.user)", FAIR, "lowers_a_limit"),
-    Fault("giveback.py", "if self.clock.monotonic() - self.looked_at < every:", "if every:", UNLUCKY, "slow_changes"),
+    Fault("restoring.py", "if len(self.quarantine) > 1:", "if False:", FAIR, "that_lies"),
+    Fault("restoring.py", "self.quarantine.add(job.user)", "self.distrust(job.user)", FAIR, "lowers_a_limit"),
+    Fault("restoring.py", "if self.clock.monotonic() - self.looked_at < every:", "if every:", UNLUCKY, "slow_changes"),
     Fault(
         "ledger.py",
         "limit = {State.ENDED: FORGET_AFTER}",
@@ -60,7 +60,7 @@ FAULTS = (
         "answer_without_jobs",
     ),
     Fault("ledger.py", "return entry.user == job.user and entry.restarts <= job.restarts", "return False", FAILURES, "without_failures"),
-    Fault("round.py", "self.back.run(report, self.settings.tasks)", "pass", UNLUCKY, "needs_nothing_but"),
+    Fault("round.py", "self.restorer.run(report, self.settings.tasks)", "pass", UNLUCKY, "needs_nothing_but"),
     Fault("round.py", "if soft and not cluster.soft_limit:", "if False:", RULES, "dropped_option"),
     Fault("round.py", "return None if self._is_foreign(cluster) else cluster", "return cluster", UNLUCKY, "another_cluster"),
     Fault("round.py", "            self._adopt(cluster)", "            pass", UNLUCKY, "unknown_time_min"),
@@ -96,7 +96,7 @@ FAULTS = (
         "the_folder",
     ),
     Fault("advice.py", "        check_texts(self._path)", "        pass", FAIR, "texts_of_users"),
-    Fault("loop.py", "idle = 0 if report.taken_back or report.given_back else idle + 1", "idle = 3", UNLUCKY, "a_stop_with"),
+    Fault("loop.py", "idle = 0 if report.removed or report.restored else idle + 1", "idle = 3", UNLUCKY, "a_stop_with"),
     Fault(
         "self_tests.py",
         "        if job.time_min:\n            self._fail(",

@@ -17,7 +17,7 @@ def test_without_failures_jobs_are_adjusted_and_keep_their_limits(tmp_path, soft
     story = play(tmp_path / "ledger", busy(60), 32, seed=0, risk=0, soft=soft)
     assert story.violations == []
     assert story.adjusted > 20
-    assert (story.given_back == 0) == soft
+    assert (story.restored == 0) == soft
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_a_month_of_kth(tmp_path, soft, hostile):
     if hostile:
         jobs = with_gamers(jobs)
     story = play(tmp_path / "ledger", jobs, 100, seed=7, risk=RISK, soft=soft, rounds=100_000, hostile=hostile)
-    print(story.failures, story.rounds, story.adjusted, story.given_back)  # for the table in docs/validation/adjust-failures.md
+    print(story.failures, story.rounds, story.adjusted, story.restored)  # for the table in docs/validation/adjust-failures.md
     assert story.violations == []
     assert sum(story.failures.values()) > 1000
     assert story.adjusted > 1000

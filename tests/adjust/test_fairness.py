@@ -218,7 +218,7 @@ def test_a_user_who_lowers_a_limit_again_and_again_stops_nobody_else(tmp_path, a
         cluster.advance(20)
     assert sum(bool(report.why) for report in reports) <= 3
     assert not any("ALARM" in text for text in said)
-    assert one.back.quarantine == ({"mal"} if at_once else set())
+    assert one.restorer.quarantine == ({"mal"} if at_once else set())
     one.ledger.close()
 
 

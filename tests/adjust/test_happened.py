@@ -62,8 +62,8 @@ def test_runs_are_those_of_the_cluster(tmp_path, busy_day):
         assert run.predicted == pytest.approx(job.runtime / 2, abs=1)
     assert found.killed == []
     assert found.broken
-    assert found.counts()["given_back"] == sum(run.backfilled for run in runs.values())
-    assert 0 < found.given_back[0].left <= 600
+    assert found.counts()["restored"] == sum(run.backfilled for run in runs.values())
+    assert 0 < found.restored[0].left <= 600
     hours = sum(job.nodes * (job.end - job.start) for key, job in adjusted.items() if key in busy_day.backfilled) / 3600
     assert found.node_hours == pytest.approx(hours)
 
@@ -81,7 +81,7 @@ def test_page_says_first_that_no_job_was_ended_early(golden, tmp_path, busy_day)
 def test_without_flags_backfill_is_inferred(golden, tmp_path, busy_day):
     (tmp_path / "log.txt").write_text(sacct(busy_day, flags=False))
     found = what_happened(read_events(tmp_path), read(tmp_path / "log.txt"))
-    assert {run.key for run in found.in_holes} >= {run.key for run in found.runs if run.key in busy_day.backfilled}
+    assert {run.key for run in found.started_by_backfill} >= {run.key for run in found.runs if run.key in busy_day.backfilled}
     golden("slurm-adjust", " ".join(found.notes))
 
 
@@ -120,7 +120,7 @@ def test_broken_promises_delay_others_in_the_simulation(tmp_path):
     machine = Machine((Pool("all", 4, 1),), (Partition("main", ("all",)),), policy="easy")
     log = read(tmp_path / "log.txt")
     found = with_delays(what_happened(read_events(folder), log), log, machine)
-    assert [(run.key, run.outlived, run.ahead_of) for run in found.in_holes] == [("3", True, 1)]
+    assert [(run.key, run.outlived, run.ahead_of) for run in found.started_by_backfill] == [("3", True, 1)]
     [delay] = found.delays
     assert (delay.key, delay.user) == ("2", "bob")
     assert abs(delay.expected - cluster.jobs["1"].end) <= STEP

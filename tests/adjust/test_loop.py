@@ -32,7 +32,7 @@ def test_the_end_takes_everything_back(tmp_path):
     one, said = sidecar(cluster, tmp_path)
     reports = play(cluster, one, rounds=3)
     assert reports[0].set_now == 6
-    assert [report.taken_back for report in reports] == [0, 0, 0, 6, 0]
+    assert [report.removed for report in reports] == [0, 0, 0, 6, 0]
     assert all(job.time_min == 0 for job in cluster.waiting())
     assert one.watched == []
     assert not any("ended with" in text for text in said)

@@ -86,7 +86,7 @@ def test_a_round_of_slow_changes_looks_at_short_jobs_again_and_ends_before_all_i
     one.stopped = lambda: True
     cluster.slow = lambda words: 15 if words[1] == "update" else 0
     begin = cluster.clock.now
-    assert one.round().taken_back == 2  # in the 30 s of a round
+    assert one.round().removed == 2  # in the 30 s of a round
     assert [time - begin for time in looks] == [0, 30]
     one.round()
     one.round()
@@ -212,7 +212,7 @@ def test_a_lost_ledger_ends_no_job(tmp_path, how, with_spool):
         ledger.close()
         one, told = sidecar(cluster, folder, spool=Spool(spool) if with_spool else None)
         said.extend(told)
-        one.say = one.back.say = said.append
+        one.say = one.restorer.say = said.append
         return one
 
     end_short(cluster, start())

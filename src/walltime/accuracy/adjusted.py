@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from walltime.predictors import Tang13
 
 THRESHOLD = 0.5
-"""Lower bound of an adjusted walltime, as a share of the request, with which tang13 also tests each scheme."""
+"""Lower bound on an adjusted walltime, as a share of the request, with which tang13 also tests each scheme."""
 MOST_UNDER, MOST_BAD = 10.0, 1.5
 """Largest percentage of jobs that a scheme may underestimate, and underestimate by 30 min or more (tang13, section 7)."""
 LISTED = 8

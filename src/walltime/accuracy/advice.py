@@ -23,13 +23,13 @@ MOST_USERS = 10
 RISK = 5.0
 """Default risk that a job is killed, percent."""
 COLUMNS = ("executable", "procs", "queue")
-"""Recorded columns in which jobs of one kind have equal values; if jobs have no names, also the request."""
+"""Columns in which the jobs of a kind have equal values, as far as recorded; if jobs have no names, their requests are equal, too."""
 OWN = ("procs", "requested")
-"""Columns that every workload has, with numbers instead of names."""
+"""Columns that every workload has, and that contain numbers instead of names."""
 OPTIONS = {"executable": "--job-name", "procs": "--job-procs", "requested": "--requested"}
 """The options of `walltime suggest` that select jobs by these columns."""
 FINER = (1.0, 0.5, 0.2, 0.0)
-"""Fractions of the risk, tried in this order until a backtest, in which each job is advised by the jobs before it, keeps the risk."""
+"""Fractions of the risk, tried in this order until a backtest, in which only earlier jobs determine the advice, keeps the risk."""
 WORTH = 0.05
 """Smallest share of the requested hours that advice must save."""
 STEPS = ((2 * 3600, 300), (12 * 3600, 900), (2 * 86_400, 3600))
@@ -59,9 +59,9 @@ class KindAdvice:
     walltime: int | None
     """the advised request, for jobs that request more; None to keep the request"""
     killed: float
-    """percentage of the earlier jobs that ran longer or, if the request is kept, that were killed at their own request"""
+    """percentage of the earlier jobs that ran longer than advised or, if the request is kept, that were killed at their request"""
     risk_at_most: float
-    """upper 95 % confidence bound of this risk, percent, corrected for the choice among several requests"""
+    """upper 95 % confidence bound on this risk, percent, corrected for the choice among several requests"""
     hindsight: float
     """percentage of jobs killed in a backtest, with advice from the jobs before each one; nan if the request is kept"""
     asked_hours: float
@@ -92,7 +92,7 @@ class KindAdvice:
 
     @property
     def bound(self) -> float:
-        """Return an upper bound of the risk that a job needs more than any of the advised requests, percent: a sum over resources."""
+        """Return an upper bound on the risk that a job needs more than any of the advised requests, percent: a sum over resources."""
         return min((0.0 if self.walltime is None else self.risk_at_most) + sum(one.upper for one in self.requests), 100.0)
 
     def only(self, resources: Sequence[str]) -> KindAdvice:
@@ -175,8 +175,8 @@ def advise_users(
     """Return advised requests, by kind of job, for the users with the most unused processor-hours.
 
     Jobs of a kind have the same name, processors and queue, as far as recorded; without names, also the same request. The advice for a kind
-    of at least 20 jobs is the smallest request that at most `risk` percent of these jobs exceeded, and no more in a backtest, where
-    the earlier jobs determine the advice for each job. A job that used all of its request counts as longer. Advice never raises a
+    of at least 20 jobs is the smallest request that at most `risk` percent of these jobs exceeded, both overall and in a backtest, in which
+    only earlier jobs determine the advice for each job. A job that used its whole request counts as exceeding it. Advice never raises a
     request, and saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. `by`: "group" for advice to
     accounts, whose kinds of jobs also have the same user. `others`: other resources to advise on (memory, cores, gpus), if their use is
     recorded. The risk then applies to all requests of a kind together, and the users with the largest unused share of any of these
@@ -346,7 +346,7 @@ def _column_or(workload: Workload, name: str, missing: int) -> Array:
 def _requests(
     workload: Workload, inside: Array, risk: float, longer: Array, known: Needs, sure: float
 ) -> tuple[list[RequestAdvice], dict[str, Array]]:
-    """Return the advice on other resources, and which of these jobs needed more than advised of each, bool.
+    """Return the advice on other resources and, for each, which of these jobs needed more than advised, bool.
 
     The advice uses the largest fraction of the risk at which all requests together keep the risk; `longer`: the jobs that exceed the
     advised walltime, bool. `sure`: the confidence level of the bounds.

@@ -227,7 +227,7 @@ class EstimateData:
 
 
 def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
-    """Return the users' estimates or those of a model; None if the log has no users' estimates.
+    """Return the users' estimates or a model's estimates; None if the log has no users' estimates.
 
     If the model also sets the kill limit, jobs end at their estimates at the latest, as in a log, and then count as killed.
     """

@@ -28,7 +28,7 @@ MOST_LETTERS = 10
 MAIL_WIDTH = 78
 """Characters in a line of a letter."""
 FEW = 100
-"""For kinds with fewer jobs, the letter gives an upper bound of the risk."""
+"""For kinds with fewer jobs, the letter gives an upper bound on the risk."""
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number of the user in the log; in letters to accounts, of the account",
     "log": "the name of the machine, or of the log if the machine has none",
@@ -93,7 +93,7 @@ def clock(seconds: float) -> str:
 
 
 def letter(gains: AdviceGains, user: UserGain, template: str | None = None) -> str:
-    """Return the letter to a user; `template`: from `read_template`, by default the standard one."""
+    """Return the letter to a user; `template`: the result of `read_template`, by default the standard template."""
     return wrapped(Template(standard_template(user.advice.by) if template is None else template).substitute(_values(gains, user)))
 
 
@@ -115,7 +115,7 @@ def wrapped(text: str) -> str:
 
 
 def write_letters(folder: str | Path, gains: AdviceGains, *, template: str | None = None, most: int = MOST_LETTERS) -> list[Path]:
-    """Write a letter to each of the users who gain the most, `letters.csv` for a mail merge, and `kinds.csv` with a row for each advice.
+    """Write a letter to each of the users who gain the most, `letters.csv` for a mail merge, and `kinds.csv` with the kinds of jobs.
 
     `folder`: is created if it does not exist, and must be empty. `most`: largest number of letters. Returns the paths of the letters.
     Raises OutputError for a folder that is not empty or cannot be written.

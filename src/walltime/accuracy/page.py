@@ -101,7 +101,7 @@ def as_record(accuracy: WalltimeAccuracy) -> dict[str, Any]:
 
 
 def caveats(accuracy: WalltimeAccuracy) -> list[str]:
-    """Return the caveats of the analysis, and those of the simulation with the users' estimates, such as a saturated machine."""
+    """Return the caveats of the analysis, and of the simulation with the users' estimates, such as a saturated machine."""
     if accuracy.adjusted is None:
         return list(accuracy.caveats)
     simulated = caveats_of(accuracy.adjusted.schedules[:1], "none", "user")

@@ -31,7 +31,7 @@ class RequestAdvice:
     """earlier jobs whose use is recorded"""
     median_request: float
     upper: float
-    """95 % upper confidence bound of the risk, percent, as in `walltime.estimates.suggestion.Suggestion`"""
+    """95 % upper confidence bound on the risk, percent, as in `walltime.estimates.suggestion.Suggestion`"""
     short: float
     """percentage of the jobs that are short in the backtest; nan if unknown"""
     over: float
@@ -59,8 +59,8 @@ def suggest_requests(
     """Return a suggestion for each resource with enough jobs (indices, int64) whose use is known, in the order of `STEPS`.
 
     The suggestion is the smallest amount, rounded up, that at most `risk` percent of the jobs exceeded. Needed memory is the peak, and
-    needed processors are the mean number of busy ones. Needed GPUs are those with a mean utilization of at least 1 %; if only the mean over
-    the job's GPUs is known, all or none are needed. `needed`: from `walltime.metrics.right_size.needs`, by default for this workload.
+    needed processors are the mean number of busy ones. Needed GPUs have a mean utilization of at least 1 %; if only the mean over the job's
+    GPUs is known, all or none are needed. `needed`: the result of `walltime.metrics.right_size.needs`, by default for this workload.
 
     >>> columns = {"used_mem_mb": np.arange(1, 21) * 100.0, "requested_mem_mb": np.full(20, 8192.0), "user": np.full(20, 7)}
     >>> jobs = Workload.from_arrays(submit=np.arange(20), runtime=np.full(20, 60), procs=np.ones(20, int), machine_procs=4, columns=columns)

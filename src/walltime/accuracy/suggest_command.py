@@ -140,7 +140,7 @@ def _job_names(workload: Workload, user: int, least: int) -> list[str]:
 
 
 def _answer(user: str, log: str, advice: Advice, names: Sequence[str]) -> list[str]:
-    """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime; `names`: of such jobs."""
+    """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime; `names`: their job names."""
     from walltime.accuracy.letters import clock
 
     one = _usual(advice)

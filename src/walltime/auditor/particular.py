@@ -1,7 +1,7 @@
 """A walk along a schedule of Batsim's batsched, whose jobs and reservations have particular processors.
 
 It follows the schedule from event to event, makes the policy's pass in the state that the schedule has reached, and compares the starts.
-Places are found in a table of occupied processors with three columns: beginning, end, and a row of processors. It uses no code of the
+Reservations are found in a table of occupied processors with three columns: beginning, end, and a row of processors. It uses no code of the
 engines.
 """
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from walltime.auditor.decisions import RecordedJobs
 
 MOST_PLACEMENTS = 300_000
-"""Number of searches for places after which decisions are no longer checked: about a minute."""
+"""Number of searches for reservations after which decisions are no longer checked: about a minute."""
 
 
 class ParticularWalk:
@@ -138,7 +138,7 @@ class ParticularWalk:
         return started
 
     def _place(self, job: int, line: list[int], now_only: bool = False) -> bool:
-        """Give a job its earliest place, or only a place that begins now; start it in that case, and return whether it has started."""
+        """Give a job its earliest reservation, or only one that begins now; start it in that case, and return whether it has started."""
         others = [*self.running, *(one for one in self.waiting if one != job and self.reserved[one] >= 0)]
         rows = np.array(others, np.int64)
         begin, expected = self.reserved[rows], np.maximum(self.start[rows] + self.length[rows], self.now + 1)

@@ -45,7 +45,7 @@ class Pools(NamedTuple):
 
 
 class PoolPlan(NamedTuple):
-    """The free processors and second resource of each pool from each time on; `least`: their minimum over the place just found."""
+    """The free processors and second resource of each pool from each time on; `least`: their minimum over the gap just found."""
 
     time: Array
     free: Array
@@ -153,14 +153,14 @@ def find_place(state: Any, jobs: Any, pools: Any, plan: Any, job: Any, latest: A
             i += 1
         if enough:
             return plan.time[begin]
-        # If that step alone has too little, no place may contain it.
+        # If that step alone has too little, no gap may contain it.
         begin = i if procs_then > 0 or second_then > 0 else begin + 1
     return NEVER
 
 
 @called_kernel
 def put_in_place(state: Any, jobs: Any, pools: Any, plan: Any, given: Any, job: Any, begin: Any) -> Any:
-    """Give a job the place just found: take the free amounts of each pool of its partition in turn, until it has enough."""
+    """Give a job the gap just found: take the free amounts of each pool of its partition in turn, until it has enough."""
     procs, second = jobs[job].procs, jobs[job].second
     for p in range(pools.free.shape[0]):
         given[job, p, 0] = given[job, p, 1] = 0
@@ -175,7 +175,7 @@ def put_in_place(state: Any, jobs: Any, pools: Any, plan: Any, given: Any, job: 
 
 @called_kernel
 def occupy(state: Any, jobs: Any, plan: Any, given: Any, job: Any, begin: Any, sign: Any) -> Any:
-    """Take a job's place out of the plan (1), or release it (-1)."""
+    """Take a job's reservation out of the plan (1), or release it (-1)."""
     for p in range(plan.free.shape[1]):
         if given[job, p, 0] > 0 or given[job, p, 1] > 0:
             change(state, plan, begin, begin + jobs[job].own, p, -sign * given[job, p, 0], -sign * given[job, p, 1])
@@ -311,7 +311,7 @@ def update_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given:
 
 @kernel
 def reserve(state: Any, jobs: Any, pools: Any, plan: Any, given: Any, job: Any) -> Any:
-    """Reserve the earliest place for a job, if there is one."""
+    """Make the earliest reservation for a job, if one fits."""
     begin = find_place(state, jobs, pools, plan, job, NEVER - 1)
     jobs[job].reservation = -1
     if begin < NEVER:

@@ -31,13 +31,13 @@ ALWAYS = {
 POLICY_RULES = {
     "head_waits": "the head of the queue starts when the policy starts it",
     "left_waiting": "no other job that the policy would start now is left waiting",
-    "reservation_delayed": "no start moves a reservation back",
+    "reservation_delayed": "no start delays a reservation",
     "reserved_start_missed": "no job waits past a reserved start that is kept for it",
     "out_of_turn": "no job starts where the policy does not start it",
     "reserved_start_differs": "the first reservation of each job is the one that the policy makes",
     "kind_wrong": "each start has the right label",
 }
-"""Rules that policies may guarantee, and their requirements; `Policy.promises` has those of a policy, with its wording."""
+"""Rules that policies may guarantee, and their requirements; `Policy.promises` lists the rules of a policy in its own words."""
 BOUNDS = {"overtaken_too_often": "no more jobs start before a job that arrived earlier than the policy allows"}
 """Rules of policies with a bound."""
 CHECKS = ALWAYS | POLICY_RULES | BOUNDS

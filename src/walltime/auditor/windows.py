@@ -56,7 +56,7 @@ class SiteWindows:
                 there = [k for k, span in enumerate(spans) if span[0] <= since and until <= span[1]]
                 now = kinds[number].copy() if number in there else np.zeros(len(workload), bool)
                 if now.any() and until - since >= WEEK:
-                    room = _room(frozenset(windows[k] for k in there), tick)  # fewer windows leave no less
+                    room = _room(frozenset(windows[k] for k in there), tick)  # fewer windows leave at least as much time
                     for job in np.flatnonzero(now & waits & (planned > room)).tolist():
                         now[job] = window in _held_by(tuple(windows[k] for k in there if kinds[k][job]), int(planned[job]), tick)
                 if (now != jobs).any():

@@ -82,7 +82,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class PredictorScore:
-    """A predictor with a buffer on a log. `accuracy`: the `MEASURES`.
+    """The results of a predictor with a buffer on a log. `accuracy`: the `MEASURES`.
 
     `under_percent`: jobs that run longer than predicted. If the prediction were the limit: number of `killed` jobs, their lost node hours
     (or processor hours) `lost_hours`, and the share of all work, `lost_percent`.

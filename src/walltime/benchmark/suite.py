@@ -43,7 +43,7 @@ class Subject:
     seeds: Annotated[int, Field(least=1)] = 5
     """number of seeds, starting with the first one"""
     warm_jobs: Count = 0
-    """number of jobs at the begin and at the end of a model's workload that are not measured"""
+    """number of jobs at the beginning and at the end of a model's workload that are not measured"""
     users: Annotated[int, Field(least=1)] = 1
     """number of users of a model's jobs"""
     procs: Annotated[int | None, Field(least=1)] = None

@@ -82,7 +82,7 @@ class CampaignTable:
     dynamics: bool = False
     """whether to record the effects of backfilling"""
     keep: Annotated[str | None, Field(known=("schedules",))] = None
-    """what to keep: `schedules` keeps the schedule of each cell, from which reports can compute further metrics"""
+    """`schedules` keeps the schedule of each cell, from which reports can compute further metrics"""
     groups: Annotated[tuple[Annotated[str, Field(known=tuple(GROUPINGS))], ...], Field(read=_distinct)] = ()
     """groupings of jobs for which averages are reported as well"""
 
@@ -92,7 +92,7 @@ Lists = Annotated[Mapping[str, Any], _lists(_not_empty)]
 
 @dataclass(frozen=True)
 class PlanFile:
-    """The content of a plan file; the parameters of its tables are those of `DIMENSIONS`."""
+    """The content of a plan file; the parameters of its tables are in `DIMENSIONS`."""
 
     campaign: CampaignTable = CampaignTable()
     fixed: Annotated[Mapping[str, Any], Field(keys={d.name: d.type for d in DIMENSIONS.values()})] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class Plan:
 
 
 def read_plan(path: str | Path, *, own: Sequence[str | Path] = (), run_files: bool = True) -> Plan:
-    """Read and check a plan; raises PolicyError with the error, its place, and the valid values.
+    """Read and check a plan; raises PolicyError with the error, its location, and the valid values.
 
     `own`: the Python files that the plan may run; raises NotRunError, a PolicyError, for other files. With `run_files=False`, no file is
     run, and its definitions are not checked.

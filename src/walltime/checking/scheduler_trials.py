@@ -250,7 +250,7 @@ def rule_of(trials: Sequence[SchedulerTrial], names: tuple[str, str], jobs: int)
 
 
 def _distance(a: SchedulerTrial, b: SchedulerTrial) -> tuple[int, int]:
-    """Return a measure of how far two trials are apart: the interpretations that they need, then the rules in which they differ."""
+    """Return a measure of the distance between two trials: the interpretations that they need, then the rules in which they differ."""
     return _interpretations(a) + _interpretations(b), len(_changed(a, b)) + len(_options(a.scheduler) ^ _options(b.scheduler))
 
 

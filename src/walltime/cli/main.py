@@ -37,7 +37,7 @@ COMPLETION = "_WALLTIME_COMPLETE"
 YOUNG = 200_000
 """Number of new objects between garbage collections; frequent collections would waste time, because the objects of modules persist."""
 MANY = 10**9
-"""Larger upper bounds of options only prevent overflow, and are not shown in help texts."""
+"""Larger upper bounds on options only prevent overflow, and are not shown in help texts."""
 INTERRUPTED = 130
 """Typer's exit status of an interrupted command."""
 KEEPING = (["campaign", "run"], ["benchmark", "run"], ["learn", "train"])

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from walltime.policy import Dialect
 
 MOST_PROCS = 2**40
-"""Upper bound of processors and jobs."""
+"""Upper bound on processors and jobs."""
 TABLE = (".csv", ".parquet")
 LOGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst")
 """Formats in which commands write logs, as `walltime.logs.convert` does."""
@@ -47,7 +47,7 @@ def option(text: str, *names: str, group: str = OUTPUT, advanced: bool = False, 
 
 
 def field(default: Any, text: str, *names: str, **more: Any) -> Any:
-    """Return a dataclass field that declares an option of a group; the other arguments are those of `option`."""
+    """Return a dataclass field that declares an option of a group; the other arguments are as in `option`."""
     return dataclasses.field(default=default, metadata={"option": option(text, *names, **more)})
 
 

@@ -142,7 +142,7 @@ class Lines:
         return (now - self._begin) * (total - self._done) / new if total is not None and new > 0 and self._done < total else 0.0
 
     def _print(self, now: float, soon: bool) -> None:
-        """Print a line if the last one is old; `soon`: in any case."""
+        """Print a line if the last one is old; with `soon`, in any case."""
         if now - self._printed < EVERY and not soon:
             return
         self._printed, self._quiet = now, False

@@ -30,8 +30,8 @@ def answer(
 ) -> str:
     """Return the result of the comparison, in one sentence; the first schedule is the baseline.
 
-    `log`: the name of the workload. `names, schedules, summaries`: one of each per policy, in the same order. `spread`: of the same
-    schedules. A difference is called clear only if it exceeds the spread or, without one, at least 5 %.
+    `log`: the name of the workload. `names, schedules, summaries`: one of each per policy, in the same order. `spread`: the spread of the
+    same schedules. A difference is called clear only if it exceeds the spread or, without one, at least 5 %.
     """
     first = summaries[0]
     if not first.measured_jobs:

@@ -28,7 +28,7 @@ LONG_QUEUE = 0.3
 it is saturated, backfilling at most 0.25.
 """
 MANY_POLICIES = 5
-"""Number of policies from which on there is a caveat on selection bias."""
+"""Smallest number of policies with a caveat on selection bias."""
 MANY_KILLED = 5.0
 """If more than this percentage of jobs are killed at their estimates, there is a caveat."""
 
@@ -45,8 +45,8 @@ def caveats_of(
     """Return the caveats of these schedules as sentences, the most important first.
 
     `trim`: the measured jobs, as in `Schedule.summary`. `estimates`: the model that the estimates come from or its name, None if unknown.
-    `spread`: of these schedules, None if unknown. `names`: of the policies, by default their labels; `masks`: bool, shape (jobs,), the
-    measured jobs of each, by default by `trim`. Source: the pitfalls of Frachtenberg and Feitelson, JSSPP 2005.
+    `spread`: the spread of these schedules, None if unknown. `names`: the names of the policies, by default their labels; `masks`: bool,
+    shape (jobs,), the measured jobs of each, by default by `trim`. Source: the pitfalls of Frachtenberg and Feitelson, JSSPP 2005.
     """
     workload = schedules[0].workload
     if not len(workload):

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 DRAIN = 0.05
 """A run is saturated if more than this share of its total length is after the last arrival and `WAIT` is exceeded as well."""
 WAIT = 0.1
-"""The mean wait of a saturated run exceeds this share of the time after the last arrival; otherwise one long job only ended last."""
+"""The mean wait of a saturated run exceeds this share of the time after the last arrival; otherwise a single long job ended late."""
 NEAR = 0.9
-"""Offered load from which on queues of a log of months tend not to empty, although the machine keeps up in the end."""
+"""Offered load above which the queue tends not to empty within months, although the machine keeps up in the long run."""
 
 
 def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries: dict[str, int] | None = None) -> list[str]:
@@ -83,9 +83,9 @@ def cell_caveats(cells: pl.DataFrame, varied: Sequence[str], trim: str, flurries
 
 
 def left_out_cells(cells: pl.DataFrame, least: float = MUCH) -> list[str]:
-    """Return a sentence on jobs left out, if in any run they are over this share of the work; `cells` as in `cell_caveats`.
+    """Return a sentence on left-out jobs, if their share of the work exceeds `least` in any run; `cells`: as in `cell_caveats`.
 
-    `least`: 0 for a sentence on any job left out.
+    With a `least` of 0, there is a sentence if any job is left out.
     """
     if "left_out_work" not in cells.columns:
         return []

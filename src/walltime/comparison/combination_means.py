@@ -1,4 +1,4 @@
-"""The means of a campaign, with their bands, for each combination of parameters, and paired differences from a baseline."""
+"""Compute the means of a campaign, with their bands, for each combination of parameters, and paired differences from a baseline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METRICS = tuple(name for name, average in averages().items() if average.several)
 
 @dataclass(frozen=True)
 class CombinationMean:
-    """One combination of the varied parameters, and one measure over its seeds."""
+    """The result of one measure for one combination of the varied parameters, over its seeds."""
 
     combination: Mapping[str, Any]
     group: str | None
@@ -39,7 +39,7 @@ class CombinationMean:
     spread: float
     """standard deviation over mean; nan for a single run"""
     difference: Interval | None
-    """mean of the paired differences to the baseline, with its confidence interval; None for the baseline itself"""
+    """mean of the paired differences from the baseline, with its confidence interval; None for the baseline itself"""
     interval: Interval | None = None
     """mean over the seeds with its confidence interval; None for a single run"""
 
@@ -65,13 +65,13 @@ def compare_cells(
     orders: Mapping[str, Sequence[Any]] | None = None,
     level: float = LEVEL,
 ) -> list[CombinationMean]:
-    """Compare the cells of a plan.
+    """Return the results of each measure for each combination of parameters, compared with the baseline.
 
-    `cells`: as in `Store.table`. `varied`: the parameters that distinguish the combinations, as in `Plan.varied`. `baseline`:
-    values of one or more parameters; each combination is compared with the one that has these values and otherwise its own, seed
-    by seed. `groups, by`: the table of groups, and the grouping to use; groups come in their natural order. `orders`: for some of the
-    parameters their values in the order of the result; others are sorted. `level`: of the confidence intervals, each on its own. The
-    verdicts (`clear`) are corrected for the number of comparisons in a measure by Holm's method.
+    `cells`: as in `Store.table`. `varied`: the parameters that distinguish the combinations, as in `Plan.varied`. `baseline`: values of one
+    or more parameters; each combination is compared, seed by seed, with the combination in which these values replace its own. `groups,
+    by`: the table of groups, and the grouping to use; groups come in their natural order. `orders`: for some of the parameters, their
+    values in the order of the result; the values of others are sorted. `level`: the level of each single confidence interval. Only the
+    verdicts (`clear`) are corrected for the number of comparisons in a measure, by Holm's method.
 
     Raises PolicyError for an unknown measure or baseline, a missing grouping, or a level outside of 0.5 to below 1.
     """
@@ -121,7 +121,7 @@ def compared_in(lines: Sequence[CombinationMean], metric: str) -> list[Combinati
 
 
 def replication_cells(results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None = None) -> pl.DataFrame:
-    """Return replications as a table like that of a campaign: one row per result and seed, with its parameters and its summary.
+    """Return replications as a table like a campaign's: one row per result and seed, with its parameters and its summary.
 
     `combinations`: parameters of each result, such as its load; by default its policy, numbered if one occurs more than once.
 

@@ -1,4 +1,4 @@
-"""`walltime compare`: one log, several policies, or all of them at once."""
+"""`walltime compare`: compare several policies, or all of them, on one log."""
 
 from __future__ import annotations
 

@@ -47,8 +47,8 @@ def replicated_page(
 
     `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load and
     estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`: sentences
-    to add under "Caveats". `level`: of the intervals. `settings`: further entries of the provenance, and as `command` the command line.
-    Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
+    to add under "Caveats". `level`: the level of the intervals. `settings`: further entries of the provenance, and as `command` the command
+    line. Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
     """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
         raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them", "different_seeds")
@@ -84,7 +84,7 @@ def compare_replications(
 ) -> tuple[list[CombinationMean], dict[str, Any] | None]:
     """Return the lines of `compare_cells` for replications, and the baseline: the first policy, if there are several.
 
-    `combinations`: the parameters of each result; by default its policy. `level`: of the intervals.
+    `combinations`: the parameters of each result; by default its policy. `level`: the level of the intervals.
     """
     cells = replication_cells(results, combinations)
     words = list((combinations or [{"policy": None}])[0])

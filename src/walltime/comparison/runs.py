@@ -366,7 +366,7 @@ def _named(baseline: Mapping[str, Any]) -> str:
 def answer(lines: Sequence[CombinationMean], baseline: Baseline, subject: str) -> str:
     """Return the result in one measure as a sentence, with a clause for each value that is compared with the baseline.
 
-    `lines`: of one measure. `subject`: the simulated logs.
+    `lines`: the results of one measure. `subject`: the simulated logs.
     """
     if not lines:
         return f"Nothing was measured on {subject}."

@@ -1,4 +1,4 @@
-"""`walltime simulate`: one log, one policy."""
+"""`walltime simulate`: simulate a log under one policy."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class GroupOptions:
         trim: str,
         table: Callable[[list[list[dict[str, Any]]], str], Table],
     ) -> Iterator[Table]:
-        """Yield the tables, and enter their rows into the records; `table`: makes one of the rows under each policy, and a grouping."""
+        """Yield the tables, and enter their rows into the records; `table`: makes a table from each policy's rows and the grouping."""
         from walltime.comparison.tables import months_table
 
         if self.monthly:

@@ -220,7 +220,7 @@ def changes_table(gains: Gains, title: str) -> Table:
 
 
 def gains_blocks(gains: Gains, title: str) -> list[Block]:
-    """Return both tables, the changes folded; `title`: the two policies."""
+    """Return the tables of sides and, folded, of changes; `title`: the two policies."""
     changes = changes_table(gains, f"{title}: largest changes")
     return [sides_table(gains, f"{title}: winners and losers"), *([Fold("Largest changes", [changes])] if changes.rows else [])]
 

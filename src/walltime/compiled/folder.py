@@ -123,7 +123,7 @@ def cache_folder() -> Path:
 def _is_usable(folder: Path, private: bool = False) -> bool:
     """Return whether a folder can be written, after creating it.
 
-    Compiled code runs, so a `private` folder that another user may have made is refused.
+    Compiled code runs, so a `private` folder that another user may have made is rejected.
     """
     try:
         if folder.is_file():

@@ -53,13 +53,13 @@ def entry(function: F) -> F:
 
 
 def kernel(function: F) -> F:
-    """Return a compiled function for other compiled ones; LLVM inlines it, since passing all the arrays takes time."""
+    """Return a compiled function for other compiled functions; LLVM inlines it, since passing all the arrays takes time."""
     compiled: F = _numba.njit(forceinline=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
     return compiled
 
 
 def called_kernel(function: F) -> F:
-    """Return a compiled function for other compiled ones that need not be inlined: for large functions, to keep compilation short."""
+    """Return a compiled function for other compiled functions that need not be inlined: a large one, to keep compilation short."""
     compiled: F = _numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_options())(function)
     return compiled
 

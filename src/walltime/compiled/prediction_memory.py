@@ -27,7 +27,7 @@ NEVER_CORRECTED, FROM_PREDICTION, FROM_ELAPSED, TO_ESTIMATE, DOUBLED, HALF_OF_RE
 KNOWN = record_dtype("requested limit procs started_at ended_at ran place basis")
 """The fields of a predictor's record of a job.
 
-* `requested`, `limit`: set at submission; the user's request, and the upper bound of the prediction (s)
+* `requested`, `limit`: set at submission; the user's request, and the upper bound on the prediction (s)
 * `procs`: set at submission; number of processors
 * `ran`, `ended_at`: set by the engine at the end; the runtime (s; -1 before), and the time (s)
 * `started_at`: set by the predictor at the start, if it needs it; the time (s; -1 before)

@@ -53,7 +53,7 @@ class Pools(NamedTuple):
 
 
 class Demands(NamedTuple):
-    """The needs of jobs on pools besides processors, and their constraints; one entry per job, in order of arrival.
+    """The needs of jobs on pools, other than processors, and their constraints; one entry per job, in order of arrival.
 
     * `second`: units of the second resource; `partition`: the partition's number (both int64)
     * `since`: the start of an initially running job, int64 s; NEVER for other jobs
@@ -216,7 +216,7 @@ CHARGE = 2**16
 
 
 class NodeDemands(NamedTuple):
-    """The needs of jobs on nodes besides processors, and their constraints; one entry per job, in order of arrival.
+    """The needs of jobs on nodes, other than processors, and their constraints; one entry per job, in order of arrival.
 
     All are int64, except `merit` (float64), `after` and `limits`. Nodes and processors:
 

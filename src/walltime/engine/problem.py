@@ -47,8 +47,8 @@ class Problem:
       planned runtimes
     * `machine`: a number of processors, pools or nodes; `demands`: the jobs' needs on pools or nodes
     * `coincident`, `expiry`: how simultaneous events and expired predictions are handled (`walltime.policy.Dialect`)
-    * on nodes, `settings`: those of Slurm or OAR; `shares`: Slurm's accounts; `kill`: whether a limit shortened by Slurm's backfill kills
-      jobs
+    * on nodes, `settings`: the settings of Slurm or OAR; `shares`: Slurm's accounts; `kill`: whether a limit shortened by Slurm's backfill
+      kills jobs
     * `tick`: interval between the scheduler's checks, s; jobs arrive, end, and are expected to end only at multiples of it
     * `logged`: whether starts are recorded, to compute effects of backfilling; `starts_only`: whether first reservations may be left out
       where that is faster

@@ -21,7 +21,7 @@ KIND = ("group", "procs", "executable", "requested")
 ROUND = 300
 """Suggestions are rounded up to multiples of this time, s."""
 SURE = 0.95
-"""Confidence level of the upper bound of a risk."""
+"""Confidence level of the upper bound on a risk."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Suggestion:
     killed_before: int
     """number of earlier jobs that ran longer"""
     upper: float
-    """95 % upper confidence bound of the risk, percent, if the next job is like the earlier ones; computed from the number of
+    """95 % upper confidence bound on the risk, percent, if the next job is like the earlier ones; computed from the number of
     kills that the risk allows, because the walltime was chosen from the same jobs"""
     backtest: float
     """percentage of the earlier jobs that suggestions from the jobs before them would have killed; nan if unknown"""
@@ -182,7 +182,7 @@ def outran(length: Array, cut: Array, walltime: int) -> Array:
 
 
 def share_at_most(count: int, cases: int, confidence: float = SURE) -> float:
-    """Return the one-sided upper confidence bound of a share that was observed `count` times in `cases`.
+    """Return the one-sided upper confidence bound on a share that was observed `count` times in `cases`.
 
     Source: Clopper and Pearson, Biometrika 26 (1934): a quantile of a beta distribution.
 

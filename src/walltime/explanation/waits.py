@@ -41,9 +41,9 @@ from walltime.simulation.specification import Scheduler
 class Snapshot:
     """The machine and the queue after an event and the scheduling pass that follows it; jobs are indices, times s.
 
-    `waiting`: by arrival. `running`: the expected end of each running job. `lengths`: the planned durations of the jobs that started now,
-    in the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the extra processors.
-    `reserved`: the start of each known reservation, by job.
+    `waiting`: the waiting jobs by arrival. `running`: the expected end of each running job. `lengths`: the planned durations of the jobs
+    that started now, in the order of their starts. `head`: the first waiting job in queue order, -1 for none. `extra`: under EASY, the
+    extra processors. `reserved`: the start of each known reservation, by job.
     """
 
     now: int
@@ -243,13 +243,13 @@ class _Observer:
             self.changes.append(Change(snapshot.now, "back", new, tuple(self._outlived(before, snapshot))))
 
     def _ended_early(self, before: Snapshot, snapshot: Snapshot) -> Iterator[Cause]:
-        """Yield the jobs that ended earlier than expected, which can move a reservation forward."""
+        """Yield the jobs that ended earlier than expected, which can make a reservation earlier."""
         for one, expected in before.running.items():
             if one not in snapshot.running and expected > snapshot.now:
                 yield Cause("ended early", self._id(one), expected - snapshot.now)
 
     def _outlived(self, before: Snapshot, snapshot: Snapshot) -> Iterator[Cause]:
-        """Yield the jobs that run longer than expected, which can move a reservation back."""
+        """Yield the jobs that run longer than expected, which can delay a reservation."""
         for one, expected in snapshot.running.items():
             if expected <= snapshot.now:
                 yield Cause("overdue", self._id(one), snapshot.now - expected)

@@ -100,7 +100,7 @@ class FairShare:
     def recovery(self, k: int) -> float:
         """Return the time, s, after which the share of the use falls to the share of the machine, if it starts no more jobs.
 
-        The use of others is assumed to continue as now. 0 if it is there already; infinite if it never falls so far.
+        The use of others is assumed to continue as now. 0 if it is there already; infinite if it never falls that low.
         """
         one, total = self.associations[k], sum(a.use for a in self.associations if a.user is not None) * 3600.0
         mine, share, half_life = one.use * 3600.0, one.share, float(self.settings["priority_decay_half_life"])

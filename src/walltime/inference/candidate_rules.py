@@ -37,7 +37,7 @@ FEW_STARTS = 80
 """Classes with fewer jobs are not counted by half hour."""
 GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for day in DAYS))
 STEPS = (-4, -2, -1, 1, 2, 4)
-"""Shifts of the begin or end of a window, in half hours."""
+"""Shifts of the start or end of a window, in half hours."""
 LONG = 4
 """Shortest window with fewer starts than usual rather than hardly any, in half hours."""
 SPLITS = 8
@@ -128,7 +128,7 @@ def _held_stretches(starts: Array, comes: Array, there: Array) -> Iterator[tuple
 
 
 def windows_near(window: Window) -> list[Window]:
-    """Return variants of a window with other days, or with its begin or end moved by up to two hours."""
+    """Return variants of a window with other days, or with its start or end moved by up to two hours."""
     moved = [replace(window, begin=_moved(window.begin, by)) for by in STEPS]
     moved += [] if window.end is None else [replace(window, end=_moved(window.end, by)) for by in STEPS]
     moved += [replace(window, days=days) for days in GROUPS[:3]]

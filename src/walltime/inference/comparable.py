@@ -21,8 +21,8 @@ def contradiction(choices: Choices, workload: Workload, policy: Policy) -> str:
     """Return a sentence if recorded choices between comparable jobs contradict a policy's queue order, otherwise an empty string.
 
     A waiting job is comparable with the job that started if they have equal values in the columns EQUAL and the waiting job requested no
-    more of any resource, so that it could have started instead. The order is contradicted if it prefers such a job clearly more often
-    than order of arrival does, by two standard errors. Orders that read past use are not checked. `workload`: with all columns.
+    more of any resource, so that it could have started instead. The order is contradicted if it prefers such a job clearly more often than
+    order of arrival does, by two standard errors. Orders that read past use are not checked. `workload`: the log with all columns.
     """
     if policy.order == FCFS or policy.order.history_of or not len(choices.first):
         return ""

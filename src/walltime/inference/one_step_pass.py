@@ -19,16 +19,16 @@ Array = np.ndarray
 FREE_TO_START, BY_CLOCK, BY_LIMIT, BY_HOLD, BY_OUTAGE = range(5)
 """Whether a job may start now (`FREE_TO_START`), or the rule that forbids it."""
 WINDOW = np.dtype([(name, np.int64) for name in ["next", "last", "crossing", "kind"]], align=True)
-"""A window. `next`: index of its next period in `begins` and `ends`; `last`: index after its last period. `crossing`: whether
-jobs must not be planned across its begin. `kind`: the rule that forbids starts in it, BY_CLOCK or BY_OUTAGE."""
+"""A window. `next`: index of its next period in `begins` and `ends`; `last`: index after its last period. `crossing`: whether jobs must not
+be planned across its start. `kind`: the rule that forbids starts in it, BY_CLOCK or BY_OUTAGE."""
 
 _ASKED = "eligible user forbidden barred recorded since last episodes asked hit short delay"
 ASKED = np.dtype([(name, np.int64) for name in _ASKED.split()], align=True)
-"""A job. `eligible`: its earliest start. `user`: the group to whose limit it counts, -1 for none. `forbidden`: the rule that
-forbade a start at the last instant. `barred`: 1 if the pass reached the limit of its group. `recorded`: its recorded start. `since`: when
-the current proposal began, -1 without one. `last`: when the last proposal was withdrawn. `episodes`: number of proposals. `asked`: 1 once
-it has started. `hit`: 1 if it was proposed at its recorded start. `short`: 1 if it then needed more processors than the record leaves free.
-`delay`: time from the begin of the proposal to the start, s."""
+"""A job. `eligible`: its earliest start. `user`: the group to whose limit it counts, -1 for none. `forbidden`: the rule that forbade a
+start at the last instant. `barred`: 1 if the pass reached the limit of its group. `recorded`: its recorded start. `since`: when the current
+proposal began, -1 without one. `last`: when the last proposal was withdrawn. `episodes`: number of proposals. `asked`: 1 once it has
+started. `hit`: 1 if it was proposed at its recorded start. `short`: 1 if it then needed more processors than the record leaves free.
+`delay`: time from the start of the proposal to the start of the job, s."""
 
 
 class SiteAnswers(NamedTuple):
@@ -63,7 +63,7 @@ def may_start(state, jobs, asked, job):
 
 @kernel
 def is_shut(state, jobs, asked, window, job):
-    """Return whether a window forbids a job to start now, because it is closed or the job would run into its next begin."""
+    """Return whether a window forbids a job to start now, because it is closed or the job would run into its next period."""
     while window.next < window.last and asked.ends[window.next] <= state.now:
         window.next += 1
     if window.next == window.last:

@@ -165,7 +165,7 @@ class RuleTrial:
         self.within = prompt_within(self.answer, np.where(self.choose, wait, -1))
 
     def _say(self, done: float) -> None:
-        """Report the approximate share of the completed work, 0 to 1."""
+        """Report the completed share of the work, approximately, 0 to 1."""
         self.done = done
         if self.progress is not None:
             self.progress(done)
@@ -352,7 +352,7 @@ class RuleTrial:
         return (since, until, answer) if self.gain(answer, self.choose, old=new) > LEAST_GAIN else (None, None, new)
 
     def _edge(self, fold: int, following: int) -> int:
-        """Return the log time, s, midway between two folds that choose rules: the begin of the held-out fold between them, if any."""
+        """Return the log time, s, midway between two folds that choose rules: the start of the held-out fold between them, if any."""
         mine = self.log.known & (self.fold >= (fold + following + 1) // 2)
         return int(self.log.start[mine].min()) if mine.any() else ALWAYS
 

@@ -106,8 +106,8 @@ def _sentence(metric: str, one: AgainstScheduler, windows: int) -> str:
 class Evaluation:
     """The result of `walltime.learn.evaluate`.
 
-    `costs`: of each scheduler and agent, one per window. `agents`: for each the seed, or the name of a function, the mean over windows, and
-    the change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions. `episodes`,
+    `costs`: the costs of each scheduler and agent, one per window. `agents`: for each the seed, or the name of a function, the mean over
+    windows, and the change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions. `episodes`,
     `starts`: the windows, and the starts of their jobs (s, int64) by scheduler and agent, for `schedules`.
     """
 

@@ -142,9 +142,9 @@ class Agent:
 class Rollout:
     """The decisions of some episodes in order of time; arrays with a row for each.
 
-    `number`: the environment. `choices`: number of choices; `chosen`: the chosen one. `inputs`: of all choices, decision by decision.
-    `chance`: the logarithm of the chosen one's probability. `spread`: the entropy. `now`, `then` (s): the time of the decision and of the
-    next one. `left`: number of jobs that have not started. `reward`: the reward until the next decision.
+    `number`: the environment. `choices`: number of choices; `chosen`: the chosen one. `inputs`: the inputs of all choices, decision by
+    decision. `chance`: the logarithm of the chosen one's probability. `spread`: the entropy. `now`, `then` (s): the time of the decision
+    and of the next one. `left`: number of jobs that have not started. `reward`: the reward until the next decision.
     """
 
     number: Array

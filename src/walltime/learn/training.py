@@ -168,9 +168,9 @@ def train(
     """Train an agent on the early windows of a log, or of several in turn; the later ones are held out for `evaluate`.
 
     `workload`: each iteration plays one of them; the best state on average over all is stored. `out`: the folder of the agent, written
-    after every iteration; the same call resumes from there, and gives the same bytes as without interruption. `task`: the goal.
-    `settings`: of the learning algorithm. `minutes`: stop after this time, to be resumed. `source` is stored with the agent. `progress`
-    is called with the number of played episodes.
+    after every iteration; the same call resumes from there, and gives the same bytes as without interruption. `task`: the goal. `settings`:
+    the settings of the learning algorithm. `minutes`: stop after this time, to be resumed. `source` is stored with the agent. `progress` is
+    called with the number of played episodes.
 
     Raises PolicyError for invalid settings, WorkloadError for a log too short for four training windows, OutputError for a folder that
     has an agent of other settings or another log, or cannot be written.

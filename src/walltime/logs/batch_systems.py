@@ -44,8 +44,8 @@ def make_log(
 ) -> JobLog:
     """Return the log of the jobs with these columns, in the order of the file; its time 0 is the first submission.
 
-    `name`: of the format. The columns include `submit, start` and perhaps `eligible`: Unix times, int64, -1 if unknown; `runtime`: s;
-    `requested`: s, NO_LIMIT without a limit. `absolute`: False if times count from an unknown start. Raises LogError without jobs.
+    `name`: the name of the format. The columns include `submit, start` and perhaps `eligible`: Unix times, int64, -1 if unknown; `runtime`:
+    s; `requested`: s, NO_LIMIT without a limit. `absolute`: False if times count from an unknown start. Raises LogError without jobs.
     """
     columns = dict(columns)
     submit, eligible, start = columns.pop("submit"), columns.pop("eligible", None), columns.pop("start")

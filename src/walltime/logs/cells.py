@@ -29,7 +29,6 @@ FORMATS += ("%a %d %b %Y %I:%M:%S %p", "%a, %d %b %Y %H:%M:%S")
 FORMATS += ("%m/%d/%Y %H:%M:%S", "%m/%d/%Y %H:%M", "%m/%d/%Y %I:%M:%S %p", "%m/%d/%Y %I:%M %p", "%d/%m/%Y %I:%M:%S %p", "%d/%m/%Y %I:%M %p")
 FORMATS += ("%m/%d/%y %H:%M:%S", "%m/%d/%y %H:%M", "%d/%m/%y %H:%M:%S", "%d/%m/%y %H:%M", "%m-%d-%Y %H:%M:%S", "%m-%d-%Y %H:%M")
 FORMATS += ("%b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Y", "%a %b %d %H:%M:%S %Z %Y", "%Y%m%d%H%M%S", "%Y%m%d-%H%M%S", "%Y%m%dT%H%M%S")
-"""Other formats of times, as in Python; where several fit, the earlier one is taken, and doubtful."""
 NUMBER = re.compile(r"\+?[0-9]{1,19}(?:\.[0-9]*)?(?:[eE]\+?[0-9]{1,2})?")
 JOB_NUMBER = r"([0-9]{1,15})(?:[\[_.(:+].*)?"
 """A job's number, perhaps followed by the number of a part or the name of a server."""

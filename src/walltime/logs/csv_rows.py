@@ -32,7 +32,7 @@ Table = tuple["pl.DataFrame", Array]
 
 
 def places_of(file: LogFile, titles: Sequence[str], wanted: Sequence[str], name: str) -> list[int]:
-    """Return the places of the wanted columns among the titles; raises LogError if one is missing. `name`: the mapping, for messages."""
+    """Return the indices of the wanted columns among the titles; raises LogError if one is missing. `name`: the mapping in messages."""
     for column in wanted:
         if column not in titles:
             known = ", ".join(titles[:40])
@@ -46,8 +46,8 @@ def csv_tables(state: ReaderState, wanted: Sequence[str], mapping: TableMapping,
     """Yield the wanted columns of a CSV file in tables of about `ROWS_AT_ONCE` rows, at least one.
 
     Without commas as delimiters, there is one table of all rows. A column holds texts; a column in `numbers` may hold whole numbers, int64,
-    null where the cell is empty. `name`: the mapping, for messages. Lines that are not records are added to the bad lines. Raises LogError
-    for a missing column.
+    null where the cell is empty. `name`: the name of the mapping in messages. Lines that are not records are added to the bad lines. Raises
+    LogError for a missing column.
     """
     rows = _Rows(list(wanted), set(numbers), mapping.delimiter)
     records = Records(mapping.delimiter)
@@ -83,7 +83,7 @@ def csv_tables(state: ReaderState, wanted: Sequence[str], mapping: TableMapping,
 
 
 class _Rows:
-    """The rows since the last table. `chosen`: the places of the wanted columns. `has_given`: whether there has been a table."""
+    """The rows since the last table. `chosen`: the indices of the wanted columns. `has_given`: whether there has been a table."""
 
     def __init__(self, wanted: Sequence[str], numbers: set[str], delimiter: str) -> None:
         self.chosen: list[int] = []

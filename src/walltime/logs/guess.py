@@ -35,7 +35,7 @@ WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
 COUNTS = ("allocated_procs", "requested_procs", "nodes", "requested_nodes", "gpus")
 _MOSTLY = 0.95
 _HALF = 0.51
-"""Share of readable values from which on a column is used if its title is clear; the others are bad, or unknown."""
+"""Smallest share of readable values with which a column is used if its title is clear; the other values are bad, or unknown."""
 _CLEARLY = 0.9
 _SHOWN = 5
 _UNUSED = 12
@@ -48,7 +48,7 @@ _CALENDAR = re.compile(r"(?:19[7-9][0-9]|20[0-9][0-9])(?:0[1-9]|1[0-2])(?:0[1-9]
 EARLIEST = 10**8
 _LONGEST = 10**9
 _EPOCHS = {"s": 1e11, "ms": 1e14, "us": 1e17, "ns": float("inf")}
-"""Upper bounds of Unix times of these decades, by unit."""
+"""Upper bounds on Unix times of these decades, by unit."""
 
 
 @dataclass(frozen=True)

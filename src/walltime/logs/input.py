@@ -142,7 +142,7 @@ class LogFile:
 
 @contextmanager
 def reading(where: str, kind: str = "Parquet", code: str = "") -> Iterator[None]:
-    """Convert errors of polars in this context to a LogError of one line, and suppress its output; `kind`: of the file."""
+    """Convert errors of polars in this context to a LogError of one line, and suppress its output; `kind`: the kind of file."""
     try:
         with without_panics():
             yield

@@ -53,13 +53,14 @@ class BadLine:
 class JobLog:
     """A log whose columns a reader has mapped to the common names.
 
-    `columns`: by name, one entry per record in the order of the file; the columns of `walltime.workload.SWF_COLUMNS`, in their units, and
-    others under the format's own names (int64 or float64, -1 is unknown). They become read-only int64, or float64 if a value is fractional;
-    columns that are -1 everywhere are not stored. `format`: its name. `header_lines`: the log's description of itself, as lines of the
-    Standard Workload Format. `names`: the texts that the numbers 1, 2, ... of a column stand for, if the log has names. `dropped, changed,
-    noticed`: the reader's counts, by rule; `dropped_work`: processor-seconds, by rule, where known. `reading`: notes on how the columns of
-    a table were recognised. `endings`: file extensions to remove from the name of the log, after the extension of a packed file. Raises
-    LogError if the columns differ in length or contain invalid values.
+    `columns`: by name, one entry per record in the order of the file (int64 or float64, -1 if unknown): the columns of
+    `walltime.workload.SWF_COLUMNS`, in their units, and others under the format's own names. They are stored as read-only int64, or float64
+    if a value has a fraction; columns that are -1 everywhere are left out. `format`: the name of the format. `header_lines`: the log's
+    description of itself, in header lines of the Standard Workload Format. `names`: for columns of names, the texts for which the numbers
+    1, 2, ... stand. `dropped, changed, noticed`: how many records the reader dropped, changed or flagged, by rule; `dropped_work`:
+    processor-seconds of the dropped records, by rule, where known. `reading`: notes on how the columns of a table were recognised.
+    `endings`: file extensions that are not part of the log's name, in addition to those of packed files. Raises LogError if the columns
+    differ in length or contain invalid values.
 
     >>> log = JobLog(2, {"job_id": [1, 2], "submit": [0, 5], "runtime": [9, 9], "allocated_procs": [4, 2], "nodes": [1, 1]})
     >>> log.column("user").tolist(), log.to_workload(procs=4).columns["nodes"].tolist()
@@ -136,9 +137,9 @@ class JobLog:
         """Return the jobs of the log that can be simulated, in order of arrival; `origin` counts all changes.
 
         `procs`: processors of the machine, by default MaxProcs or MaxNodes of the header. `partial`: keep the `summary` or the `parts` of
-        an interrupted job. `too_wide`: `drop` jobs wider than the machine, `clip` them to it, or raise an `error`. A job has the number of
-        processors allocated or, if unknown, requested; `requested_first` reverses this, which the papers leave open. The rules are listed
-        in `walltime.logs.RULES`; if none dropped or moved a record, the workload shares its arrays with the log.
+        an interrupted job. `too_wide`: `drop` jobs wider than the machine, `clip` them to it, or raise an `error`. A job has the allocated
+        number of processors or, if that is unknown, the requested one; `requested_first` reverses this choice, which the papers leave open.
+        The rules are listed in `walltime.logs.RULES`; if none dropped or moved a record, the workload shares its arrays with the log.
 
         Raises WorkloadError if the size of the machine is unknown, or no job is left.
         """
@@ -310,11 +311,11 @@ def _machine_procs(log: JobLog, procs: int | None) -> int:
 
 @dataclass(frozen=True)
 class SizeEstimate:
-    """A lower bound of the size of a machine.
+    """A lower bound on the size of a machine.
 
-    `procs`: the most processors that were busy at once, for `seconds` in total; None if the log does not give the times at which jobs
-    ran, and then `procs` is the width of the widest job. `nodes`, `nodes_seconds`: the same for nodes; None if the log has none, or if its
-    jobs do not take whole nodes of one size, so that they may share them.
+    `procs`: the largest number of processors busy at the same time, for `seconds` in total. If the log does not record when jobs ran,
+    `seconds` is None, and `procs` is the width of the widest job. `nodes`, `nodes_seconds`: the same for nodes; None if the log has no
+    nodes, or if jobs may share nodes because they do not take whole nodes of one size.
     """
 
     procs: int
@@ -359,7 +360,7 @@ def _overlap_on_nodes(log: JobLog) -> bool | None:
 
 
 def _highest_use(log: JobLog, size: Array) -> tuple[int, int] | None:
-    """Return the highest total of `size` over jobs that ran at the same time, and for how many s in total it was reached.
+    """Return the highest total of `size` over jobs that ran at the same time, and the total time at this height, s.
 
     None if no job has a start, a runtime and a size.
     """

@@ -34,7 +34,7 @@ _ARRAY_TASK = r"^([0-9]{1,15})(?:_|\[)([0-9]{1,9})\]?(?:\..*)?$"
 _ESSENTIAL = {"runtime": ("start", "end"), "wait": ("submit", "start"), "allocated_procs": (), "requested_procs": ()}
 """Values without which a record is not a job, and the times from which a duration can be computed instead."""
 _NOTED = (rules.ZONE_UNKNOWN, rules.FLOORED, rules.UNREADABLE_DURATION, rules.UNREADABLE_VALUE, rules.AMBIGUOUS, rules.SKIPPED)
-"""The rules for rows that become jobs."""
+"""The rules that keep a row as a job, but change or flag it."""
 _FRACTION = r":[0-9][0-9][.,][0-9]*[1-9]"
 _NO_LIMITS = [float(text) for text in cells.NO_LIMITS if cells.NUMBER.fullmatch(text)] + [float("inf")]
 _NEVER = 2 * 86_400
@@ -42,7 +42,7 @@ _NEVER = 2 * 86_400
 
 
 def read_table(state: ReaderState, mapping: TableMapping, name: str = "the mapping") -> JobLog:
-    """Return the log in a table; `name`: the mapping, for messages."""
+    """Return the log in a table; `name`: the name of the mapping in messages."""
     file = state.file
     is_parquet, is_json = file.head.startswith(PARQUET), holds_objects(file.head)
     state.options = replace(state.options, time_zone=state.options.time_zone or mapping.time_zone)
@@ -253,7 +253,7 @@ class _TablePart:
 
 
 class _TableReader:
-    """Reads the tables of a file according to a mapping, and makes a log of all of them."""
+    """Reads the tables of a file according to a mapping, and joins them into one log."""
 
     def __init__(self, state: ReaderState, mapping: TableMapping) -> None:
         self.state, self.mapping = state, mapping
@@ -269,7 +269,7 @@ class _TableReader:
         """Read further rows, with their line or record numbers; bad rows are added to the bad lines, unless they may be steps."""
         try:
             part = _TablePart(table, self.mapping, self.state.options.time_zone, self._names)
-        except LogError as error:  # it is about all rows
+        except LogError as error:  # the error concerns the table as a whole
             raise LogError(f"{self.state.file.where}: {error}") from None
         columns = part.columns()
         facts = {"STATUS": part.status, "GOOD": part.good, "NEVER": part.never_started(columns)}
@@ -326,7 +326,7 @@ def _steps(numbers: pl.Series) -> Array:
 
 
 def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
-    """Return arrays and tasks from numbers such as 52_12 and 52[12]; -1 for other jobs and arrays of one task, None if there are none."""
+    """Return the array and task of job numbers such as 52_12 and 52[12]; -1 for other jobs and arrays of one task, None without arrays."""
     if not numbers.str.contains(_ARRAY_TASK).any():
         return None
     pieces = numbers.str.extract_groups(_ARRAY_TASK).struct.unnest()
@@ -336,7 +336,7 @@ def _tasks(numbers: pl.Series) -> dict[str, Array] | None:
 
 
 def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
-    """Return a numeric column as float64 (-1 if unknown), and which values are invalid and which are requests without a limit."""
+    """Return a numeric column as float64 (-1 if unknown), and masks of its invalid values and of requests without a limit."""
     values = column.cast(pl.Float64).fill_null(float(MISSING)).to_numpy().copy()
     values[np.isnan(values)] = MISSING
     free = np.isin(values, _NO_LIMITS) if name == "requested" else np.zeros(len(values), bool)
@@ -346,7 +346,7 @@ def _read_numbers(name: str, column: pl.Series) -> tuple[Array, Array, Array]:
 
 
 def _tables_of(file: LogFile, wanted: list[str], name: str, is_parquet: bool) -> Iterator[Table]:
-    """Yield the rows of a Parquet or JSON file in tables of `ROWS_AT_ONCE`, at least one; texts unless they are numbers or times."""
+    """Yield the rows of a Parquet or JSON file in one or more tables of `ROWS_AT_ONCE`; columns without numbers or times become texts."""
     if is_parquet:
         with reading(file.where):
             places_of(file, list(pl.read_parquet_schema(io.BytesIO(file.content()))), wanted, name)

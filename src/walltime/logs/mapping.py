@@ -25,7 +25,7 @@ TEXTS = ("user", "group", "executable", "queue", "partition")
 UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 WORDS = {"ns": "nanoseconds", "us": "microseconds", "ms": "milliseconds", "s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 STATUS = {"completed": 1, "failed": 0, "cancelled": 5, "pending": -10, "running": -11}
-"""Kinds of status, and their numbers: those of the Standard Workload Format, and two for jobs that have not ended."""
+"""Kinds of status, and their numbers as in the Standard Workload Format, with two more for jobs that have not ended."""
 Words = tuple[str | int, ...]
 
 

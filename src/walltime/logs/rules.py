@@ -1,4 +1,4 @@
-"""Rules by which records of logs are dropped, changed or noticed; those of all formats and of batch systems are here."""
+"""Rules by which records of logs are dropped, changed or flagged: here the rules of all formats, and of batch systems."""
 
 from __future__ import annotations
 

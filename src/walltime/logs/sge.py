@@ -94,7 +94,7 @@ def _of_table(row: Mapping[str, object]) -> Iterator[Run]:
 
 
 def _of_qacct(zone: tzinfo) -> Callable[[str], Iterator[Run]]:
-    """Return a function that yields the run in a block of `qacct -j`; `zone`: of its times."""
+    """Return a function that yields the run in a block of `qacct -j`; `zone`: the time zone of its times."""
 
     def runs(block: str) -> Iterator[Run]:
         found = {match[1]: match[2] for line in block.splitlines() if (match := _ITEM.fullmatch(line))}

@@ -146,7 +146,7 @@ def _values(texts: pl.Series, factor: float, where: str) -> pl.Series:
 
 
 def _places(w: Workload) -> pl.DataFrame:
-    """Return the places of jobs by number, and by array and task, with the number of jobs that share them."""
+    """Return the indices of jobs by number, and by array and task, with the number of jobs that share them."""
     place = np.arange(len(w))
     keys = [pl.DataFrame({"number": w.job_id, "task": np.full(len(w), MISSING), "place": place})]
     if "array_job" in w.columns and "array_task" in w.columns:

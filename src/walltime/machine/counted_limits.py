@@ -22,7 +22,7 @@ FINEST = 1000
 class CountedLimit(NamedTuple):
     """A maximum that running jobs may have together: its description, the jobs' indices and amounts (int64), and the maximum.
 
-    `of_nodes`: whether it is one of nodes.
+    `of_nodes`: whether it is a limit on nodes.
     """
 
     words: str

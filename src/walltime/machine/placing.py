@@ -55,7 +55,7 @@ COMPLETED = 1
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """The needs of a workload's jobs on a machine, besides processors.
+    """The needs of a workload's jobs on a machine, other than processors.
 
     Fields with one entry per job, in order of arrival:
 
@@ -423,7 +423,7 @@ def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, 
 
 
 def _time(workload: Workload, one: Outage | Reservation, what: str) -> tuple[int, int, int]:
-    """Return the begin, the end, and the time from which an outage or a reservation is known, s."""
+    """Return the start, the end, and the time from which an outage or a reservation is known, s."""
     begin = seconds_of(workload, one.begin, what)
     end = NEVER if one.end is None else seconds_of(workload, one.end, what)
     if end <= begin:

@@ -15,7 +15,7 @@ from walltime.errors import WorkloadError
 COUNTED_RESOURCE = re.compile("cpu|mem|node|gres/gpu(:.+)?|license/.+")
 """Pattern of Slurm's resource names that a limit may have."""
 NUMBERS = 2**53
-"""Upper bound of amounts of resources."""
+"""Upper bound on amounts of resources."""
 LIMIT_COLUMNS = ("user", "group", "queue", "partition", "array_job", "procs", "requested")
 """The columns by which a limit may be counted."""
 Name = Annotated[str, Field(least=1)]

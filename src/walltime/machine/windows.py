@@ -91,14 +91,14 @@ class ShutHours:
 
 
 def hours_of(workload: Workload, machine: Machine, partition: Array, planned: Array) -> tuple[list[ShutHours], Ragged, int]:
-    """Return a machine's windows along a log, those of each job, and the number of jobs for which some are ignored.
+    """Return a machine's windows during a log, the windows of each job, and the number of jobs for which some windows are ignored.
 
-    `partition`: the number of each job's partition; `planned`: for how long its processors are planned, s; int64. Windows without jobs are
-    left out. Raises WorkloadError for a log without a start time.
+    `partition`: the number of each job's partition; `planned`: the planned occupation of each job's processors, int64 s. Windows without
+    jobs are left out. Raises WorkloadError for a log without a start time.
 
     Each span between two changes of the windows is treated separately. In a span of a week or more, a window is ignored for jobs that it
-    would never let start in an ordinary week. If the other windows together never let a job start, those that it may not run into are
-    ignored; if that does not suffice, all are.
+    alone would keep from starting in any ordinary week. If the other windows together would never let a job start, the windows that the job
+    may not run into are ignored, too; if that does not suffice, all windows are.
     """
     if not machine.windows:
         return [], Ragged.empty(len(workload)), 0
@@ -198,7 +198,7 @@ def _kind(workload: Workload, machine: Machine, window: Window, partition: Array
 
 
 def _periods(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
-    """Return the periods of a window that end after a time, one per day, s; those of neighbouring days may touch.
+    """Return the periods of a window that end after a time, one per day, s; periods of neighbouring days may touch.
 
     When the clock goes back, a time of day occurs twice: a period then starts at the first and ends at the last. When the clock goes
     forward, it skips times of day: such a period starts or ends at the change.

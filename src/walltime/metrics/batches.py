@@ -29,11 +29,11 @@ PIECES = 1000
 class BatchMeans:
     """The mean of one long run, with an interval for the mean of an infinite run.
 
-    `mean`: of all values after the warm-up; `whole`: including the warm-up. `interval`: of `mean`; None if there is none, see `verdict` and
-    `reason`. `batches`: number of merged batches, each of `batch` values; `correlation`: between neighbouring batches, and
-    `correlation_asked` between neighbouring batches of the requested length (NaN for fewer than three). `alike`: the integrated
-    autocorrelation time, in values. `needed`: number of values that would suffice. `verdict`: `precise`, `wide` (the half-width is not
-    below 5 % of the mean), `saturated` or `too short`.
+    `mean`: the mean of all values after the warm-up; `whole`: the mean including the warm-up. `interval`: for `mean`; None if there is
+    none, see `verdict` and `reason`. `batches`: number of merged batches, each of `batch` values; `correlation`: between neighbouring
+    batches, and `correlation_asked` between neighbouring batches of the requested length (NaN for fewer than three). `alike`: the
+    integrated autocorrelation time, in values. `needed`: number of values that would suffice. `verdict`: `precise`, `wide` (the half-width
+    is not below 5 % of the mean), `saturated` or `too short`.
     """
 
     mean: float

@@ -45,13 +45,13 @@ class DynamicsSummary(Averages):
     delayed_percent: float
     """jobs that suffered a wild backfill while they were the head, in percent of all (tsafrir06, Fig. 8)"""
     mean_delay: float
-    """mean delay of these, s (tsafrir06, Fig. 8)"""
+    """mean delay of these jobs, s (tsafrir06, Fig. 8)"""
     shadow_moves: int
     """number of times the real shadow of a measured job moved"""
     sjfness: float
     """jobs that were the shortest waiting job when chosen, in percent of all (tsafrir06, Fig. 9)"""
     sjfness_of_choices: float
-    """the same in percent of the jobs that were not alone in the queue; ours"""
+    """the same in percent of the jobs that were not alone in the queue; our measure"""
 
 
 def summarize_dynamics(dynamics: Dynamics, runtime: Array, measured: Array) -> DynamicsSummary:

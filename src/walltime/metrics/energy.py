@@ -35,8 +35,8 @@ class Carbon:
     def of(self, workload: Workload, kwh: Array, start: Array | None = None, runtime: Array | None = None) -> Array:
         """Return the grams of each job, whose energy is spread evenly over its run; NaN for runs that the times do not cover.
 
-        `start`, `runtime`: of a schedule, s; by default the recorded ones. The last value is valid for as long as the one before it. Raises
-        WorkloadError for a series of values if the log lacks dates or starts.
+        `start`, `runtime`: the columns of a schedule, s; by default the recorded ones. The last value is valid for as long as the one
+        before it. Raises WorkloadError for a series of values if the log lacks dates or starts.
         """
         if not len(self.times):
             return kwh * float(self.grams[0])

@@ -24,7 +24,7 @@ FAILED = 0
 SHORT, FEW_HOURS = 90, 7200
 """Limits of two rows of mualem01, Table 2: runtimes under 90 s, and estimates of at most 2 h."""
 FULL, TENTH = 0.99, 0.1
-"""Share of the estimate from which on it counts as fully used, and share below which it counts as hardly used."""
+"""Smallest used share of an estimate that counts as fully used, and share below which it counts as hardly used."""
 YEAR = 365 * 86_400
 """Requests of at least this many seconds mean no limit, as the readers of logs write it."""
 MINUTE = 60
@@ -209,7 +209,7 @@ class RequestedTime(Averages):
 
 
 def requested_time(runtime: Array, requested: Array, procs: Array) -> RequestedTime:
-    """Return requested and used processor-hours; requested hours are used and unused ones without those beyond the requests.
+    """Return requested and used processor-hours; requested hours are used plus unused hours, without hours beyond the requests.
 
     `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; shape (jobs,). Source: tang13, section 3.
 

@@ -12,7 +12,7 @@ Array = np.ndarray
 def offered_load(submit: Array, runtime: Array, procs: Array, machine_procs: int) -> float:
     """Return the processor-seconds demanded divided by those available: `sum(n * r) / (N * (last submit - first submit))`.
 
-    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). NaN if all jobs arrive at once.
+    `submit, runtime`: int64 seconds, `procs`: int64 processors; each of shape (jobs,). NaN if all jobs arrive at the same time.
 
     Source: mualem01, section 3.1.
 
@@ -97,7 +97,7 @@ def _area(procs: Array, seconds: Array) -> int:
 
 
 FEW_WAITING = 10
-"""Mean number of waiting jobs from which on a queue is considered long."""
+"""Smallest mean number of waiting jobs of a long queue."""
 
 
 def queue_stretches(submit: Array, start: Array, until: int) -> tuple[Array, Array]:

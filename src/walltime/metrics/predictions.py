@@ -126,7 +126,7 @@ class Reservations:
     missed: int
     """jobs that started after their first reservation"""
     mean_delay: float
-    """mean delay of these, s"""
+    """mean delay of these jobs, s"""
     mean_error: float
     """mean of |reservation - start| over the jobs with a reservation, s: predictability"""
 
@@ -172,7 +172,7 @@ class PredictionSummary(Averages):
     reserved_starts_missed: int
     """jobs that started after their first reservation"""
     mean_miss: float
-    """mean delay of these, s"""
+    """mean delay of these jobs, s"""
     mean_reservation_error: float
     """mean of |reservation - start|, s"""
     below_zero: int

@@ -97,8 +97,8 @@ class Agreement(Averages):
     """Recorded and simulated waits of a group of jobs, s, and the smallest simulated difference of mean waits that can be trusted.
 
     `bias`: mean simulated minus mean recorded wait; `low, high`: its interval under sampling of weeks, nan without one. `threshold`: the
-    largest absolute bias in that interval, or in a fifth of the log without one. `doubt`: why no difference can be trusted, empty if some
-    can. `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
+    largest absolute bias in that interval or, without an interval, in any fifth of the log. `doubt`: why no difference can be trusted,
+    empty if some can. `within`: shares of the jobs whose simulated start is within 1 min, 10 min, 1 h of the recorded one.
     """
 
     by: str
@@ -121,7 +121,7 @@ class Agreement(Averages):
 
 
 def agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: LogWeeks, inside: Array) -> Agreement:
-    """Compare recorded with simulated waits (int64 s) of a group of jobs; `weeks`: of the whole log; `inside`: the group's jobs in it."""
+    """Compare recorded with simulated waits (int64 s) of a group of jobs; `weeks`: the whole log's; `inside`: the group's jobs in it."""
     waits = recorded_waits(recorded, simulated)
     off = (simulated - recorded).astype(np.float64)
     bias = float(off.mean())

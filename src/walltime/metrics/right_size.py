@@ -1,4 +1,4 @@
-"""Requests of the right size: the needs of jobs for each resource, and jobs with requests derived from the use of earlier jobs."""
+"""Right-size requests: compute each job's need of each resource, and derive requests from the use of earlier jobs."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _PER_PROC = {"used_mem_mb": "memory", "requested_mem_mb": "requested_memory", "m
 
 
 def memory_of(w: Workload, name: str) -> Array:
-    """Return a column of the job's memory, MB, float64, NaN if unknown; without it, computed from SWF's memory per processor."""
+    """Return a column of the jobs' memory, MB, float64, NaN if unknown; if the log lacks it, computed from SWF's memory per processor."""
     values = w.columns[name] if name in w.columns else w.columns.get(_PER_PROC[name], np.full(len(w), -1.0)) * w.procs / 1024
     return np.where(values > 0, values, np.nan)
 
 
 def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
-    """Return, for each resource, each job's need (float64, NaN if unknown), whether it needed more, and its request.
+    """Return, for each resource, each job's need (float64, NaN if unknown), whether this is only a lower bound, and its request.
 
-    The resources are those of `STEPS` other than time.
+    The resources are those of `STEPS` except time. The need is a lower bound if a job ran out of memory.
     """
 
     def column(name: str) -> Array:
@@ -50,7 +50,7 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
     busy_gpus = np.where(np.isnan(idle), np.where(np.isnan(use), np.nan, np.where(use < IDLE_GPU, 0.0, gpus)), gpus - idle)
     states = w.origin.names.get("state", ())
     killed = column("state") == (states.index("OUT_OF_MEMORY") + 1 if "OUT_OF_MEMORY" in states else -1)
-    if not np.isnan(memory).all():  # otherwise only jobs that ran out of memory would be known
+    if not np.isnan(memory).all():  # otherwise only the needs of jobs that ran out of memory would be known
         memory = np.where(killed, np.fmax(memory, allocated), memory)
     busy = np.where(w.runtime > 0, column("cpu_time") * w.procs / np.maximum(w.runtime, 1), np.nan)
     uncut = np.zeros(len(w), bool)
@@ -64,11 +64,11 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
 def right_sized(workload: Workload, resource: str, how: str | float, risk: float = RISK) -> Workload:
     """Return the jobs with other requests of a resource (`STEPS`), never larger than their own.
 
-    `how`: "used" for the use of each job, "suggested" for the amount that at most `risk` percent of the earlier jobs with the same user,
-    job name and processors exceeded, where ten are known, or a factor. Jobs without such a number keep their request; so do jobs on several
-    nodes or whole nodes for processors, and jobs on several nodes for GPUs. A job that needs more memory than it requests runs twice as
-    long: it fails at its end, and runs again with twice the memory, or with its old request if this does not suffice either; `SHORT`
-    marks it. Raises WorkloadError if the log does not record the use.
+    `how`: "used" for each job's own use; "suggested" for the amount that at most `risk` percent of the earlier jobs with the same user, job
+    name and processors exceeded, if at least ten are known; or a factor. Jobs for which this is unknown keep their request. So do jobs on
+    several nodes, for processors and GPUs, and jobs on whole nodes, for processors. A job that needs more memory than it requests is
+    simulated with twice its runtime: it fails at its end and runs again, with twice the memory or, if that does not suffice, with its old
+    request. `SHORT` marks it. Raises WorkloadError if the log does not record the use.
     """
     w = workload
     needed, cut, old = _needs_of(w, resource)
@@ -94,17 +94,17 @@ def right_sized(workload: Workload, resource: str, how: str | float, risk: float
 def with_requests(workload: Workload, resource: str, new: Array, how: str) -> Workload:
     """Return the jobs with these requests of a resource, float64, NaN to keep a request; requests never grow.
 
-    Jobs whose requests cannot change are those of `right_sized`. `how`: the new requests in words, for the workload's list of changes.
+    The same jobs keep their requests as in `right_sized`. `how`: the new requests in words, for the workload's list of changes.
     """
     needed, cut, old = _needs_of(workload, resource)
     return _changed(workload, resource, np.where(np.isnan(new), old, np.minimum(new, old)), how, needed, cut, old)
 
 
 def suggested_amounts(w: Workload, resource: str, risk: float = RISK) -> Array:
-    """Return the suggestion for each job, float64, in the unit of `STEPS`; NaN if fewer than ten earlier jobs are known.
+    """Return the suggested amount for each job, float64, in the unit of `STEPS`; NaN if fewer than ten earlier jobs are known.
 
-    It is the amount that at most `risk` percent of the earlier jobs with the same user, job name and processors exceeded; earlier jobs are
-    those that had ended before the job was submitted.
+    At most `risk` percent of the earlier jobs with the same user, job name and processors exceeded it. Earlier jobs are those that had
+    ended before the job was submitted.
     """
     needed, cut, _ = _needs_of(w, resource)
     users, names = (w.columns.get(name, np.zeros(len(w), np.int64)).tolist() for name in ("user", "executable"))

@@ -35,9 +35,9 @@ class Averages:
 Array = np.ndarray
 
 TRIMS = ("none", "tsafrir06", "steady")
+"""The ways to exclude warm-up and cool-down."""
 MOST_TRIMMED = 0.1
 """Maximum share of the jobs that the trim `steady` leaves out."""
-"""The ways to exclude warm-up and cool-down."""
 LAST = "last:"
 """Prefix of a trim that measures only the last share of the jobs."""
 

@@ -1,4 +1,4 @@
-"""The interval for a mean over many more weeks like those of a log, and reasons why there is none."""
+"""Estimate an interval for the mean over many more weeks like the weeks of a log, or the reason why none can be given."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def queued_share(submit: Array, start: Array) -> float:
 def no_interval_reason(submit: Array, queued: float) -> str:
     """Return the reason why no interval under sampling of weeks can be given; empty if one can.
 
-    `submit`: of all jobs of the log, s; `queued`: the largest `queued_share` of the compared schedules.
+    `submit`: the submissions of all jobs of the log, s; `queued`: the largest `queued_share` of the compared schedules.
 
     >>> no_interval_reason(np.arange(3) * WEEK, 0.5)
     'it needs at least 20 weeks'
@@ -69,14 +69,14 @@ def no_interval_reason(submit: Array, queued: float) -> str:
 def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0.0, base: Array | None = None) -> Interval | None:
     """Return the mean of these values, and its interval under sampling of weeks; None if a part of the log has no jobs.
 
-    `values`: float64, `weeks` and `parts`: int64, from `weeks_of` and `parts_of` over the whole log; each of shape (jobs,). For paired
-    differences the interval is paired. Submissions are assumed not to react to waits. Call `no_interval_reason` first; `queued`: as there.
-    `base`: the values to which these are relative, float64, such as today's waits. The interval is then that of sum(values) / sum(base),
-    times the mean of `base`. Weeks with long waits have large differences, so relative changes vary much less between weeks.
-    The interval is wider if neighbouring weeks are alike (`walltime.metrics.series.widening`). On the side of outlying parts it is longer
-    by 1 / (1 - queued): long queues are rare, but longer the fuller the machine is, and a log may lack the ones that move the mean.
-    Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section 6.4). That the parts are few
-    and long, and one side is longer, is ours; `validation/coverage_weeks.py` measures the coverage.
+    `values`: float64, `weeks` and `parts`: int64, from `weeks_of` and `parts_of` over the whole log; each of shape (jobs,). Paired
+    differences give a paired interval. Submissions are assumed not to depend on waits. Call `no_interval_reason` first, with the same
+    `queued`. `base`: the values to which the changes are relative, float64, such as today's waits. The interval is then computed for
+    sum(values) / sum(base) and multiplied by the mean of `base`, because relative changes vary much less from week to week: weeks with long
+    waits have large differences. The interval is widened if neighbouring weeks are alike (`walltime.metrics.series.widening`). On the side
+    of outlying parts it is longer by a factor of 1 / (1 - queued): long queues are rare, but they grow with the load, and a log may lack
+    the queues that move the mean. Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section
+    6.4). The few long parts and the longer side are ours; `validation/coverage_weeks.py` measures the coverage.
 
     >>> interval = mean_over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
     >>> interval.mean, round(interval.low, 2), round(interval.high, 2), interval.what
@@ -99,7 +99,7 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
 
 @dataclass(frozen=True, eq=False)
 class LogWeeks:
-    """The week and the part of the log in which each job was submitted, the share of time with a queue, and why there is no interval."""
+    """The week and the part of the log of each job's submission, the share of time with a queue, and the reason if there is no interval."""
 
     weeks: Array
     parts: Array
@@ -108,14 +108,14 @@ class LogWeeks:
 
     @classmethod
     def of(cls, submit: Array, *schedules: tuple[Array, Array]) -> LogWeeks:
-        """Divide a log with these submissions; `schedules`: submissions and starts. The schedule with the longest queues is used."""
+        """Divide a log with these submissions; `schedules`: their submissions and starts; the schedule with the longest queues counts."""
         queued = max(queued_share(*one) for one in schedules)
         return cls(weeks_of(submit), parts_of(submit), queued, no_interval_reason(submit, queued))
 
     def ends(self, values: Array, jobs: Array, base: Array | None = None) -> tuple[float, float]:
-        """Return the ends of the interval of the mean of these jobs' values under sampling of weeks; nan without one.
+        """Return the ends of the interval for the mean of these jobs' values under sampling of weeks; nan without an interval.
 
-        `base`: the values to which these are relative, as in `mean_over_weeks`.
+        `base`: the values to which the changes are relative, as in `mean_over_weeks`.
         """
         known = (values.astype(np.float64), self.weeks[jobs], self.parts[jobs], self.queued, base)
         interval = None if self.withheld else mean_over_weeks(*known)

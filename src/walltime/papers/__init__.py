@@ -5,10 +5,10 @@ Each paper has a folder, named after its first author and year. In it, printed.t
 feitelson98/    EASY and conservative backfilling on the IBM SP2
 mualem01/       the same, with models and users' estimates
 tsafrir06/      why inaccurate estimates seem to help
-tang13/         walltimes adjusted by history
+tang13/         requests adjusted by history
 gaussier15/     runtimes learned online, in 5,774 ways
 carastan17/     queue orders found by simulation and regression
-zhang20/        a scheduler that learns, and formulas
+zhang20/        a learning scheduler, and formulas
 
 Shared modules:
 

@@ -1,4 +1,4 @@
-"""Draws the figures of papers: grids of panels, lines with bands, bars and worked examples, all legible in greyscale."""
+"""Draw the figures of papers: grids of panels, lines with bands, bars and worked examples, all legible in greyscale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes the page of a paper: each item with its figures, its numbers next to the printed ones, and whether its claims hold."""
+"""Write the page of a paper: each item with its figures, its numbers next to the printed ones, and whether its claims hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the numbers that the papers print from `printed.toml` in each paper's folder; the code contains none of them."""
+"""Read the numbers that the papers print from `printed.toml` in each paper's folder; the code contains none of them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Printed:
     """its name, such as mualem01"""
     title: str
     source: str
-    """authors, where and when"""
+    """authors, venue and year"""
     logs: Mapping[str, Mapping[str, Any]]
     """each log: its file names, machine, jobs, load, and other details in the paper"""
     tables: Mapping[str, PrintedTable]

@@ -53,7 +53,7 @@ Rows = list[list[Entry]]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of texts and numbers; the name is also that of the CSV file."""
+    """A table of texts and numbers; the CSV file has the same name."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""Runs the items of a paper and writes a folder with a page, the figures as PDF and PNG, and every number as CSV."""
+"""Run the items of a paper and write a folder with a page, the figures as PDF and PNG, and every number as CSV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study gives the items of a paper their subjects and the effort to spend, and stores each run so that none is repeated."""
+"""A study provides the items of a paper with their subjects and number of seeds, and stores each run so that none is repeated."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def opened(file: Path) -> set[Path]:
 
 
 def passed(log: Path) -> None:
-    """Exclude this log from the opened files, because a user's reader is given it."""
+    """Exclude this log from the opened files, because it is the input of a user's reader."""
     _passed.add(log.resolve())
 
 

@@ -137,7 +137,7 @@ class Policy(Specification):
     variants: ClassVar[tuple[str, ...]] = ("",)
     """Options to try in a first look at a log and in trials, such as `order=sjf`; empty for the defaults, `order=*` for all orders."""
     own_order: ClassVar[str] = ""
-    """A clause for the error on an order: how the policy orders jobs itself, and what to set instead; empty if it takes an order."""
+    """A clause for the error about an order: the policy's own order, and the remedy; empty if the policy takes an order."""
 
     draws: ClassVar[bool] = False
     """Whether its compiled passes draw random numbers, so that results depend on the seed of the run."""

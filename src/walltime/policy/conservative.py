@@ -22,7 +22,7 @@ class Conservative(Policy):
     """
 
     variant: Literal["compress", "scratch"] = "compress"
-    """whether reservations are kept (`compress`) or recomputed (`scratch`)"""
+    """whether reservations are kept (`compress`) or recomputed at every event (`scratch`)"""
     compression: Literal["once", "fixpoint", "always"] = "once"
     """one round when a job ends early, rounds until no job moves, or one round at every event"""
     processors: Literal["counted", "particular"] = "counted"
@@ -47,7 +47,7 @@ class Conservative(Policy):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """With `compress`, each job starts at its reserved start; with `scratch`, the jobs planned for now start."""
+        """Return the guarantees: with `compress`, each job starts at its reserved start; with `scratch`, the jobs planned for now start."""
         if self.processors == "particular":
             moves = (
                 "all reservations are recomputed in queue order"

@@ -41,7 +41,7 @@ class NoBackfilling(HeadPolicy):
 
     @property
     def promises(self) -> Mapping[str, str]:
-        """No job is overtaken, and the head of the queue starts as soon as it fits."""
+        """Return the guarantees: no job is overtaken, and the head of the queue starts as soon as it fits."""
         head = HEAD_STARTS
         if self.window:
             head += f"; the head is the first, in queue order, of the {self.window} waiting jobs that arrived first"
@@ -145,7 +145,7 @@ class Double(Backfilling):
     """EASY backfilling that doubles the planned runtime of each job that starts at the head of the queue.
 
     The next head's shadow time is then later, so more jobs are backfilled before it. Backfilled jobs keep their planned runtime; to double
-    that of all jobs, use EASY with the estimates `double`.
+    it for all jobs, use EASY with the estimates `double`.
 
     Source: `HeadDoubleEasyScheduler` of the program pyss.
     """

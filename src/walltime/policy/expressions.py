@@ -36,7 +36,7 @@ _COMPARED = {ast.Lt: "<", ast.Gt: ">"}
 class Template(NamedTuple):
     """An expression without its numbers, as a function of its names and numbers that is compiled only once.
 
-    `text`: with `k0`, `k1`, ... in place of the numbers; `names`: the arguments of orders; `numbers`: in the order of the text.
+    `text`: with `k0`, `k1`, ... in place of the numbers; `names`: the arguments of orders; `numbers`: the numbers in the order of the text.
     """
 
     text: str

@@ -171,7 +171,7 @@ class Slack(Policy):
 
     The slack is `factor` times the mean wait of the `recent` latest starts, at least 1 s. The waiting jobs have an order. An arriving job
     is inserted at the first position at which it delays no job behind it too much; at the end it delays none. All jobs behind it are then
-    planned again in this order: none may be moved past its first reservation plus slack, or moved back at all if it is already past that
+    planned again in this order: none may be delayed beyond its first reservation plus slack, or delayed at all if it is already past that
     time. Every event recomputes the reservations in this order. With exact estimates and a factor of 0, this is conservative backfilling.
 
     Source: the idea of Talby and Feitelson, IPPS 1999. Their slack depends on priorities, and they compare schedules by a cost function;

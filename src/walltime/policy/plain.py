@@ -18,7 +18,7 @@ from walltime.policy.randomness import generator, takes_generator
 from walltime.wording import counted, shown
 
 LATEST = 2**60
-"""Upper bound of all times of a schedule, s."""
+"""Upper bound on all times of a schedule, s."""
 
 
 class WaitingJob:
@@ -200,7 +200,7 @@ class PlainPolicy(Policy):
 class OwnPolicy(PlainPolicy):
     """A user's class with `choose`, with or without a base class: each run begins by calling `make` with the `options`.
 
-    Its methods are those of `PlainPolicy`; all except `choose` are optional. `spelling`: its label; by default its name.
+    Its methods are as in `PlainPolicy`; all except `choose` are optional. `spelling`: its label; by default its name.
     """
 
     make: Annotated[Callable[..., Any], Field(inside=True)] = object

@@ -15,8 +15,8 @@ from walltime.policy.randomness import generator
 class PlanBased(Policy):
     """Plan-based scheduling: every pass searches for the queue order whose plan has the lowest waits, by simulated annealing.
 
-    The plan of an order gives each job in turn the earliest place next to the running jobs and those planned before. The search begins with
-    the best of five orders: by arrival, and by smallest and largest number of processors and planned runtime, ties by arrival. Its
+    The plan of an order gives each job in turn the earliest start next to the running jobs and the jobs planned before. The search begins
+    with the best of five orders: by arrival, and by smallest and largest number of processors and planned runtime, ties by arrival. Its
     temperature is the difference between the worst and the best of them, or a tenth of the best if they are equal, and falls by a tenth
     after every six swaps. A swap of two random jobs is kept if it is better, or with probability exp(-increase / temperature). The jobs
     that the best plan starts now start. Results depend on the seed of the run.

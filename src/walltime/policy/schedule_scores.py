@@ -34,7 +34,8 @@ class SystemState:
 class PastUse:
     """Past usage by users, groups, queues and partitions, for jobs with these times (s) and processors; int64.
 
-    Starts and ends at the queried time are not included. `columns`: of all jobs, by name; `job`: indices of the jobs with these times.
+    Starts and ends at the queried time are not included. `columns`: the columns of all jobs, by name; `job`: indices of the jobs with these
+    times.
     """
 
     def __init__(self, columns: Mapping[str, Array], job: Array, submit: Array, start: Array, end: Array, procs: Array):

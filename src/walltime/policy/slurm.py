@@ -25,7 +25,7 @@ Unit = Literal["number", "s", "min", "flag", "time", "word"]
 class Parameter(Field):
     """A Slurm setting as an option.
 
-    `default`: Slurm's default. `unit`: of its number; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
+    `default`: Slurm's default. `unit`: the unit of its number; `time`: in Slurm's notation, stored in s. `setting`: the name in Slurm's
     configuration; empty if Slurm has none. `field`: its name in the records of compiled passes, if any; there, times are in s, and a word
     is 1 if it is the first known one. `restrains`: whether a value over 0 keeps jobs from getting reservations.
     """
@@ -227,19 +227,19 @@ class Slurm(Policy):
     fair_share_dampening_factor: Annotated[
         int | None, _parameter(1, "number", "dampening", setting="FairShareDampeningFactor", least=1)
     ] = None
-    """divides use by this in the classic fair-share factor (`NO_FAIR_TREE`)"""
+    """the divisor of use in the classic fair-share factor (`NO_FAIR_TREE`)"""
     priority_favor_small: Annotated[bool | None, _parameter(False, "flag", setting="PriorityFavorSmall")] = None
-    """the size factor favours small jobs instead of large ones"""
+    """whether the size factor favours small jobs instead of large ones"""
     priority_flags: Annotated[str | None, _parameter("", "word", setting="PriorityFlags")] = None
-    """supported: `NO_FAIR_TREE` and `SMALL_RELATIVE_TO_TIME`"""
+    """flags; `NO_FAIR_TREE` and `SMALL_RELATIVE_TO_TIME` are supported"""
     preempt_exempt_time: Annotated[int | None, _parameter(0, "time", setting="PreemptExemptTime")] = None
-    """how long a job must have run before it may be preempted"""
+    """time for which a job must have run before it may be preempted"""
     preempt_youngest_first: Annotated[bool | None, _parameter(False, "flag", "youngest")] = None
-    """the latest starts are preempted first, instead of the lowest priorities and fewest nodes"""
+    """whether the latest starts are preempted first, instead of the lowest priorities and fewest nodes"""
     preempt_reorder_count: Annotated[int | None, _parameter(1, "number", "reorders")] = None
-    """how often the jobs to be preempted are reordered, so that fewer jobs are preempted"""
+    """maximum number of reorderings of the jobs to be preempted, so that fewer are preempted"""
     preempt_strict_order: Annotated[bool | None, _parameter(False, "flag", "strict")] = None
-    """reordering moves only the last of these jobs to the front"""
+    """whether reordering moves only the last of these jobs to the front"""
 
     def settings(self, machine: Mapping[str, str] | None = None) -> SlurmSettings:
         """Return all parameters, from this policy, the machine's table `[slurm]`, or the defaults, with notes for the user."""

@@ -284,7 +284,7 @@ def key_of(job: Any, key: str) -> tuple[int, ...] | None:
 class Jobs:
     """The jobs whose runtimes are predicted; arrays are int64 s with one entry per job.
 
-    `requested`: the user requests. `limit`: upper bounds of the predictions. `runtime`: the actual runtimes, for `PredictorMemory.values`
+    `requested`: the user requests. `limit`: upper bounds on the predictions. `runtime`: the actual runtimes, for `PredictorMemory.values`
     only; a compiled predictor reads a value only after the job has ended.
     """
 

@@ -1,6 +1,6 @@
 """Let the compiled engine call a predictor in plain Python, through three C functions that acquire the interpreter lock.
 
-This works only for simulations that run once from begin to end; simulations that are copied or rewound need the reference engine.
+This works only for simulations that run once from beginning to end; simulations that are copied or rewound need the reference engine.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ TWINS_WITHIN = 60
 
 
 def _chance(right: int, cases: int) -> float:
-    """Return an upper bound of the probability of this many right cases if half are expected (Hoeffding's inequality)."""
+    """Return an upper bound on the probability of this many right cases if half are expected (Hoeffding's inequality)."""
     over = right / cases - 0.5 if cases else 0.0
     return math.exp(-2 * cases * over**2) if over > 0 else 1.0
 
@@ -43,7 +43,7 @@ class Close(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """Return an upper bound of the probability of this many close predictions if half of them, not a third, are expected."""
+        """Return an upper bound on the probability of this many close predictions if half of them, not a third, are expected."""
         return _chance(self.close, self.around)
 
 
@@ -109,7 +109,7 @@ class Twins(NamedTuple):
 
     @property
     def chance(self) -> float:
-        """Return an upper bound of the probability that a function of earlier jobs predicts this many pairs in the right order."""
+        """Return an upper bound on the probability that a function of earlier jobs predicts this many pairs in the right order."""
         return _chance(self.right, self.pairs)
 
     @property

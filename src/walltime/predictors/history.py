@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class History:
     """A learner, and the data on jobs that it receives; it receives a job's runtime only after the job has ended.
 
-    `requested` (int64 s): the user requests; `limit` (int64 s): upper bounds of the predictions. Raises WorkloadError for a missing column.
+    `requested` (int64 s): the user requests; `limit` (int64 s): upper bounds on the predictions. Raises WorkloadError for a missing column.
     """
 
     def __init__(self, predictor: Predictor, workload: Workload, requested: Array, limit: Array, runtime: Array):
@@ -95,7 +95,7 @@ class LogHistory:
 
 
 def history_for(prediction: Prediction, workload: Workload, requested: Array, limit: Array, runtime: Array) -> History | LogHistory:
-    """Return a new history for a prediction, from the simulation or the log; the other arguments are those of `History`."""
+    """Return a new history for a prediction, from the simulation or the log; the other arguments are as in `History`."""
     make = LogHistory if prediction.history == "log" else History
     return make(prediction.predictor, workload, requested, limit, runtime)
 

@@ -45,7 +45,7 @@ class Tang13(KeyPredictor):
     window: Annotated[int | None, Field(least=1, literals={"all": None})] = 1
     """months of 30 days before the submission t: only jobs that ended in (t - window, t] count"""
     threshold: Annotated[float, Field(least=0, most=1)] = 0.0
-    """lower bound of the percentile"""
+    """lower bound on the percentile"""
     min_jobs: Annotated[int, Field(least=1)] = 10
     """with fewer similar jobs, the request is used"""
     rank: Literal["nearest", "cobalt"] = "nearest"

@@ -55,7 +55,7 @@ TAG, NUMBER = re.compile(r"<[^>]*>"), re.compile(r"-?\d+\.\d{3,}")
 SLIM, LETTERS_PER_INCH, NAME_LETTERS = 4.0, 11, 18
 """Width of a figure on a phone, inches; characters per inch in a legend; longest name next to an axis, characters."""
 SLIM_HEIGHT, LOWEST_PANEL, PER_NAME, BESIDE_NAMES = 4.8, 1.1, 0.15, 0.45
-"""Heights on a phone, inches: of a figure on the first screen, of a panel at least, of each name in a panel with names, and of its axis."""
+"""Heights on a phone, inches: a figure on the first screen, the smallest panel, each name in a panel with names, and the axis there."""
 LOWEST = 0.68
 """Smallest ratio of a panel's height to its width."""
 

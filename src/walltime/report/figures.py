@@ -433,7 +433,7 @@ def _round_time(seconds: int) -> str:
 
 
 def _time_axis(axes: Axes, schedule: Schedule, begin: int, end: int) -> None:
-    """Set ticks at the first of each month if the log has dates and is long enough, otherwise at round times since the begin."""
+    """Set ticks at the first of each month if the log has dates and is long enough, otherwise at round times since the start."""
     origin = schedule.workload.origin
     epoch, firsts = origin.unix_start_time or 0, []
     if origin.unix_start_time is not None and 75 * 86_400 <= end - begin <= 60 * 366 * 86_400:

@@ -1,4 +1,4 @@
-"""Files of schedules: written atomically, read from any simulator."""
+"""Write files of schedules atomically, and read the schedules of any simulator."""
 
 from __future__ import annotations
 
@@ -70,7 +70,8 @@ def output_format(path: Path) -> str:
 def write_schedule(path: Path, workload: Workload, columns: Mapping[str, Array], **settings: Any) -> Path:
     """Write a schedule as CSV, Parquet (its provenance in the file's metadata) or SWF (simulated submission, wait and run time).
 
-    `columns`: as in `Schedule.columns`. `settings`: of the run, for the provenance. Raises OutputError for an unwritable file or extension.
+    `columns`: as in `Schedule.columns`. `settings`: the settings of the run, for the provenance. Raises OutputError for an unwritable file
+    or extension.
     """
     if not output_format(path).startswith(".swf"):
         return write_table(path, schedule_table(columns), workload, **settings)
@@ -96,9 +97,9 @@ def write_table(path: Path, table: pl.DataFrame, workload: Workload, **settings:
 def read_schedule(path: str | Path, mapping: str | Path | None = None, jobs: Workload | None = None) -> dict[str, Array]:
     """Read a schedule from any simulator: CSV or Parquet with at least `job_id, start, end`, or SWF with wait and run time.
 
-    `mapping`: the meaning of the columns of another table, a TOML file as for `walltime.read`, or the name of a shipped one; files with
-    the columns above, and `_jobs.csv` of Batsim, do not need it. `jobs`: the workload, to whose clock such a table is shifted: by the
-    dates if both have them, else so that the submissions of the first common job are equal.
+    `mapping`: the meaning of the columns of another table, a TOML file as for `walltime.read`, or the name of a shipped one; files with the
+    columns above, and `_jobs.csv` of Batsim, do not need it. `jobs`: the workload. The times of such a table are shifted to its clock: by
+    dates if both have dates, else so that the submissions of the first common job are equal.
 
     Returns the file's columns that are in `SCHEDULE_COLUMNS`, int64, in the file's order. Raises LogError, with the line, if the file is
     missing, lacks a column or contains anything but whole numbers.

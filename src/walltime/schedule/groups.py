@@ -379,13 +379,13 @@ def group_rank(by: str, name: str) -> tuple[Any, ...]:
 
 
 def _size(name: str) -> float:
-    """Return the smallest number of processors by which a group's name sorts: for the last group, its edge plus one."""
+    """Return the number of processors by which a group is sorted, its smallest; for the last group, its edge plus one."""
     number = _NUMBER.search(name)
     return math.inf if number is None else int(number[0]) + (1 if name.startswith("over") else 0)
 
 
 def _length(name: str) -> float:
-    """Return the time by which a group's name sorts, its shortest one, s."""
+    """Return the time by which a group is sorted, its shortest, s."""
     if name.startswith("up to"):
         return 0
     number = _TIME.search(name)

@@ -107,7 +107,7 @@ class Schedule:
         """Return the schedule that another program made for a workload, for metrics, tables, figures and the auditor.
 
         `table`: a file as in `walltime.schedule.read_schedule`, a data frame of polars or pandas, or a dictionary, with the columns
-        `job_id`, `start` and `end` (s), or those of Batsim. `job_id` may be a text. A job counts as backfilled if an earlier one starts
+        `job_id`, `start` and `end` (s), or Batsim's columns. `job_id` may be a text. A job counts as backfilled if an earlier one starts
         later, unless there is a column `kind`. Raises LogError for missing or unknown jobs, and for impossible times.
 
         >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -206,7 +206,8 @@ class Schedule:
     def batch_means(self, **options: Any) -> metrics.BatchMeans:
         """Return the mean response with a confidence interval by batch means, jobs in order of termination.
 
-        `options`: of `walltime.metrics.batch_means`; `least` follows from the utilization by default. Raises WorkloadError for few jobs.
+        `options`: the options of `walltime.metrics.batch_means`; `least` follows from the utilization by default. Raises WorkloadError for
+        few jobs.
         """
         in_order = np.lexsort((self.start, self.end))
         least = {"least": metrics.jobs_needed(self.summary().utilization)} | options

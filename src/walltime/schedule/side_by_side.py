@@ -1,4 +1,4 @@
-"""Comparison of schedules of one workload."""
+"""Compare schedules of one workload."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def compare(*schedules: Schedule, trim: str = "none") -> Comparison:
     """Compare schedules of one workload: their averages, and their differences from the first.
 
     `trim`: as in `Schedule.summary`. The result's `table()` has a row for each schedule, `difference("mean_wait")` the changes in percent,
-    and `gains()` the jobs and users that gain or lose. Raises WorkloadError without schedules, for another object, or if the jobs differ.
+    and `gains()` the jobs and users that gain or lose. Raises WorkloadError without schedules, for an object that is not a schedule, or if
+    the jobs differ.
 
     >>> from walltime import Easy, NoBackfilling, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 5], procs=[3, 4, 1], machine_procs=4)

@@ -147,7 +147,7 @@ def simulate_many(
 ) -> Batch:
     """Simulate the workload once for each case, on all cores, and keep only the averages.
 
-    The results equal those of `simulate`, for any number of `workers` (threads; default: one per core). `trim`: as in `Schedule.summary`;
+    The results are as from `simulate`, for any number of `workers` (threads; default: one per core). `trim`: as in `Schedule.summary`;
     `coincident, dialect, overrun, dynamics, machine`: as in `simulate`. `progress` is called with the number of finished cases.
 
     Raises PolicyError for an unknown policy or option, WorkloadError for an invalid workload or if no job is left to measure.

@@ -93,10 +93,10 @@ def shaking_spread(
 ) -> Spread | None:
     """Simulate up to 5 shaken copies of the log under the policies of these schedules; return None if that would take too long.
 
-    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long means: over 2.5 million jobs for 3 copies, over 5 s by the time
-    of the given runs, or the reference engine. `copies`: this number, regardless of time. `progress` is called with the number of
-    finished copies. `level`: of the prediction intervals.
-    Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; comparing a difference with its scatter is ours.
+    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long means: over 2.5 million jobs for 3 copies, over 5 s by the time of
+    the given runs, or the reference engine. `copies`: this number, regardless of time. `progress` is called with the number of finished
+    copies. `level`: the level of the prediction intervals. Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; comparing a difference with
+    its scatter is ours.
     """
     jobs = sum(len(schedule) for schedule in schedules)
     if copies is None:

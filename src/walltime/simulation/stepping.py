@@ -31,10 +31,10 @@ JOB_FIELDS = ("submit", "runtime", "procs", "requested", "believed")
 class Simulation:
     """A simulation that advances step by step, with the schedule of `walltime.simulate`.
 
-    The arguments are those of `walltime.simulate`. Without a policy, the caller decides: `wt.Simulation(workload)` is a
+    The arguments are as in `walltime.simulate`. Without a policy, the caller decides: `wt.Simulation(workload)` is a
     `walltime.simulation.decisions.DecidedSimulation`. `engine` is the compiled engine if it supports the scheduler, otherwise the reference
-    engine (200 to 700 times slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`,
-    and other interpretations that `simulate` names.
+    engine (200 to 700 times slower): for policies and predictors in plain Python, the dialects `rlscheduler` and `mualem01-measured`, and
+    other interpretations that `simulate` names.
 
     `now`: the time up to which all events have been handled, s. `done`: whether every job has started and ended.
     Raises the errors of `walltime.simulate`.

@@ -68,7 +68,7 @@ class LimitReader:
         self.found: dict[Selection, dict[str, int]] = {}
 
     def limits(self) -> list[Limit]:
-        """Return the limits, those of partitions first."""
+        """Return the limits, first the limits of partitions."""
         for one, qos in self.qos_of.items():
             if qos not in self.qos and qos not in NOTHING:
                 self.note(f"Partition {sanitize(one)} has the limits of {sanitize(qos)}, which sacctmgr show qos does not list.")

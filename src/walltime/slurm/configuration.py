@@ -77,7 +77,7 @@ class Configuration:
 
     @property
     def enforces_safely(self) -> bool:
-        """Return whether a job starts only if what is left of a limit on used minutes covers its time limit."""
+        """Return whether a job starts only if the remaining minutes of a limit on use cover its time limit."""
         return self._enforces("safe", "all")
 
     def _enforces(self, *words: str) -> bool:
@@ -127,7 +127,7 @@ class Limits:
 
     `minutes`, `used`: pairs of `account` (including sub-accounts), `user` or `qos`, and a name, that have limits on minutes, and on minutes
     used so far; the latter only matter if AccountingStorageEnforce has `safe`. `wall`: MaxWall (minutes) of an account, or of an account
-    and a user; `qos_wall`: of a QOS; `no_partition_limit`: the QOS with the flag NO_PARTITION_LIMIT.
+    and a user; `qos_wall`: MaxWall of a QOS; `no_partition_limit`: the QOS with the flag NO_PARTITION_LIMIT.
     """
 
     known: bool = True

@@ -28,7 +28,7 @@ _ASSOCIATION_LIMITS = {
     "GrpTRESRunMins": "tres/group/active", "MaxTRESMins": "tres/minutes/per/job", "MaxTRES": "tres/per/job",
     "GrpWall": "per/account/wall_clock", "MaxWall": "jobs/per/wall_clock",
 }  # fmt: skip
-"""The limits in sacctmgr's tables by their places in `limits/max` of a QOS, and in `max` of an association."""
+"""The limits in sacctmgr's tables by their paths in `limits/max` of a QOS, and in `max` of an association."""
 
 
 def json_records(text: str, where: str) -> dict[str, list[Record]]:

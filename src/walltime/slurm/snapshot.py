@@ -48,8 +48,8 @@ class Snapshot:
     """The state of a cluster at one moment.
 
     `time`: Unix time. `jobs`: in the order of the queue's output; jobs that are not simulated have a reason in `left_out`. `counts`: the
-    number of records left out, by the rules of SNAPSHOT_RULES. `notes`: sentences. `time_zone`: of the dates in the machine's outages.
-    `slurm`: Slurm's version, empty if unknown.
+    number of records left out, by the rules of SNAPSHOT_RULES. `notes`: sentences. `time_zone`: the time zone of the dates in the machine's
+    outages. `slurm`: Slurm's version, empty if unknown.
     """
 
     time: int
@@ -99,7 +99,7 @@ class Snapshot:
             file.write((json.dumps(document, indent=1) + "\n").encode())
 
     def anonymised(self, key: bytes) -> Snapshot:
-        """Return a copy with numbers in place of names of users, accounts and jobs: those of a log anonymised with the same key."""
+        """Return a copy with numbers in place of names of users, accounts and jobs, as in a log anonymised with the same key."""
 
         def numbered(values: Any, **columns: str) -> Any:
             texts = {name: getattr(values, name) for name in columns}

@@ -37,7 +37,7 @@ SNAPSHOT_RULES = {
 }
 """Reasons why records of a queue are not simulated, or left out."""
 LARGEST_COUNT = 2**40
-"""Upper bound of all numbers of a job, so that sums, and products of two, are exact."""
+"""Upper bound on all numbers of a job, so that sums, and products of two, are exact."""
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ def read_squeue_json(records: Sequence[Any], counts: Counter[str], notes: list[s
 
 
 def read_squeue_text(lines: Sequence[str], counts: Counter[str], notes: list[str], zone: tzinfo = UTC) -> list[SnapshotJob]:
-    """Return the jobs of lines printed by SQUEUE_TEXT, as `read_squeue_json` does; `zone`: of local times."""
+    """Return the jobs of lines printed by SQUEUE_TEXT, as `read_squeue_json` does; `zone`: the zone of local times."""
     return _gather("Line", lines, lambda line: _jobs(_record_of_line(line, zone), counts) if line.strip() else [], counts, notes)
 
 
@@ -138,7 +138,7 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
     job = replace(job, array_limit=most or whole("array_max_tasks") or 0)
     return [
         replace(job, task=task, expected=None if k else job.expected) for k, task in enumerate(tasks)
-    ]  # Slurm's expected start is that of the first task
+    ]  # Slurm prints the expected start of the first task
 
 
 def _record_of_line(line: str, zone: tzinfo) -> dict[str, Any]:

@@ -91,8 +91,8 @@ def by_log(relative: Array, logs: Array) -> Array:
 def merit(relative: Array, logs: Array, penalty: float) -> Array:
     """Return the minimised value for each log: float64 of shape (..., logs) from `relative` of shape (..., parts, objectives).
 
-    It is the logarithm of mean bounded slowdown over the baseline's, plus a twentieth of those of wait by area and 99th percentile,
-    plus `penalty` times that of the longest waits if above 0.
+    It sums logarithms of ratios to the baseline: for mean bounded slowdown with weight 1, for wait by area and for the 99th percentile with
+    weight 1/20 each, and for the longest waits, if above 0, with weight `penalty`.
     """
     means = by_log(relative, logs)
     result: Array = means[..., 0] + 0.05 * (means[..., 1] + means[..., 2]) + penalty * np.maximum(means[..., 4], 0.0)

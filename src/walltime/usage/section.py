@@ -12,7 +12,7 @@ from walltime.workload import Workload
 def waste_of_period(jobs: Workload, begin: int, end: int, power: Power | None = None) -> Waste | None:
     """Return the waste of the jobs that ended from `begin` to `end`, s of the log's clock; None if no job ended.
 
-    `jobs`: with recorded waits.
+    `jobs`: a workload with recorded waits.
     """
     ended = jobs.submit + jobs.columns["wait"] + jobs.runtime
     inside = (ended >= begin) & (ended < end)

@@ -194,7 +194,7 @@ def _named(w: Workload, by: str, numbers: Array, table: pl.DataFrame, hours: Job
     if by == "gpu_type":
         keyed = keyed.filter(pl.col("KEY") >= 0)
     ordered = _groups(keyed, hours)
-    listed += len(ordered) == listed + 1  # one group has a name of its own
+    listed += len(ordered) == listed + 1  # a single remaining group keeps its own name
     rows = [(w.origin.name_of(by, key) if key >= 0 else UNKNOWN, group) for key, group in ordered[:listed]]
     if len(ordered) > listed:
         rest = [key for key, _ in ordered[listed:]]

@@ -107,7 +107,7 @@ def energy_groups_table(by: str, groups: Sequence[GroupHours], price: float | No
 
 
 def energy_jobs_table(w: Workload, kwh: Array, grams: Array, price: float | None) -> Table:
-    """Return a table of the jobs with the most energy; `kwh`, `grams`: of each job, nan if unknown."""
+    """Return a table of the jobs with the most energy; `kwh`, `grams`: the amounts of each job, nan if unknown."""
     users = w.columns.get("user", np.full(len(w), -1))
     jobs = [job for job in np.argsort(-np.nan_to_num(kwh), kind="stable")[:MOST_JOBS].tolist() if kwh[job] > 0]
     head, cells = energy_cells([(float(kwh[job]), cost_of(float(kwh[job]), price), float(grams[job])) for job in jobs])

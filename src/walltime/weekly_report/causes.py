@@ -112,7 +112,7 @@ class RecordedSpan:
         return free
 
     def _announced(self, pool: int, procs: int, second: int, begin: int, end: int, known: int) -> tuple[int, int, int, Array]:
-        """Return an outage's pool, begin and announcement, and the amounts withheld in each interval, shape (resources, intervals).
+        """Return an outage's pool, start and announcement, and the amounts withheld in each interval, shape (resources, intervals).
 
         Logs do not record nodes. Running jobs whose limits are before the outage are assumed to use its nodes, which minimizes these
         amounts.

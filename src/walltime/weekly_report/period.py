@@ -97,7 +97,7 @@ class Period:
     unknown: int
     """number of jobs left out because their wait is unknown"""
     missing: int
-    """time between the begin of the requested period and the first submission, s, which is left out if it is at least a day"""
+    """time between the start of the requested period and the first submission, s, which is left out if it is at least a day"""
     site: str
     """the name of the machine in its file, otherwise the name of the log"""
 
@@ -155,7 +155,7 @@ def _causes(jobs: Workload, begin: int, end: int, machine: Machine | None) -> li
 
 
 def last_week(workload: Workload) -> tuple[int, int]:
-    """Return begin and end, s, of the last whole week, Monday to Sunday at the site; without dates, of the last seven days.
+    """Return start and end, s, of the last whole week, Monday to Sunday at the site; without dates, of the last seven days.
 
     If the log ends before its first Monday, the period is the whole log.
     """

@@ -90,8 +90,8 @@ def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
     settings = Slurm().settings(machine.slurm) if of_slurm is None else of_slurm
     soft = bool(settings["time_min_as_soft_limit"])
     if of_slurm is not None:
-        given_back = replace(own, time_min_as_soft_limit=True, soft_limit_running="limit")
-        return today if soft else Scheduler(given_back)
+        restored = replace(own, time_min_as_soft_limit=True, soft_limit_running="limit")
+        return today if soft else Scheduler(restored)
     half = soft and settings["soft_limit_running"] == "half"
     return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half" if half else "tsafrir07")))
 

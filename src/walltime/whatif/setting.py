@@ -83,7 +83,7 @@ class Setting:
         shaken: int = 0,
         progress: Callable[[int], None] | None = None,
     ) -> Schedule:
-        """Simulate the setting; the arguments are those of `simulate` and `jobs`."""
+        """Simulate the setting; the arguments are as in `simulate` and `jobs`."""
         jobs = self.jobs(workload, seed, shaken)
         return simulate(jobs, self.scheduler(), overrun=overrun, machine=self.machine, progress=progress)
 

@@ -135,7 +135,7 @@ SCHEDULE_COLUMNS = (
 """The columns of a schedule file, in order; files from other simulators need only the first four."""
 
 GROUPED_COLUMNS = ("partition", "queue")
-"""The columns by which every page that compares groups does so."""
+"""The groupings on every page that compares groups."""
 
 GROUPING_COLUMNS = (*GROUPED_COLUMNS, *(column.name for column in (*SWF_COLUMNS, *BATCH_COLUMNS) if column.groups))
 """The columns by which `--by` groups jobs."""

@@ -28,8 +28,8 @@ TOO_WIDE = {"too_wide": "The job needs more processors than the machine has."}
 class Drop:
     """Jobs or records that a rule leaves out at one stage: reading, a filter, or placing on a machine.
 
-    `reason`: a sentence on one such job. `work`: their processor-seconds, NaN if unknown. `of_jobs`, `of_work`: of all jobs before this
-    stage.
+    `reason`: a sentence on one such job. `work`: their processor-seconds, NaN if unknown. `of_jobs`, `of_work`: the totals of all jobs
+    before this stage.
     """
 
     rule: str
@@ -115,7 +115,7 @@ def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
 
 
 def warning_of(drops: Iterable[Drop]) -> list[str]:
-    """Return a sentence if the jobs left out have over 5 % of the work, or if those of unknown work are over 5 % of the jobs.
+    """Return a sentence if the jobs left out have over 5 % of the work, or if left-out jobs of unknown work are over 5 % of the jobs.
 
     Earlier runs of jobs that stay do not count.
 

@@ -51,7 +51,7 @@ def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
 
 
 def _normal_scores(order: np.ndarray) -> np.ndarray:
-    """Return the normal score of each place's rank, float64; `order` lists the places by rank."""
+    """Return the normal score of each element's rank, float64; `order`: the indices of the elements by rank."""
     middle = NormalDist().inv_cdf
     scores = np.empty(len(order))
     scores[order] = [middle((k + 0.5) / len(order)) for k in range(len(order))]

@@ -35,11 +35,11 @@ class EstimateModel(Protocol):
 
 
 MAX_TIME = 2**60
-"""Upper bound of a workload's times, so that the sum of two times fits in an int64."""
+"""Upper bound on a workload's times, so that the sum of two times fits in an int64."""
 LAST_TIME = 2.0**62
-"""Upper bound of the time at which the last job would end if all jobs ran one after the other."""
+"""Upper bound on the time at which the last job would end if all jobs ran one after the other."""
 MOST_WORK = 2.0**62
-"""Upper bound of the processor-seconds that all jobs use or request, so that their sum fits in an int64."""
+"""Upper bound on the processor-seconds that all jobs use or request, so that their sum fits in an int64."""
 
 
 _ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "believed")
@@ -165,7 +165,7 @@ class Workload:
         return pl.DataFrame({name: getattr(self, name) for name in _ARRAYS} | dict(self.columns))
 
     def name_at(self, job: int, column: str) -> str:
-        """Return the name in a column for the job at a place; empty if it is unknown."""
+        """Return the name in a column for the job with this index; empty if it is unknown."""
         number = int(self.columns[column][job]) if column in self.columns else -1
         return self.origin.name_of(column, number) if number >= 0 else ""
 

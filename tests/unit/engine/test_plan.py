@@ -31,8 +31,8 @@ def make(slots, steps, running, count, now, free):
 
 
 @compiled
-def first_hole(slots, steps, procs, length, reserved):
-    return plan.first_hole(steps, slots.first, procs, length, reserved)
+def first_gap(slots, steps, procs, length, reserved):
+    return plan.first_gap(steps, slots.first, procs, length, reserved)
 
 
 @compiled
@@ -149,7 +149,7 @@ def test_plan__equals_a_list_of_seconds(running, actions):
     for what, a, b in actions:
         if what == "reserve":
             expected = first_fit(model, a, b)
-            found = first_hole(slots, steps, b, a, NEVER)
+            found = first_gap(slots, steps, b, a, NEVER)
             assert steps[found].time == expected
             begin, end = take(slots, steps, found, a, b)
             model.free[expected : expected + a] -= b
@@ -165,7 +165,7 @@ def test_plan__equals_a_list_of_seconds(running, actions):
                 model.free[start:stop] += procs
                 expected = first_fit(model, stop - start, procs)
                 model.free[start:stop] -= procs
-                found = first_hole(slots, steps, procs, stop - start, start)
+                found = first_gap(slots, steps, procs, stop - start, start)
                 assert (steps[found].time if found != BORDER else start) == expected
         elif what == "split":
             step = split(slots, steps, model.now + a)
@@ -184,7 +184,7 @@ def test_slots__are_used_again():
     model = new([], jobs=2)
     slots, steps = model.plan.slots, model.plan.steps
     for _ in range(100):
-        begin, end = take(slots, steps, first_hole(slots, steps, 2, 5, NEVER), 5, 2)
+        begin, end = take(slots, steps, first_gap(slots, steps, 2, 5, NEVER), 5, 2)
         assert len(steps_of(model.plan)) == 2
         give_back(slots, steps, begin, end, 2, False)
     assert steps_of(model.plan) == [(0, MACHINE)]

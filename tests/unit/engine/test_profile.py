@@ -37,8 +37,8 @@ class Plan:
 
 
 @compiled
-def _first_hole(plan, now, length, procs, latest):
-    return profile.first_hole(plan, now, length, procs, latest)
+def _first_gap(plan, now, length, procs, latest):
+    return profile.first_gap(plan, now, length, procs, latest)
 
 
 @compiled
@@ -61,12 +61,12 @@ def pop(items, size):
     return heap.pop(items, size)
 
 
-def first_hole(plan: Plan, length: int, procs: int, latest: int) -> int:
-    return _first_hole(plan.profile, plan.now, length, procs, latest)
+def first_gap(plan: Plan, length: int, procs: int, latest: int) -> int:
+    return _first_gap(plan.profile, plan.now, length, procs, latest)
 
 
 def fits_now(plan: Plan, length: int, procs: int) -> bool:
-    return first_hole(plan, length, procs, plan.now + 1) == plan.now
+    return first_gap(plan, length, procs, plan.now + 1) == plan.now
 
 
 def occupy(plan: Plan, begin: int, end: int, procs: int) -> None:
@@ -122,7 +122,7 @@ def test_profile__equals_an_array_of_seconds(actions):
     for what, a, b in actions:
         if what == "reserve":
             expected = first_fit(free, now, a, b)
-            begin = first_hole(plan, a, b, NEVER)
+            begin = first_gap(plan, a, b, NEVER)
             assert begin == expected
             assert fits_now(plan, a, b) == (expected == now)
             occupy(plan, begin, begin + a, b)
@@ -139,7 +139,7 @@ def test_profile__equals_an_array_of_seconds(actions):
                 expected = first_fit(free, now, end - begin, procs)
                 free[begin:end] -= procs
                 occupy(plan, begin, end, -procs)
-                found = first_hole(plan, end - begin, procs, NEVER)
+                found = first_gap(plan, end - begin, procs, NEVER)
                 assert found == expected <= begin
                 occupy(plan, found, found + end - begin, procs)
                 if found < begin:
@@ -172,13 +172,13 @@ def test_profile_of_running__equals_an_array_of_seconds(now, running, spare):
     assert_is(plan, free)
 
 
-def test_first_hole__is_where_processors_stay_free_long_enough():
+def test_first_gap__is_where_processors_stay_free_long_enough():
     # Free: 1 in [0,4), 3 in [4,8), 1 in [8,12), 6 from 12 on; mualem01's steps a to c.
     plan = new(jobs=4)
     for begin, end, procs in ((0, 4, 5), (4, 8, 3), (8, 12, 5)):
         occupy(plan, begin, end, procs)
     assert steps_of(plan) == [(0, 1), (4, 3), (8, 1), (12, 6)]
-    found = {(believed, procs): first_hole(plan, believed, procs, NEVER) for believed in (4, 5) for procs in (1, 2, 3, 4)}
+    found = {(believed, procs): first_gap(plan, believed, procs, NEVER) for believed in (4, 5) for procs in (1, 2, 3, 4)}
     assert found == {(4, 1): 0, (4, 2): 4, (4, 3): 4, (4, 4): 12, (5, 1): 0, (5, 2): 12, (5, 3): 12, (5, 4): 12}
 
 
@@ -237,10 +237,10 @@ def test_long_profile__equals_an_array_of_seconds(seed):
         if what == "reserve":
             length, procs = int(random.integers(1, 60)), int(random.integers(1, machine + 1))
             begin = first_fit_in(free, now, length, procs)
-            assert first_hole(plan, length, procs, NEVER) == begin
+            assert first_gap(plan, length, procs, NEVER) == begin
             latest = int(random.integers(now + 1, begin + 2))
             expected = begin if begin < latest else NEVER
-            assert first_hole(plan, length, procs, latest) == expected
+            assert first_gap(plan, length, procs, latest) == expected
             assert fits_now(plan, length, procs) == (begin == now)
             occupy(plan, begin, begin + length, procs)
             free[begin : begin + length] -= procs
@@ -256,7 +256,7 @@ def test_long_profile__equals_an_array_of_seconds(seed):
                 free[begin:end] += procs
                 found = first_fit_in(free, now, end - begin, procs)
                 occupy(plan, begin, end, -procs)
-                assert first_hole(plan, end - begin, procs, NEVER) == found
+                assert first_gap(plan, end - begin, procs, NEVER) == found
                 occupy(plan, found, found + end - begin, procs)
                 free[found : found + end - begin] -= procs
                 held[which] = (found, found + end - begin, procs)

@@ -95,7 +95,7 @@ def occupy(state, profile, begin, end, procs):
 
 @kernel
 def reserve(state, jobs, profile, job):
-    """Reserve the earliest place for a job, and return its start, s."""
+    """Make the earliest reservation for a job, and return its start, s."""
     begin = anchor(state, profile, jobs[job].procs, jobs[job].own)
     occupy(state, profile, begin, begin + jobs[job].own, jobs[job].procs)
     return begin

@@ -208,7 +208,7 @@ def begin_pass(state, jobs, lists):
 
 @called_kernel
 def reserve_or_start(state, rules, jobs, lists, profile, job, kind):
-    """Reserve a place for a job and start it if that is now: return 1 if it starts, 0 if not, -1 if the schedule does not start it."""
+    """Reserve the earliest start for a job, and start it if that is now: return 1 if it starts, 0 if not, -1 if not in the schedule."""
     begin = reserve(state, jobs, profile, job)
     if jobs[job].reserved < 0:
         jobs[job].reserved = begin

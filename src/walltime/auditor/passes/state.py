@@ -46,7 +46,7 @@ JOB = record_dtype(
 """A job; times in s.
 
 * `submit, start, end`: as in the schedule; `after`: the job after whose end it is submitted, -1 for none
-* `own`: its planned length while it waits; `run`: its expected runtime once it runs; `estimate`: both, without predictions
+* `own`: its planned length while it waits; `run`: its expected runtime once it runs; `estimate`: the value of both without predictions
 * `reservation`, `reserved`: the starts of its current and its first reservation, -1 for none
 * `first_wait`: the expected wait at its first reservation as the head
 * `latest`: the latest start that its slack allows; in other passes, 1 once the job has been considered
@@ -63,8 +63,9 @@ RULES = record_dtype(
 """The policy and the dialect in numbers.
 
 * `kind`: the pass, an index into `PASSES` (events.py); `plans`: it uses a profile; `keeps`: it keeps and compresses reservations
-* `depth`: number of blocked jobs with reservations; `all_reserved`: 1 if first reservations are checked even where they decide no start
-* `near`: the fraction of the head's score that other jobs need; `overtakes`: number of jobs that may overtake one, NEVER for any number
+* `depth`: number of blocked jobs with reservations; `all_reserved`: 1 if first reservations are checked even where no start depends on them
+* `near`: the fraction of the head's score that a job needs to overtake it; `overtakes`: how many jobs may overtake a job, NEVER for no
+  limit
 * `threshold_of_all`: 1 if the threshold of selective reservations is the mean slowdown
 * `fitting`: 1 if arrivals that do not fit cause no pass; `head_runtime_factor`: the factor on the expected runtime of a job that starts at
   the head

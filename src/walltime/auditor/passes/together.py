@@ -170,7 +170,7 @@ def draw(state):
 
 @kernel
 def copy_from(source, target, first, last):
-    """Copy jobs of one list to the same places of another."""
+    """Copy jobs of one list to the same indices of another."""
     for k in range(first, last):
         target[k] = source[k]
 

@@ -31,7 +31,7 @@ class Agenda:
         self._windows, self._first_limit, self._begin = windows, first_limit, first
         self._outages = _changes_of(outages)
         self.quiet_from = max([first, *self._outages[0].tolist(), *(hours.settled for hours in windows)])
-        """Time, s, from which on only windows change, in the same way each week."""
+        """Time, s, after which only windows change, in the same way each week."""
         self._reach(min(last, first + 365 * DAY) + AHEAD)
 
     def extend(self, until: int) -> None:

@@ -176,7 +176,7 @@ class CompiledEngine:
     def state(self) -> State:
         """Return the state of the scheduler: its queue and machine."""
         if not self._flag("begun", True):
-            self.advance(0)  # initially running jobs get their places
+            self.advance(0)  # initially running jobs get their processors
         queue, (job, expected) = self._waiting(), self._running()
         jobs, by_end = self._memory.jobs, np.argsort(expected, kind="stable")
         job = job[by_end]

@@ -182,7 +182,7 @@ class NodesEngine(PlannedNodes):
 
     @property
     def lost_runs(self) -> LostRuns | None:
-        """Return the runs that ended early; None where none may."""
+        """Return the runs that ended early; None if no run can."""
         runs = self._memory.use.lost[: int(self._memory.state.lost)]
         return LostRuns(*(runs[name] for name in LostRuns._fields)) if self._memory.rules.preempts else None
 

@@ -123,7 +123,7 @@ def lower_order(order: Order, known: LogView, submit: Array, longest: int) -> Lo
     try:
         real = tuple(name for name in columns if name in known.columns and known.columns[name].dtype.kind == "f")
         compiled = compile_score(arguments, columns, function, len(numbers), order.history_of, real)
-    except Exception as error:  # Numba has no class of its own for all that it cannot compile
+    except Exception as error:  # Numba has no common class of errors for code that it cannot compile
         raise _not_compiled(order, error) from error
     table = np.full((len(submit), len(columns)), -1, np.int64)
     for place, name in enumerate(columns):

@@ -69,7 +69,7 @@ class PoolsEngine(CompiledEngine):
         self._begin(demands.since)
 
     def _begin(self, since: Array) -> None:
-        """Give the initially running jobs their places, in order of their starts; the others are future arrivals."""
+        """Give the initially running jobs their processors, in order of their starts; the others are future arrivals."""
         m, machine = self._memory, self._memory.machine
         order = running_at_first(since)
         for job in order.tolist():

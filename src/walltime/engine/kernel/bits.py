@@ -27,7 +27,7 @@ if _config.DISABLE_JIT:
         return (int(word) & (2**WORD - 1)).bit_count()
 
     def lowest_bit(word: Any) -> int:
-        """Return the place of the lowest bit that is set, of a word that is not 0."""
+        """Return the position of the lowest bit that is set in a word, which is not 0."""
         return (int(word) & -int(word)).bit_length() - 1
 
 else:
@@ -39,7 +39,7 @@ else:
 
     @intrinsic
     def lowest_bit(context: Any, word: Any) -> Any:
-        """Return the place of the lowest bit that is set, of a word that is not 0."""
+        """Return the position of the lowest bit that is set in a word, which is not 0."""
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.cttz(arguments[0], context.get_constant(types.boolean, True))

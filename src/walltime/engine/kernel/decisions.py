@@ -27,7 +27,7 @@ JOB = record_dtype("submit runtime believed procs given by_length by_size")
 """A job; times in s. `given`: its start if it runs when the episode begins, else -1. `by_length`, `by_size`: its rank among all jobs by
 planned runtime, and by processors."""
 EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
-"""An episode: its first job; the numbers of all jobs, of initially running jobs and of initially waiting ones; its start, s."""
+"""An episode: its first job; the numbers of all its jobs, of the initially running ones and of the initially waiting ones; its start, s."""
 RULES = record_dtype(
     "kind committed backfills one_by_one extra_nodes ends_before shadow_once fill_by_arrival procs period order turns cost",
 )
@@ -43,11 +43,12 @@ STATE = record_dtype(
     "sorted kept paid owed",
     "paid owed",
 )
-"""The state of an environment: the time `now`, s, the `phase` of the pass, the `episode`, whether it is `over`, and numbers of jobs.
+"""The state of an environment: numbers of free processors and of jobs, and these; times in s.
 
-* `shadow`, `extra`: the shadow time of the job `shadow_of`, s, and the extra processors; `head`: the head of the queue, -1 for none
-* `chosen`: the formula that the agent chose last; `choose_at`: when it chooses the next one, s; `play`: the formula instead, -1 for none
-* `filler`: the formula for backfilling, -1 for none; `paid`, `owed`: the costs of started jobs, and with those of waiting jobs as of now
+* `now`: the time; `phase`: the phase of the pass; `episode`: the number of the episode; `over`: whether it has ended
+* `shadow`, `extra`: the shadow time of the job `shadow_of`, and the extra processors; `head`: the head of the queue, -1 for none
+* `chosen`: the formula that the agent chose last; `choose_at`: when it chooses the next one; `play`: the one that decides instead, or -1
+* `filler`: the formula for backfilling, or -1; `paid`: the costs of started jobs; `owed`: these plus the costs of waiting jobs so far
 * `sorted`, `kept`: how many jobs had arrived, and how many were waiting, when the waiting jobs were last sorted"""
 
 
@@ -77,7 +78,7 @@ class Environments(NamedTuple):
 
 
 class Observations(NamedTuple):
-    """A row for each environment: features by slot and of the queue (both float32), allowed actions (int8), reward (float64)."""
+    """A row for each environment: features of the slots and of the queue (both float32), allowed actions (int8), reward (float64)."""
 
     seen: Any
     summary: Any
@@ -115,7 +116,7 @@ AT_EVENT, AT_HEAD, AT_PLACE, AT_FILL = range(4)
 # Features.
 WEEK, MONTH, HALF_DAY, DAY = 604_800.0, 2_592_000.0, 43_200.0, 86_400
 NEARLY_ONE = 1.0 - 1e-5
-"""Upper bound of the observed features of a job in zhang20, so that a job is not mistaken for padding."""
+"""Upper bound on the observed features of a job in zhang20, so that a job is not mistaken for padding."""
 
 
 @entry
@@ -123,8 +124,7 @@ def decide(begin, end, actions, rules, log, environments, observed):
     """Apply an action to each of the environments [begin, end), and continue to its next decision or the end of its episode.
 
     `actions` (int64): a decision, or -1 - k to begin episode k; an action that the mask forbids counts as the first allowed one. `rules`:
-    an array of one record. `observed` is written; the reward is the fall of the costs, divided by the number of jobs. `state.over`: whether
-    the episode has ended.
+    an array of one record. `observed` is written; the reward is the decrease of the costs, divided by the number of jobs.
     """
     rule, (state, start, queue, running, ends, orders, slots) = rules[0], environments
     for e in range(begin, end):
@@ -219,7 +219,7 @@ def _start(env, rules, jobs, place):
 
 @kernel
 def _owed(env, rules, jobs):
-    """Return the costs of the jobs so far: those of started jobs, plus those of waiting jobs as if they started now."""
+    """Return the costs of the jobs so far: the costs of started jobs, and of waiting jobs as if they started now."""
     own, owed = env.state, env.state.paid
     for i in range(own.waiting):
         job = env.queue[i]
@@ -244,7 +244,7 @@ def _apply(env, rules, jobs, action):
 
 @kernel
 def _first(env, rules, jobs, terms, formula, first, only_candidates):
-    """Return the place from `first` on with the lowest score, of all jobs or of those that may be backfilled now; -1 for none."""
+    """Return the place of the job with the lowest score, from `first` on; `only_candidates`: of jobs that may be backfilled now; or -1."""
     own, queue = env.state, env.queue
     best, lowest = -1, 0.0
     for i in range(first, own.waiting):

@@ -33,7 +33,7 @@ HISTORY = np.dtype([(name, np.int64) for name in (*_FIELDS.split(), *(f"reads_{m
 * `jobs`, `notes`: addresses of the loop's records; `started`: address of the number of starts
 * `slots`: for each job, the slot of its user (group, queue) in `totals`, int64, shape (jobs, `keys`)
 * `totals`: float64, shape (3, `width`), in the order of MEASURES; `times`: when each total was last changed, int64 s
-* `window`, `half_life`: of the totals, s; one of them is 0
+* `window`, `half_life`: the period or the half-life of the totals, s; one of them is 0
 * `ends`: the sorted ends (END) of the `read` jobs that have started; the first `ended` of them have passed
 * `seen`: the time up to which the log has been read, s; `dropped`, `ended_dropped`: numbers of starts and ends that have left the window
 * `reads_waited`, ...: for each measure, a bit for each column for which the order uses it

@@ -41,7 +41,7 @@ GROUP = BLOCK * BLOCK
 """Number of places of the queue in a group of blocks."""
 
 NO_PLAN = 2
-"""Value of `State.broken` before the first pass, which makes the plan and gives jobs their places in order of arrival, like newcomers."""
+"""Value of `State.broken` before the first pass, which makes the plan, and reservations in order of arrival, as for newcomers."""
 
 RANKED_BLOCK = 16
 """Number of queue places whose ranks share one bound, in an order that changes with time."""
@@ -54,7 +54,8 @@ JOB = record_dtype("submit runtime believed order_length own_length run_length p
 """A job; times in s.
 
 * `runtime`: the real runtime; `believed`: the estimate, used wherever no prediction replaces it
-* `order_length`, `own_length`, `run_length`: the planned length for its place in the queue, for itself while it waits, and once it runs
+* `order_length`, `own_length`, `run_length`: the planned length that decides its place in the queue, its planned length while it waits, and
+  once it runs
 * `submit`: as far as it is known; `arrival`: its position in the order of arrival
 * results: `start`, `kind`, and `reserved_start`, the start of its first reservation; -1 for none"""
 
@@ -66,7 +67,7 @@ RULES = record_dtype(
     "iterations power random",
     "order_threshold omega factor",
 )
-"""A policy, lowered to numbers; whether-fields are 0 or 1.
+"""A policy in numbers; fields described as "whether" are 0 or 1.
 
 Passes:
 
@@ -98,14 +99,14 @@ Predictions:
 
 Later policies:
 
-* `omega`: the slack of relaxed backfilling, as a factor, 0 for none
+* `omega`: the allowed delay of relaxed backfilling, as a factor, 0 for none
 * `ahead`: number of jobs that are considered together, 0 for one after the other; `objective`: one of OBJECTIVES
-* `factor`: the expansion factor from which on a job has a reservation, or the factor of slack; `adapts`: whether the mean slowdown of the
+* `factor`: the smallest expansion factor of jobs with a reservation, or the factor of slack; `adapts`: whether the mean slowdown of the
   ended jobs replaces it
 * `head_runtime_factor`: a job that starts at the head is expected to run this many times as long as planned
 * `overtakes`: number of jobs that may start before an earlier one, NEVER for no bound
-* `iterations`, `power`, `random`: of the search for a plan, the number of iterations, the power of the waits whose sum is minimised, and
-  the initial state of the random number generator"""
+* for the search for a plan: `iterations`: number of iterations; `power`: the power of the waits whose sum is minimised; `random`: the
+  initial state of the random number generator"""
 
 STATE = record_dtype(
     "now next_coming next_arrival later arrivals started free running events "
@@ -127,7 +128,7 @@ Events:
 
 The queue, `queue[queue_first:queue_last]`:
 
-* `holes`: number of these places that belong to jobs which have started
+* `holes`: number of these places whose job has started
 * `looked_at`: places below this one were considered in an earlier pass; `freed`: 1 if processors have been freed since then
 * `blocked`: the first job in that pass that did not fit, -1 for none
 * `indexed`: 1 while the queue has an index; `classes`: its number of size classes
@@ -135,7 +136,7 @@ The queue, `queue[queue_first:queue_last]`:
 Orders (`ScoredQueue`):
 
 * `heads`, `candidates`: numbers of items in the heaps of these names
-* `ranked`: the place below which the data for ranks are known; `horizon`: the time up to which their bounds hold, s
+* `ranked`: the data for ranks are known for places below this one; `horizon`: the time up to which their bounds hold, s
 * `sorted`: number of jobs in `ScoredQueue.sorted`, or of planned jobs in `Slack.line`; `sorted_arrivals`: they are among this many first
   arrivals
 
@@ -200,7 +201,7 @@ class MachineState(NamedTuple):
     """The machine and its coming events.
 
     * `running`: the running jobs by expected end; `events`: a heap of their ends
-    * `coming`: the jobs that wait for no other, in order of submission (int64); `later`: a heap of the arrivals of the others
+    * `coming`: the jobs that depend on no other, in order of submission (int64); `later`: a heap of the arrivals of the others
     * `waits`: which job waits for which; `notes`: a log of the starts
     * `early`: the jobs that have ended early since the last pass (int64; for kept reservations only)
     * `predicting`: the state of predictions; its arrays have length 0 without predictions

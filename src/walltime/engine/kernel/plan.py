@@ -1,8 +1,9 @@
-"""The plan of conservative backfilling: free processors over future time, and the places of the waiting jobs in it.
+"""The plan of conservative backfilling: free processors over future time, and the reservations of the waiting jobs.
 
 The free processors are a step function. A step is valid from its time until the next step's; the first one begins now, and in the last one,
-which has no end, all processors are free. The steps are linked in order of time, so that a place, once found, stays valid. A step is
-removed only when no place begins or ends with it any more (`edges` counts these places); neighbouring steps may have equal values.
+which has no end, all processors are free. The steps are linked in order of time, so that a reservation, which refers to steps, stays valid.
+A step is removed only when no reservation begins or ends with it any more (`edges` counts these reservations); neighbouring steps may have
+equal values.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ STEP = np.dtype(
 )
 """A step; two of them fill a cache line.
 
-* `time`: when it begins, s; `free`: number of free processors; `edges`: number of places that begin or end with it
+* `time`: when it begins, s; `free`: number of free processors; `edges`: number of reservations that begin or end with it
 * `next`, `previous`: the neighbouring steps; `second`: the step after the next one, so that a search can load two steps at a time
 * `wall`: while processors are released, the nearest earlier step with fewer free processors"""
 
@@ -42,8 +43,8 @@ WAITING = np.dtype(
 """A waiting job, by its place in the queue.
 
 * `procs`: number of processors; `length`: its planned length, s; `start`: the start of its reservation, s
-* `begin`, `end`: the steps at which its place in the plan begins and ends
-* `low`: the earliest time at which a hole for it may have opened since it was last tried, s; NEVER for none
+* `begin`, `end`: the steps at which its reservation begins and ends
+* `low`: the earliest time at which a gap for it may have opened since it was last tried, s; NEVER for none
 * `low_step`: the step that began then (candidates.py)"""
 
 
@@ -65,11 +66,11 @@ class Traits(NamedTuple):
     """Coarse data of waiting jobs that show which of them a freed gap may help, uint16, so that many are compared at once.
 
     * `procs`, `length`: coarse numbers, by place in the queue
-    * `latest`: by place in the queue, the latest start of a useful hole; 0 if no job waits there
-    * `chunk_latest`: an upper bound of `latest` for each chunk of places
+    * `latest`: by place in the queue, the latest start of a useful gap; 0 if no job waits there
+    * `chunk_latest`: an upper bound on `latest` for each chunk of places
     * `shelves`: the same for each class of processors and each class of lengths, over all jobs of these classes and lower ones
 
-    A useful hole ends before the job's own place begins or, if a hole for the job is known (`low` in WAITING), begins before that hole.
+    A useful gap ends before the job's own reservation begins or, if a gap for the job is known (`low` in WAITING), begins before that gap.
     """
 
     procs: Any
@@ -133,7 +134,7 @@ def plan_of_running(slots, steps, running, count, now, free):
 
 
 @called_kernel
-def first_hole(steps, step, procs, length, reserved):
+def first_gap(steps, step, procs, length, reserved):
     """Return the earliest step from this one on at which enough processors are free for long enough; BORDER if none before `reserved`.
 
     From `reserved` on, the start of the job's own reservation, its own processors suffice. Steps with too few free processors move the
@@ -177,7 +178,7 @@ def step_back_at(slots, steps, step, time):
 
 @called_kernel
 def leave(slots, steps, step):
-    """Note that a place no longer begins or ends with this step; remove the step if no other place does."""
+    """Note that a reservation no longer begins or ends with this step; remove the step if no other one does."""
     steps[step].edges -= 1
     if steps[step].edges == 0 and step != slots.first:
         _remove(slots, steps, step)

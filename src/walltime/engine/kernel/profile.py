@@ -43,7 +43,7 @@ class Profile(NamedTuple):
 
 
 def new_profile(jobs: int) -> Profile:
-    """Return memory for the places of this many jobs; `profile_of_running` fills it."""
+    """Return memory for a profile with this many jobs; `profile_of_running` fills it."""
     blocks = 8 * (jobs + 2) // STEPS_IN_BLOCK + 4  # blocks are at least a quarter full, except for the first and the last
     profile = Profile(
         counts=np.zeros(1, COUNTS).view(np.recarray)[0],
@@ -92,13 +92,13 @@ def profile_of_running(profile, running, count, now, free):
 
 
 @kernel
-def first_hole(profile, now, length, procs, latest):
+def first_gap(profile, now, length, procs, latest):
     """Return the anchor point: the earliest time from now on at which enough processors stay free for long enough.
 
     NEVER if there is none before `latest`. Source: mualem01, section 2.1.
     """
     if profile.counts.blocks > 1:
-        return _first_hole_among_blocks(profile, now, length, procs, latest)
+        return _first_gap_among_blocks(profile, now, length, procs, latest)
     steps = profile.steps
     first = profile.order[0] * STEPS_IN_BLOCK
     start = now
@@ -115,30 +115,30 @@ def first_hole(profile, now, length, procs, latest):
 
 
 @called_kernel
-def _first_hole_among_blocks(profile, start, length, procs, latest):
+def _first_gap_among_blocks(profile, start, length, procs, latest):
     steps, blocks = profile.steps, profile.blocks
     end = start + length
-    in_hole = True
+    in_gap = True
     for place in range(profile.counts.blocks):
         block = profile.order[place]
         first = block * STEPS_IN_BLOCK
-        if in_hole and steps[first].time >= end:
+        if in_gap and steps[first].time >= end:
             return start
-        if not in_hole and steps[first].time >= latest:
+        if not in_gap and steps[first].time >= latest:
             return NEVER
-        if (in_hole and blocks[block].least >= procs) or (not in_hole and blocks[block].most < procs):
+        if (in_gap and blocks[block].least >= procs) or (not in_gap and blocks[block].most < procs):
             continue
         for i in range(first, first + blocks[block].filled):
-            if in_hole:
+            if in_gap:
                 if steps[i].time >= end:
                     return start
-                in_hole = steps[i].free >= procs
+                in_gap = steps[i].free >= procs
             elif steps[i].free >= procs:
                 start = steps[i].time
                 if start >= latest:
                     return NEVER
                 end = start + length
-                in_hole = True
+                in_gap = True
     return start
 
 
@@ -208,7 +208,7 @@ def _occupy_among_blocks(profile, begin, end, procs):
 
 @called_kernel
 def _find(profile, when):
-    """Return the step that holds at this time: the place of its block in the order of blocks, and its slot."""
+    """Return the step that contains this time: the index of its block in the order of blocks, and its slot."""
     steps = profile.steps
     low, high = 0, profile.counts.blocks - 1
     while low < high:
@@ -223,7 +223,7 @@ def _find(profile, when):
 
 @called_kernel
 def _insert(profile, place, slot, when, free):
-    """Insert a step before this slot of the block at this place; a full block is split in two."""
+    """Insert a step before this slot of the block with the index `place` in the order of blocks; a full block is split in two."""
     steps, blocks = profile.steps, profile.blocks
     block = profile.order[place]
     if blocks[block].filled == STEPS_IN_BLOCK:
@@ -295,7 +295,7 @@ def _join(profile, place):
 
 @called_kernel
 def new_block(profile, place):
-    """Insert an empty block at this place in the order of blocks, and return it."""
+    """Insert an empty block with the index `place` in the order of blocks, and return it."""
     counts, order = profile.counts, profile.order
     for i in range(counts.blocks, place, -1):
         order[i] = order[i - 1]

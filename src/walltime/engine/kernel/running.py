@@ -1,7 +1,7 @@
 """The running jobs, sorted by expected end, then by start; EASY's reservation; and jobs that are submitted after the ends of others.
 
 Two loops find the shadow time differently: number/easy.py moves the shadow time of an unchanged head instead of searching again, and pools/
-finds it in the plan, because the head's place consists of shares of pools.
+finds it in the plan, because the head's reservation consists of shares of pools.
 """
 
 from walltime.compiled.jit import kernel
@@ -22,7 +22,7 @@ def enter_running(running, count, expected, job, procs):
 
 @kernel
 def leave_running(running, count, expected, job):
-    """Remove a job from `count` running jobs, and return the place that it had."""
+    """Remove a job from `count` running jobs, and return the index that it had."""
     place = first_from(running.expected, 0, count, expected)
     while running[place].job != job:
         place += 1

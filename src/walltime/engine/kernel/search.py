@@ -5,7 +5,7 @@ from walltime.compiled.jit import kernel
 
 @kernel
 def first_from(values, first, end, least):
-    """Return the first place in [first, end) at which the sorted values are at least this value; `end` if there is none."""
+    """Return the first index in [first, end) at which the sorted values are at least this value; `end` if there is none."""
     while first < end:
         middle = (first + end) // 2
         if values[middle] < least:

@@ -13,7 +13,7 @@ SLOT = record_dtype("begin end next")
 
 @kernel
 def first_slot(slots, free, found, among, needed, length):
-    """Return the first slot from which on enough of the same members of `among` are free for a length, and write them to `found`."""
+    """Return the first slot from which enough of the same members of `among` stay free for a length, and write them to `found`."""
     slot = 0
     while not fits_from(slots, free, found, among, slot, needed, length):
         slot = slots[slot].next

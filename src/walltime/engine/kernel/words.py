@@ -39,7 +39,7 @@ number_at, set_number = _access(ir.DoubleType(), types.float64)
 
 
 def records_at(dtype: np.dtype[np.void]) -> Any:
-    """Return a function (address, place) for compiled code that returns the record at this place of an array of this type."""
+    """Return a function (address, place) for compiled code that returns the record with this index in an array of this type."""
     kind = from_dtype(dtype)
 
     def codegen(context, builder, signature, args):

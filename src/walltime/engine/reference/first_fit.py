@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.engine.machines import NEVER, Demands, NodeDemands, Nodes, Pools
 from walltime.engine.problem import Problem, Ragged
-from walltime.engine.reference.pools import ClusterJob, ClusterReference, Pass, Place, Shortage
+from walltime.engine.reference.pools import ClusterJob, ClusterReference, Pass, Reservation, Shortage
 
 Array = np.ndarray
 
@@ -109,10 +109,10 @@ class NodesReference(ClusterReference):
                 return None
         return given
 
-    def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
-        """Move the reservation of each job, in turn, to its earliest place.
+    def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Reservation]) -> None:
+        """Move the reservation of each job, in turn, to its earliest possible start.
 
-        If a node on which a job has only GPUs has no free processor left, its old place cannot be found again; the job then keeps it.
+        If a node on which a job has only GPUs has no free processor left, its old reservation cannot be found again; the job then keeps it.
         """
         for job in queue:
             old = planned.pop(job.index)

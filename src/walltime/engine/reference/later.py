@@ -199,7 +199,7 @@ def on_particular_processors(engine: Any) -> None:
     ended, engine.on_machine = bool(engine.on_machine - running), running
 
     def place(job: Job) -> None:
-        """Find the earliest place and the first processors that are free there; start the job if that is now."""
+        """Find the earliest time at which the job fits, and the first processors that are free then; start the job if that is now."""
         job.reservation = -1
         taken = [(other.start, engine._expected_end(other, now + 1), sets[other.index]) for other in engine.running]
         taken += [(one.reservation, one.reservation + one.believed, sets[one.index]) for one in engine.waiting if one.reservation >= 0]

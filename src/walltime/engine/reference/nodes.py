@@ -37,7 +37,7 @@ class Free(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The nodes of a job in the order of their choice, and what it gets on each: rows of processors, second resource and memory, int64."""
+    """The nodes of a job in the order of their choice, and its amounts on each: rows of processors, second resource and memory, int64."""
 
     nodes: Array
     amounts: Array
@@ -125,7 +125,7 @@ class NodesInUse:
             self.jobs.append(job)
         self.has_sole = any(job.sole for job in self.jobs)
         self.now = 0
-        self.heavier: Array | None = None  # nodes that weigh 1 more for the job being considered
+        self.heavier: Array | None = None  # nodes whose weight is increased by 1 for the job being considered
         self.running: list[SlurmJob] = []
 
     def _reservation(self, job: SlurmJob) -> int:
@@ -228,10 +228,10 @@ class NodesInUse:
         table = np.array(given, np.int64).reshape(len(given), 4)
         return Given(self.partitions[job.partition][table[:, 0]], table[:, 1:].T), max(nodes, procs, total) <= 0
 
-    def first_hole(
+    def first_gap(
         self, job: SlurmJob, length: int, blocks: list[Block], latest: int, gone: Sequence[SlurmJob] = ()
     ) -> tuple[int, Free] | None:
-        """Return the earliest time, up to `latest`, from which a job can have nodes for `length` s, and the usable nodes; None if never.
+        """Return the earliest time, up to `latest`, when nodes for a job are free for `length` s, and the usable nodes; None if never.
 
         `gone`: running jobs that are treated as ended.
         """
@@ -278,9 +278,9 @@ class NodesInUse:
 
 
 def _best_run(runs: list[list[FreeNode]], nodes: int, procs: int, second: int) -> list[FreeNode]:
-    """Return the run of nodes that Slurm takes next: the tightest sufficient run of the lowest weight, else the biggest run.
+    """Return the run of nodes that Slurm takes next, among those of the lowest weight: the smallest sufficient one, or else the largest.
 
-    As in Slurm, each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
+    As in Slurm, each run is compared only with the best one so far, so a large run with too few nodes may be preferred to a sufficient one.
     """
     lowest = min(run[0].weight for run in runs)
     best, best_size, best_suffices = runs[0], -1, False

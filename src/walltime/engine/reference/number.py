@@ -271,7 +271,7 @@ class Reference(Engine):
         return find_shadow(ends, self.free, head.procs, self.now, literal)
 
     def _backfill(self, job: Job, head: Job) -> None:
-        """Start a job ahead of the head, and record whether that moves the head's real shadow back (tsafrir06, section V)."""
+        """Start a job ahead of the head, and record whether that moves the head's real shadow to a later time (tsafrir06, section V)."""
         if not self.dynamics:
             self._start(job, [head])
             return
@@ -334,7 +334,8 @@ class Reference(Engine):
         """Make a pass of algorithm Conservative Backfill (mualem01, section 2.1) with compression.
 
         All reservations are recomputed while a running job is overdue. They are also recomputed once when a prediction has been corrected
-        or a waiting job is planned with another length, and once after the start of a job whose expected runtime is longer than its place.
+        or a waiting job is planned with another length, and once after the start of a job whose expected runtime is longer than its
+        reservation.
         """
         overdue = any(job.expected_end <= self.now for job in self.running)
         profile = self._profile_of_running()
@@ -352,7 +353,7 @@ class Reference(Engine):
                     old = job.reservation
                     profile.occupy(old, old + job.believed, -job.procs)
                     job.reservation = profile.reserve(job)
-                    assert job.reservation <= old, "compression never moves a job back"
+                    assert job.reservation <= old, "compression never delays a job"
                 moves = compression == "fixpoint" and before != [job.reservation for job in planned]
             for job in self.waiting:
                 if job.reservation < 0:

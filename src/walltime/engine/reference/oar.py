@@ -68,7 +68,7 @@ class SlotPlan:
             self._take(k, length, nodes)
 
     def place(self, job: OarJob, length: int) -> tuple[int, int]:
-        """Take the first nodes of the earliest slot from which on enough of the same nodes are free; return its beginning and the nodes."""
+        """Take the first nodes of the earliest slot from which enough of the same nodes stay free; return its start and the nodes."""
         for first, begin in enumerate([0, *self.until]):
             last, common = first, self.free[first] & job.may
             while common.bit_count() >= job.need and self.until[last] < begin + length:
@@ -214,7 +214,7 @@ class OarReference:
             self._start(job, self.now, nodes, self.time + self.takes.launch)
 
     def _start(self, job: OarJob, start: int, nodes: int, launched: int = -NEVER) -> None:
-        """Run a job; its end is noticed once it has been launched (ms)."""
+        """Run a job; its end is noticed at `launched` (ms) at the earliest, when its launch is complete."""
         job.start, job.nodes, job.ticket = start, nodes, self._started
         self._started += 1
         self.running.append(job)

@@ -35,7 +35,7 @@ class ClusterJob(Job):
     """Processors and second resource that it takes of each pool, int64, shape (pools, 2)."""
 
 
-Place = tuple[ClusterJob, int, Array]
+Reservation = tuple[ClusterJob, int, Array]
 """A job, its planned start (s), and its amounts of each pool."""
 
 
@@ -48,7 +48,7 @@ class Pass:
     """
 
     selected: set[int] | None = None
-    planned: list[Place] = field(default_factory=list)
+    planned: list[Reservation] = field(default_factory=list)
     reservations: Counter[tuple[int, int]] = field(default_factory=Counter)
     blocked: set[int] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
@@ -222,7 +222,7 @@ class ClusterReference(Engine):
         length = job.believed if job in self._planned_now else job.run_length
         return max(job.start + length, self.now + 1)
 
-    def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
+    def _levels(self, planned: Sequence[Reservation]) -> list[tuple[int, Array]]:
         """Return the amounts of each pool that are expected to be free from each moment on; the first moment is now.
 
         An amount is negative where capacity that is in use has been lost.
@@ -316,7 +316,7 @@ class ClusterReference(Engine):
         return self._start(job, given, so_far.blocks(job))
 
     def _plan(self, job: ClusterJob, so_far: Pass) -> None:
-        """Reserve the first place in the plan for a blocked job; under relaxed backfilling, the first from its latest start on."""
+        """Make the earliest reservation for a blocked job; under relaxed backfilling, the earliest from its latest start on."""
         moments = [time for time, _ in self._levels(so_far.planned)[1:]]
         place = self._first_fit(job, moments, so_far)
         if place is None:
@@ -347,8 +347,8 @@ class ClusterReference(Engine):
                     return True
         return False
 
-    def _first_fit(self, job: ClusterJob, begins: Sequence[int], so_far: Pass) -> Place | None:
-        """Return the first place of a job that begins at one of these times."""
+    def _first_fit(self, job: ClusterJob, begins: Sequence[int], so_far: Pass) -> Reservation | None:
+        """Return the first reservation of a job that fits at one of these times."""
         for begin in begins:
             given = self._fits(job, begin, so_far)
             if given is not None:
@@ -386,15 +386,15 @@ class ClusterReference(Engine):
                 job.reservation = -1
                 self.ended_early = True
 
-    def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Place]) -> None:
-        """Give each job in turn the earliest place that the reservations of the others leave, which is never later than its old one."""
+    def _compress(self, queue: Sequence[ClusterJob], planned: dict[int, Reservation]) -> None:
+        """Give each job in turn the earliest reservation that the others allow, which is never later than its old one."""
         for job in queue:
             old = planned.pop(job.index)[1]
             self._reserve(job, planned)
-            assert 0 <= job.reservation <= old, "compression never moves a job back"
+            assert 0 <= job.reservation <= old, "compression never delays a job"
 
-    def _reserve(self, job: ClusterJob, planned: dict[int, Place]) -> None:
-        """Give a job the earliest place in the plan, if there is one."""
+    def _reserve(self, job: ClusterJob, planned: dict[int, Reservation]) -> None:
+        """Give a job the earliest reservation that fits into the plan, if any does."""
         so_far = Pass(planned=list(planned.values()))
         place = self._first_fit(job, [time for time, _ in self._levels(so_far.planned)], so_far)
         if place is not None:
@@ -403,7 +403,7 @@ class ClusterReference(Engine):
             job.note_reservation(job.reservation)
 
     def _start_due(self, queue: Sequence[ClusterJob]) -> bool:
-        """Start the jobs that are due, in order of arrival; return whether a job that may not start now must give up its place."""
+        """Start the jobs that are due, in order of arrival; return whether a job that may not start now must give up its reservation."""
         again = False
         for job in sorted((job for job in queue if job.reservation == self.now), key=lambda job: job.arrival):
             if not self._within_limits(job):

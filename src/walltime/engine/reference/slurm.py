@@ -41,7 +41,7 @@ class SlurmReference(NodesInUse):
         self._arrived = self._started = 0
         self._news = self._news_for_all = False
         self._next_sum = settings["priority_calc_period"]
-        self._ended: list[SlurmJob] = []  # since past use was last added up
+        self._ended: list[SlurmJob] = []  # since past usage was last summed
 
     def _place_first(self) -> None:
         self.begun = True
@@ -194,7 +194,7 @@ class SlurmReference(NodesInUse):
         return False
 
     def _heavier_nodes(self, job: SlurmJob) -> Array | None:
-        """Return the nodes that weigh 1 more in the main scheduler, bool; None if none do.
+        """Return the nodes whose weight the main scheduler increases by 1, bool; None if there are none.
 
         They are nodes without jobs of a limit on nodes, in pools where it has nodes. Source: Slurm 24.11, _build_node_list.
         """
@@ -332,16 +332,16 @@ class SlurmReference(NodesInUse):
             job.awaits = max(job.awaits, other.end)
             self._news = True
 
-    def _hole(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
-        """Return the earliest start of a job, as if the jobs that it may preempt had ended; preempt them if that is now."""
+    def _gap(self, job: SlurmJob, length: int, blocks: list[Block], latest: int) -> tuple[int, Free] | None:
+        """Return the earliest start of a job if the jobs that it may preempt counted as ended; preempt them if it is now."""
         candidates = self._candidates(job)
         if candidates and not self.is_enough(job, self.usable(job, self.free, self.now, length, blocks)):
-            hole = self.first_hole(job, length, blocks, latest, candidates)
-            if hole is None or hole[0] > self.now or self._exceeds_nodes(job, self.choose(job, hole[1]).nodes):
-                return hole
-            others = np.setdiff1d(np.arange(len(self.capacity[0])), self.choose(job, hole[1]).nodes)
+            gap = self.first_gap(job, length, blocks, latest, candidates)
+            if gap is None or gap[0] > self.now or self._exceeds_nodes(job, self.choose(job, gap[1]).nodes):
+                return gap
+            others = np.setdiff1d(np.arange(len(self.capacity[0])), self.choose(job, gap[1]).nodes)
             self._preempt(job, self._victims(job, length, [*blocks, Block(others, self.now, NEVER)], candidates))
-        return self.first_hole(job, length, blocks, latest)
+        return self.first_gap(job, length, blocks, latest)
 
     def _may_reserve(self, job: SlurmJob) -> bool:
         s = self.settings
@@ -367,10 +367,10 @@ class SlurmReference(NodesInUse):
             length = job.time_min or job.believed
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
             may_reserve = may_reserve and not job.unreserved
-            hole = self._hole(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
-            if hole is None:
+            gap = self._gap(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
+            if gap is None:
                 continue
-            begin, free = hole
+            begin, free = gap
             if self._exceeds_nodes(job, self.choose(job, free).nodes):
                 continue
             if begin > self.now:

@@ -60,7 +60,7 @@ def _state(value: Any, name: str) -> str:
 
 
 def _resources(entries: Any, name: str, processors: str = "", unit: str = "M") -> str:
-    """Return a list of trackable resources in sacct's text form. `processors`: used if the list has none; `unit`: of the memory."""
+    """Return a list of trackable resources in sacct's text form. `processors`: used if the list has none; `unit`: for memory."""
     counts = {"cpu": processors} if processors else {}
     for entry in elements(entries, name):
         one = members(entry, name)

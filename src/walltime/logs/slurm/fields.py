@@ -33,7 +33,6 @@ SHORT = {pair.split("=")[0]: pair.split("=")[1] for pairs in _LETTERS.values() f
 STATES = {pair.split("=")[1]: status for status, pairs in _LETTERS.items() for pair in pairs.split()}
 """The states, with the status of the job or the number by which its record is dropped."""
 STATES |= {"RECONFIG_FAIL": FAILED, "EXPEDITING": PENDING}  # new in Slurm 23.11 and 25.05
-"""The states with the status of the job, or the reason to drop its record."""
 _NUMBER = r"^([0-9]{1,16})(?:\.[0-9]*)?$"
 _DECIMAL = r"^([0-9]{1,16}(?:\.[0-9]*)?)$"
 _ABBREVIATED = r"^([0-9]{1,12}(?:\.[0-9]+)?)([KMGTP])$"
@@ -103,7 +102,7 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
 def elapsed(texts: pl.Series, unit: str = "s", clock: str = CLOCKS[0]) -> tuple[Array, Array]:
     """Parse durations such as 1-02:03:04, 02:03 or 95; return whole s, int64, -1 where blank, and which values are invalid.
 
-    `unit`: of numbers. `clock`: the meaning of 02:03, see `walltime.logs.cells.CLOCKS`.
+    `unit`: the unit of plain numbers. `clock`: the meaning of 02:03, see `walltime.logs.cells.CLOCKS`.
     """
     numbers = texts.str.extract(_DECIMAL).cast(pl.Float64) * UNITS[unit]
     values, bad = numbers.fill_null(float(MISSING)).to_numpy(), numbers.is_null().to_numpy() & ~blank(texts)

@@ -89,7 +89,7 @@ class RecordTable:
         return pl.repeat("", self.rows, dtype=pl.String, eager=True)
 
     def read(self, name: str, parse: Callable[[pl.Series], tuple[Array, Array]] = fields.wholes, needed: bool = True) -> Array:
-        """Return the parsed values of a field, -1 if it is missing; invalid values are unknown and counted unless `needed`."""
+        """Return the parsed values of a field, -1 if it is missing; invalid values become unknown and, unless `needed`, are counted."""
         if name not in self._columns:
             return unknown(self.rows)
         values, bad = parse(self._columns[name])
@@ -285,7 +285,7 @@ def _known(*columns: Array) -> Array:
 
 
 def _exact(table: RecordTable, name: str, counted: Array, needed: bool = False) -> Array:
-    """Return the numbers in a field, with `counted`, from a list of resources, in place of unknown or abbreviated ones (1.25K)."""
+    """Return the numbers in a field; `counted`, from a list of resources, replaces unknown or abbreviated numbers (1.25K)."""
     values = table.read(name, needed=needed)
     short = table.texts(name).str.contains("[KMGTP]$").to_numpy()
     return np.where((counted > 0) & (short | (values <= 0)), counted, values)

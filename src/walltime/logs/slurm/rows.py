@@ -74,7 +74,7 @@ class Heading:
 
     @property
     def free(self) -> list[int]:
-        """Return the places of the free-text fields."""
+        """Return the indices of the free-text fields."""
         return [k for k, name in enumerate(self.fields) if name in FREE_TEXT]
 
 
@@ -85,11 +85,11 @@ class Rows:
     lines: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     fields: list[tuple[int, list[str]]] = field(default_factory=list)
-    """The fields of rows that cannot be split at the separator, with their places."""
+    """The fields of rows that cannot be split at the separator, with the indices of these rows."""
 
 
 Row = tuple[int, str, list[str] | str | None]
-"""The number of a row's first line, its text, and its fields; None if it can be split at each separator, a reason if they are uncertain."""
+"""The number of a row's first line, its text, and its fields: None if it can be split at each separator, a reason if they are uncertain."""
 
 
 def heading_of(line: str) -> Heading | None:
@@ -152,7 +152,7 @@ def _has_whole_quotes(fields: Sequence[str], heading: Heading) -> bool:
 
 
 def _looks_right(row: Sequence[str], heading: Heading) -> bool:
-    """Return whether a row has sacct's values in fields that other tables share; or times in any format, next to a state of Slurm."""
+    """Return whether a row has sacct's values in fields that other tables share, or times in any format and a state of Slurm."""
     looks: Mapping[str, Callable[[str], bool]] = {
         "jobid": partial(_is, _RECORD, BLANK),
         **dict.fromkeys(("submit", "start", "end", "eligible"), _LOOKS["time"]),
@@ -239,7 +239,7 @@ def _count(fields: int, wanted: int) -> str:
 
 
 def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[tuple[int, str, int]]:
-    """Yield the lines, joined where a free text contains a line end: the number of the first line, the text, and its separators."""
+    """Yield the lines, joined where a free text contains a line end: number of the first line, text, and number of separators."""
     waiting: tuple[int, str, int] | None = None
     several = False
     wanted = len(heading.fields) - 1 + heading.ends
@@ -273,13 +273,13 @@ def _continues(missing: int, text: str, here: int, heading: Heading) -> bool:
 def _fields_around_texts(pieces: list[str], heading: Heading, used: Mapping[str, str]) -> list[str] | None:
     """Return the fields of a line whose free texts contain separators; None if a field in `used` is uncertain.
 
-    Texts that are uncertain are empty.
+    Uncertain texts become empty.
     """
     free, extra = heading.free, len(pieces) - len(heading.fields)
     if not free:
         return None
-    spans: list[list[int]] = [[free[0]]]  # places of texts, and of unused fields between them
-    runs: list[list[int]] = []  # places of the fields after each span
+    spans: list[list[int]] = [[free[0]]]  # indices of texts, and of unused fields between them
+    runs: list[list[int]] = []  # indices of the fields after each span
     for before, after in pairwise(free):
         run = list(range(before + 1, after))
         if any(heading.fields[k] in used for k in run):

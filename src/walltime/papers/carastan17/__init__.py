@@ -1,8 +1,8 @@
 """carastan17: queue orders found by simulation and regression (2017).
 
-Sequences of 15 days, the orders, and the slowdown of each order in a sequence; medians over the sequences, compared with the medians of
-the published result files, which are in printed.toml. A sequence begins with an empty machine; its first jobs start in order of arrival
-and are not measured.
+This module computes the slowdown of each order in sequences of 15 days, and compares the medians over the sequences with the medians of the
+published result files, which are in printed.toml. A sequence begins with an empty machine; its first jobs start in order of arrival and are
+not measured.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""gaussier15: every triple with the published metrics; the best triples, and how far they are below EASY and EASY++, here and in print."""
+"""gaussier15: compare every triple with the published metrics, and the best triples with EASY and EASY++, here and in print."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Slowdowns = Mapping[tuple[str, ...], float]
 
 @item("triples")
 def agreement(study: Study) -> Parts:
-    """Return every triple, with the published metrics."""
+    """All triples next to the published metrics."""
     chosen = triples(study.quick)
     rows: Rows = []
     counts: Rows = []
@@ -86,9 +86,10 @@ NAMES = ("scheduler", "corrector", "predictor", "prightside", "prightparam", "pl
 
 
 def published_metrics(subject: Subject) -> dict[tuple[str, ...], Mapping[str, float]]:
-    """Return the published values by triple (`Triple.key`), without missing ones and ones measured on other jobs than the subject's.
+    """Return the published values by triple (`Triple.key`), without missing values and values for other jobs than the subject's.
 
-    It looks for the file next to the log and in the folder `WALLTIME_PUBLISHED`, if set, or its `sc15`. The result is empty without a file.
+    The file may be next to the log, in the folder `WALLTIME_PUBLISHED` (if set), or in its subfolder `sc15`. Without a file, the result is
+    empty.
     """
     name = subject.facts.get("metrics")
     if name is None or subject.kind != PAPER:
@@ -115,7 +116,7 @@ def slowdowns(study: Study, subject: Subject, chosen: Sequence[Triple]) -> dict[
 
 @item("best")
 def best(study: Study) -> Parts:
-    """Return the best triples, and their gains."""
+    """The best triples and their gains."""
     chosen = triples(study.quick)
     rows: Rows = []
     gains: Rows = []

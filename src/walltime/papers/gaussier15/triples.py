@@ -1,4 +1,4 @@
-"""gaussier15's triples of scheduler, correction and predictor, and the simulation of each."""
+"""gaussier15: define the triples of scheduler, correction and predictor, and simulate them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SCHEDULERS = {"easy_plus_plus_scheduler": SJBF, "easy_prediction_backfill_schedu
 WITHOUT_PREDICTIONS = {"easy_sjbf_scheduler": SJBF, "easy_backfill_scheduler": FCFS}
 CORRECTORS = {"tsafrir": "tsafrir07", "reqtime": "estimate", "recursive_doubling": "double:uncapped"}
 NEVER_WRONG = {"predictor_clairvoyant": "exact", "predictor_reqtime": "user", "predictor_double_reqtime": "user:factor=2"}
-"""Published names by our names; predictions that are never too short need no correction."""
+"""Our names of the published predictors that need no correction, because their predictions are never too short."""
 CURVES = (*itertools.product(("abs", "square"), (1.0, 100.0, 10_000.0)), *itertools.product(("exp",), (1e-4, 1e-5)))
 THRESHOLDS = (0.0, 60.0, 600.0)
 WEIGHT_NAMES = dict(zip(WEIGHTS, ("1", "5+log(r/m)", "5+log(m/r)", "11+log(1/(r*m))", "1+log(m*r)"), strict=True))
@@ -41,7 +41,7 @@ class Triple:
     """A scheduler with the predictor and the correction that it uses, both None without predictions."""
 
     key: tuple[str, ...]
-    """as the published file names it: scheduler, corrector, predictor, then the six parameters of a learned one, NA for none"""
+    """its names in the published file: scheduler, corrector and predictor, then the six parameters of a learned predictor, NA for others"""
     policy: str
     prediction: Prediction | None
 

@@ -1,4 +1,4 @@
-"""mualem01, Table 2 and Figs. 8 and 9, and the model of section 4.3: users' estimates, and a system's."""
+"""mualem01, Table 2 and Figs. 8 and 9, and the model of section 4.3: estimates by users and by the system."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
 
 
 def _histograms(name: str, jobs: Mapping[str, tuple[Array, Array, Array | None]], title: str, caption: str) -> Chart:
-    """Draw a row per log, given with runtimes, estimates and killed jobs: a histogram of the used share, and runtime against estimate."""
+    """Draw a row per log: a histogram of the used share, and runtime against estimate; `jobs`: runtimes, estimates, killed jobs."""
     with style():
         figure = Figure(figsize=(9.2, 3.1 * len(jobs) + 0.2), layout="constrained", facecolor="white")
         grid = figure.subplots(len(jobs), 2, squeeze=False)

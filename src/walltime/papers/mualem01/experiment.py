@@ -40,7 +40,7 @@ Measured = Mapping[tuple[str, str, str], Value]
 
 
 def measure(study: Study, subject: Subject, estimates: Sequence[str], print_of: Callable[[str, str, str], float | None]) -> Measured:
-    """Run both policies with these estimates; estimates without chance also with shaken submissions, for the bands.
+    """Run both policies with these estimates; if these are not random, also with shaken submissions, for the bands.
 
     `print_of`: returns the printed number by metric, policy and estimates.
     """
@@ -79,7 +79,7 @@ def label(estimates: str) -> str:
 
 
 def compared(name: str, first: Value, second: Value) -> Iterator[Claim]:
-    """Yield whether the difference of two values has the same sign as in print, if it is printed and over `NOTICEABLE`."""
+    """Yield the claim that a difference has the same sign as in print, if it is printed and larger than `NOTICEABLE`."""
     if first.printed is not None and second.printed is not None:
         theirs, mine = second.printed / first.printed - 1, second.ours / first.ours - 1
         if abs(theirs) > NOTICEABLE:

@@ -1,4 +1,4 @@
-"""mualem01, Table 1: results for each month; also infers the start of a log that does not record it."""
+"""mualem01, Table 1: compute results for each month, and infer the start of a log that does not record it."""
 
 from __future__ import annotations
 
@@ -133,10 +133,10 @@ def start_of(subject: Subject, printed: PrintedTable) -> tuple[int, str]:
 
 
 def infer_start(end: Array, counts: Sequence[int], first: tuple[int, int], zone: tzinfo) -> tuple[int, int]:
-    """Return the start of a log, s since 1970, for which the jobs by month of their end are closest to the `counts` from month `first`.
+    """Return the start of a log, s since 1970, for which the jobs by month are closest to print, and the number of jobs in other months.
 
-    `end`: int64 s from the start of the log. Every hour from 40 days before that month to its end is tried, then every minute
-    around the best. Also returns the number of jobs that are in another month than printed.
+    `end`: the ends of the jobs, int64 s from the start of the log. `counts`: the printed numbers of jobs that end in each month, from month
+    `first` on. Every hour from 40 days before that month to its end is tried, then every minute around the best.
     """
     begin = round(datetime(*first, 1, tzinfo=zone).timestamp())
     last = begin + len(counts) * 31 * 86_400

@@ -1,4 +1,4 @@
-"""The worked examples of mualem01, Figs. 1 to 3, as drawings: the jobs are ours, made to match captions and text."""
+"""mualem01, Figs. 1 to 3: draw the worked examples, with jobs of our own that match captions and text."""
 
 from __future__ import annotations
 

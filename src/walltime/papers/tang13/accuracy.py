@@ -1,4 +1,4 @@
-"""Tables and figures of tang13 on accuracy: the fraction of requests used, the gain from adjusting them by history, how much is needed."""
+"""tang13's tables and figures on accuracy: the used share of requests, the gain from adjusting them by history, and the history needed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def class_shares(replay: Replay) -> dict[str, float]:
 
 
 def statistic_axis(axes: Axes) -> Array:
-    """Put the statistics on the horizontal axis; return their places."""
+    """Put the statistics on the horizontal axis; return their positions."""
     places = np.arange(len(STATISTICS))
     axes.set_xticks(places, STATISTICS, fontsize=7)
     return places
@@ -297,7 +297,7 @@ def figure_8(study: Study) -> Parts:
 
 
 def _class_by_window(study: Study, name: str, kind: str, what: str) -> Parts:
-    """Yield the figure of the share of one class of jobs, and whether one month of history gives fewer of them."""
+    """Yield the figure of the share of one class of jobs, and whether one month of history reduces the share."""
     chart, by_key = _windows_figure(study, name, f"{kind} jobs (%)", lambda replay: class_shares(replay)[kind])
     yield chart
     for (log, key), values in by_key.items():

@@ -157,12 +157,12 @@ MONTH_NOTE = (
 
 
 ADJUSTED = {1: 60, 2: 100, 3: 90, 4: 90, 5: 50}
-"""Adjusted walltimes of Fig. 12; the figure has no numbers, these have its proportions."""
+"""Adjusted walltimes of Fig. 12; the figure has no numbers, so these follow its proportions."""
 ESTIMATED, RAN = {3: 150, 4: 150, 5: 50}, {3: 80, 4: 130, 5: 40}
 
 
 def figure_12_jobs(waiting: int) -> Workload:
-    """Return job 1, which runs, job 2, which is first in the queue, and one of the jobs behind it."""
+    """Return the running job 1, job 2 at the head of the queue, and one of the jobs behind it."""
     return Workload.from_arrays(
         submit=[0, 1, 2],
         runtime=[80, 50, RAN[waiting]],

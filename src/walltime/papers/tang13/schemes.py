@@ -1,4 +1,4 @@
-"""tang13's schemes: which jobs are alike, predictions on a log, and the months that are simulated."""
+"""tang13's schemes: define similar jobs by keys, predict on a log, and list the simulated months."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def keys_of(subject: Subject) -> dict[str, str]:
 def replays(
     study: Study, subject: Subject, key: str, statistics: Sequence[str], *, window: int | None = None, threshold: float = 0.0
 ) -> list[Replay]:
-    """Return the predictions of a scheme for each statistic; all history by default, as in tang13, Figs. 4 to 7. None is replayed twice."""
+    """Return the predictions of a scheme for each statistic, computed once; by default from all history, as in tang13, Figs. 4 to 7."""
     schemes = [Tang13(key=key, statistic=statistic, window=window, threshold=threshold) for statistic in statistics]
     known: dict[Tang13, Replay] = study.memory.setdefault(("replays", subject.name), {})
     missing = [scheme for scheme in schemes if scheme not in known]
@@ -47,7 +47,7 @@ def replays(
 
 
 def simulated_replays(study: Study, subject: Subject) -> dict[str, Replay]:
-    """Return the predictions of tang13's simulations, by statistic: triple key, one month of history."""
+    """Return the predictions of tang13's simulations by statistic, with the triple key and one month of history."""
     return dict(zip(SCHEMES, replays(study, subject, keys_of(subject)["triple"], SCHEMES, window=1), strict=True))
 
 

@@ -1,4 +1,4 @@
-"""The experiment of tsafrir06: one log, f-model estimates from perfect to very bad, and many seeds; curves over f and their figures."""
+"""Repeat tsafrir06's experiment: simulate a log with f-model estimates from perfect to very bad and many seeds, and draw curves over f."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ FINE = tuple(k / 10 for k in range(101))
 """tsafrir06's values of the badness f."""
 COARSE = tuple(k / 2 for k in range(21))
 BEYOND = (12.0, 15.0, 20.0, 30.0, 50.0, 70.0, 100.0)
-"""tsafrir06 looked at larger values too, without showing them (its footnote 2)."""
+"""Larger values, which tsafrir06 examined without showing them (its footnote 2)."""
 FAR = (200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0)
-"""Still larger values, in search of later crossings; tsafrir06 looked up to 10,000."""
+"""Still larger values, in search of later crossings; tsafrir06 examined values up to 10,000."""
 SEEDS, FEW_SEEDS = 100, 10
 LOAD_SEEDS = 20
 LOADS = {"high": 0.85, "low": 0.55}
-"""tsafrir06 does not state its high and low loads; these are ours, around those of its logs."""
+"""tsafrir06 does not state its high and low loads; these are ours, around the loads of its logs."""
 SMOOTH = 0.2
 """A smoothed curve is the mean over the points within this distance in f."""
 RISE = 0.2
@@ -36,13 +36,13 @@ RISE = 0.2
 
 @dataclass(frozen=True)
 class Sweep:
-    """The results of a log for each f with the random and the deterministic model of the same mean, and those with the real estimates."""
+    """The results of a log: for each f, with the random and the deterministic model of the same mean; and with real estimates."""
 
     subject: Subject
     f: Array
     """badness, float64, ascending from 0"""
     rows: Mapping[str, Sequence[Mapping[str, Any]]]
-    """the results by estimates, by seed; a single one without chance"""
+    """the results for each kind of estimates, one per seed; a single one if nothing is random"""
     truncated: bool
 
     @property
@@ -73,7 +73,7 @@ class Sweep:
         return float(self.mean(metric)[int(np.argmin(np.abs(self.f - f)))])
 
     def band(self, metric: str) -> tuple[Array, Array]:
-        """Return the 5th and 95th percentile of the single results, one per f."""
+        """Return the 5th and 95th percentile of the results over the seeds, one per f."""
         bands = [np.nanpercentile(v, [5, 95]) if np.isfinite(v).any() else [math.nan, math.nan] for v in self.random(metric)]
         low, high = np.array(bands).T
         return low, high
@@ -98,7 +98,7 @@ class Sweep:
         return ("V" if rise > max(RISE * fall, noise) else "L"), fall, rise
 
     def crossing(self, metric: str) -> float | None:
-        """Return the largest f at which the mean of the random model crosses the real line upwards; None if it does not.
+        """Return the largest f at which the mean of the random model rises above the result with real estimates; None if it never does.
 
         Between two values of f the curve is interpolated linearly in f up to 10, in log f beyond.
         """
@@ -117,7 +117,7 @@ class Sweep:
 
 
 def smooth(f: Array, values: Array) -> Array:
-    """Return the mean of the points within `SMOOTH`: five in the paper's grid, one in a coarser one; f = 0, which is exact, is kept."""
+    """Return means over the points within `SMOOTH`: five in the paper's grid, one in a coarser one; f = 0 is kept, because it is exact."""
     near = np.abs(f[:, None] - f[None, :]) <= SMOOTH + 1e-9
     near[0], near[:, 0] = False, False
     near[0, 0] = True
@@ -154,7 +154,7 @@ def seeds_of(study: Study, count: int = SEEDS) -> int:
 
 
 def f_values(quick: bool, far: bool = False) -> tuple[float, ...]:
-    """Return the values of f in a figure, and values beyond it."""
+    """Return the values of f in a figure, followed by larger values."""
     beyond = BEYOND[2::2] if quick else BEYOND
     return (COARSE if quick else FINE) + beyond + ((FAR[::2] if quick else FAR) if far else ())
 

@@ -1,6 +1,6 @@
-"""zhang20: a scheduler that learns, and the formulas that it was compared with (2020).
+"""zhang20: a learning scheduler, and the formulas with which it was compared (2020).
 
-The ten windows of jobs, the formulas, and the slowdown of each formula in a window; Table V, which is in printed.toml.
+This module computes the slowdown of each formula in ten windows of jobs, and compares the means with Table V, which is in printed.toml.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class LogAdvice:
         return advice
 
     def left_out(self) -> list[str]:
-        """Return sentences on the jobs of the log that are left out; none if the rules are those of the previous call."""
+        """Return sentences on the jobs of the log that are left out; none if these rules are the same as in the previous call."""
         if self.advice is None:
             return []
         learned = self.advice.learned

@@ -1,4 +1,4 @@
-"""Bounds on the harm to other jobs: the first job of a queue must not start too late, and users answer for jobs that outlive TimeMin.
+"""Limit the harm to other jobs: the first job of a queue must not start too late, and jobs that outlive TimeMin count against their users.
 
 The first job of a queue, its head, has a reserved start, until which other jobs are backfilled. If a predicted runtime is too short, a
 backfilled job may outlast the reserved start. Once the head is later than that by more than a share of its wait, no job in its partitions

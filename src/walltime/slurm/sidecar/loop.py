@@ -39,11 +39,11 @@ def run_rounds(
         notify(f"EXTEND_TIMEOUT_USEC={PATIENCE * 1_000_000}", "WATCHDOG=1")
         report = sidecar.round()
         after_round(report)
-        if report.answered and not (report.failures or report.adjusted or report.untaken or report.taken_back or report.given_back):
+        if report.answered and not (report.failures or report.adjusted or report.with_time_min or report.removed or report.restored):
             break
-        idle = 0 if report.taken_back or report.given_back else idle + 1
-        if report.untaken or sidecar.short:
-            sidecar.say(f"stopping: {counted(sidecar.short, 'job')} with a shortened limit, {report.untaken:,} with a TimeMin")
+        idle = 0 if report.removed or report.restored else idle + 1
+        if report.with_time_min or sidecar.short:
+            sidecar.say(f"stopping: {counted(sidecar.short, 'job')} with a shortened limit, {report.with_time_min:,} with a TimeMin")
     if sidecar.watched:
         left = counted(len(sidecar.watched), "job")
         sidecar.say(f"ended with {left} that may have a shortened limit or a TimeMin: {', '.join(sidecar.watched[:20])}")

@@ -16,12 +16,15 @@ GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
     "adjusted_jobs": ("Waiting jobs with the side-car's TimeMin.", lambda report, _: report.adjusted + report.set_now),
     "wanted_jobs": ("Further jobs that the side-car would adjust.", lambda report, _: len(report.wanted) - report.set_now),
     "short_jobs": ("Running jobs whose limit must be raised.", lambda _, sidecar: sidecar.short),
-    "untaken_jobs": ("Jobs with the side-car's TimeMin, including those that will lose it.", lambda report, _: report.untaken),
+    "time_min_jobs": ("Jobs with the side-car's TimeMin, including those that will lose it.", lambda report, _: report.with_time_min),
     "late_heads": (
         "Partitions without adjustments, because the head of the queue has waited too long.",
         lambda _, sidecar: len(sidecar.heads.late(sidecar.clock.time(), sidecar.settings)),
     ),
-    "quarantined_users": ("Users whose jobs are left alone: they lower raised limits.", lambda _, sidecar: len(sidecar.back.quarantine)),
+    "quarantined_users": (
+        "Users whose jobs are left alone: they lower raised limits.",
+        lambda _, sidecar: len(sidecar.restorer.quarantine),
+    ),
     "acting": ("1 if the side-car adjusts jobs, else 0.", lambda report, _: report.mode is not Mode.ADVICE and not report.why),
     "may_act": (
         "1 if the side-car was started to adjust jobs and has not been stopped.",
@@ -33,8 +36,8 @@ GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
 """The metrics of the present state, by name: the help text, and the function that returns the value."""
 COUNTERS: Mapping[str, tuple[str, Callable[[Report], int]]] = {
     "set": ("TimeMin set.", lambda report: report.set_now),
-    "taken_back": ("TimeMin taken back.", lambda report: report.taken_back),
-    "given_back": ("Limits of running jobs raised.", lambda report: report.given_back),
+    "time_min_removed": ("TimeMin removed.", lambda report: report.removed),
+    "limits_restored": ("Limits of running jobs raised.", lambda report: report.restored),
     "failures": ("Commands that failed.", lambda report: report.failures),
     "alarms": ("Alarms.", lambda report: report.alarms),
     "rounds_tried": ("Rounds.", lambda report: 1),

@@ -63,7 +63,7 @@ def killed_alarm(review: Review) -> str:
 
 def review_sentences(review: Review) -> list[str]:
     """Return the events in sentences; the alarm comes first, if there is one."""
-    raised = review.given_back
+    raised = review.restored
     hours = f"{review.processor_hours:,.1f} processor-hours"
     hours = hours if review.node_hours is None else f"{review.node_hours:,.1f} node-hours ({hours})"
     least = f"; job {raised[0].key} had the least time left, {human_time(raised[0].left or 0)}" if raised else ""
@@ -91,10 +91,10 @@ def review_sentences(review: Review) -> list[str]:
 
 def _started(review: Review) -> str:
     """Return how many jobs were adjusted and started, and how."""
-    holes = review.in_holes
-    ahead = sum(run.ahead_of > 0 for run in holes)
+    backfilled = review.started_by_backfill
+    ahead = sum(run.ahead_of > 0 for run in backfilled)
     return (
-        f"The side-car adjusted {counted(review.adjusted, 'job')}; {len(review.runs):,} started, {len(holes):,} by backfill "
+        f"The side-car adjusted {counted(review.adjusted, 'job')}; {len(review.runs):,} started, {len(backfilled):,} by backfill "
         f"({ahead:,} ahead of jobs that had waited longer)"
     )
 
@@ -105,7 +105,7 @@ def review_tables(review: Review, most: int = 20) -> list[Table]:
     listed = {
         "Jobs ended before the user's limit": review.killed,
         "Backfilled jobs that ran longer than TimeMin (recorded)": broken,
-        "Limits raised by the side-car, least time left first (recorded)": review.given_back,
+        "Limits raised by the side-car, least time left first (recorded)": review.restored,
     }
     tables = [Table(RUN_COLUMNS, list(map(run_row, runs[:most])), title, texts=2) for title, runs in listed.items() if runs]
     if review.delays:
@@ -167,8 +167,8 @@ def adjust_page(review: Review | None, world: WhatIf | None, jobs: Workload, set
             )
         numbers = [  # the first must be 0
             ("killed before the users' limits", f"{len(review.killed):,} of {len(review.runs):,}"),
-            ("started by backfill", f"{len(review.in_holes):,}"),
-            ("limits restored", f"{len(review.given_back):,}"),
+            ("started by backfill", f"{len(review.started_by_backfill):,}"),
+            ("limits restored", f"{len(review.restored):,}"),
         ]
     if world is not None:
         answers.append(gain_sentence(world))

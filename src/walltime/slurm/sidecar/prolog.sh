@@ -28,7 +28,7 @@ minutes_of() {
     echo "$total"
 }
 
-give_back() {
+raise_limit() {
     case ${SLURM_ARRAY_JOB_ID:-} in
         "" | 0) key=${SLURM_JOB_ID:-} ;;
         *) key=${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID:-} ;;
@@ -60,5 +60,5 @@ give_back() {
     say "job $key: its limit could not be raised to $minutes minutes"
 }
 
-(give_back) </dev/null >/dev/null 2>&1
+(raise_limit) </dev/null >/dev/null 2>&1
 exit 0

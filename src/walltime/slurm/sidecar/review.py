@@ -1,4 +1,4 @@
-"""The review of adjusted jobs, from the side-car's ledger and the job log, and of other jobs' delays, by simulation."""
+"""Review adjusted jobs, from the side-car's ledger and the job log, and the delays of other jobs, by simulation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from walltime.workload import Workload
 NEAR = 300
 """Seconds by which a start in the ledger and in the log may differ."""
 EARLY = 30
-"""Seconds before its user's limit: a job that Slurm ended earlier than this was killed early, as Slurm itself is late, not early."""
+"""Seconds: a job that Slurm ended by more than this before its user's limit was killed early; Slurm itself ends jobs late, never early."""
 LATE = 60
 """Seconds: a simulated start counts as delayed if it is later by more than this."""
 STARTS = ("started", "started short")
@@ -38,7 +38,7 @@ class Run:
     """A run of an adjusted job. Times are Unix times, lengths are in s, and unknown values are None.
 
     `time_min`, `limit`: set by the side-car and by the user; `predicted`: the prediction behind TimeMin. `shown`: the limit with which it
-    was first seen running, `short`: whether backfill had shortened that limit; `given_back`: when the side-car raised it, with `left` to
+    was first seen running, `short`: whether backfill had shortened that limit; `restored`: when the side-car raised it, with `left` to
     go. From the log: `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: the
     number of earlier jobs in its partition, with no lower priority, that still waited when it started.
     """
@@ -51,7 +51,7 @@ class Run:
     shown: int | None
     short: bool
     predicted: int | None = None
-    given_back: float | None = None
+    restored: float | None = None
     left: int | None = None
     runtime: int | None = None
     state: str = ""
@@ -62,7 +62,7 @@ class Run:
     ahead_of: int = 0
 
     @property
-    def in_hole(self) -> bool:
+    def started_by_backfill(self) -> bool:
         """Return whether backfill started it: by Slurm's Flags or, if these are unknown, because it overtook other jobs."""
         return self.backfilled if self.backfilled is not None else self.ahead_of > 0
 
@@ -83,7 +83,7 @@ class Run:
 
     def as_dict(self) -> dict[str, Any]:
         """Return all values for JSON."""
-        return asdict(self) | {name: getattr(self, name) for name in ("in_hole", "outlived", "killed_early", "lowered")}
+        return asdict(self) | {name: getattr(self, name) for name in ("started_by_backfill", "outlived", "killed_early", "lowered")}
 
 
 class Delay(NamedTuple):
@@ -110,7 +110,7 @@ class Review:
     since: float
     until: float
     adjusted: int
-    taken_back: int
+    removed: int
     runs: Sequence[Run]
     not_in_log: int
     alarms: Sequence[tuple[float, str]]
@@ -125,41 +125,41 @@ class Review:
         return [run for run in self.runs if run.killed_early]
 
     @property
-    def in_holes(self) -> list[Run]:
+    def started_by_backfill(self) -> list[Run]:
         """Return the runs that backfill started."""
-        return [run for run in self.runs if run.in_hole]
+        return [run for run in self.runs if run.started_by_backfill]
 
     @property
     def broken(self) -> list[Run]:
         """Return the backfilled runs that outlived their TimeMin."""
-        return [run for run in self.in_holes if run.outlived]
+        return [run for run in self.started_by_backfill if run.outlived]
 
     @property
-    def given_back(self) -> list[Run]:
+    def restored(self) -> list[Run]:
         """Return the runs whose limits the side-car raised, the one with the least time left first."""
         return sorted((run for run in self.runs if run.left is not None), key=lambda run: run.left or 0)
 
     @property
     def node_hours(self) -> float | None:
         """Return the node-hours of backfilled runs; None if the log has no numbers of nodes."""
-        known = [run.nodes * run.runtime for run in self.in_holes if run.nodes is not None and run.runtime is not None]
-        return sum(known) / 3600 if known or not self.in_holes else None
+        known = [run.nodes * run.runtime for run in self.started_by_backfill if run.nodes is not None and run.runtime is not None]
+        return sum(known) / 3600 if known or not self.started_by_backfill else None
 
     @property
     def processor_hours(self) -> float:
         """Return the processor-hours of backfilled runs."""
-        return sum(run.procs * run.runtime for run in self.in_holes if run.procs is not None and run.runtime is not None) / 3600
+        return sum(run.procs * run.runtime for run in self.started_by_backfill if run.procs is not None and run.runtime is not None) / 3600
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of jobs, alarms and failures by kind."""
         return {
             "adjusted": self.adjusted,
-            "taken_back": self.taken_back,
+            "removed": self.removed,
             "started": len(self.runs),
             "not_in_log": self.not_in_log,
-            "backfilled": len(self.in_holes),
+            "backfilled": len(self.started_by_backfill),
             "shortened": sum(run.short for run in self.runs),
-            "given_back": len(self.given_back),
+            "restored": len(self.restored),
             "outlived": len(self.broken),
             "killed_early": len(self.killed),
             "alarms": len(self.alarms),
@@ -174,7 +174,7 @@ class Review:
             "counts": self.counts(),
             "node_hours": self.node_hours,
             "processor_hours": self.processor_hours,
-            "least_left": self.given_back[0].left if self.given_back else None,
+            "least_left": self.restored[0].left if self.restored else None,
             "killed_early": [run.key for run in self.killed],
             "runs": [run.as_dict() for run in self.runs],
             **{name: [{"time": time, "what": what} for time, what in getattr(self, name)] for name in ("alarms", "failures")},
@@ -224,7 +224,7 @@ def with_delays(review: Review, jobs: Workload, machine: Machine, policy: str | 
     least = np.full(len(jobs), -1)
     for place, run in places.items():
         least[place] = run.time_min
-    broken = [place for place, run in places.items() if run.in_hole and run.outlived]
+    broken = [place for place, run in places.items() if run.started_by_backfill and run.outlived]
     adjusted = replace(jobs, columns={**jobs.columns, "time_min": least})
     as_planned = jobs.runtime.copy()
     as_planned[broken] = np.minimum(as_planned[broken], least[broken])
@@ -270,13 +270,13 @@ def _runs(events: Sequence[Event]) -> list[Run]:
         if event.what in STARTS:
             run = Run(event.key, event.user, event.start, 60 * event.time_min, 60 * event.limit, shown, event.what != "started")
             runs.setdefault(place, replace(run, predicted=predicted.get(event.key)))
-        elif event.what == "given back" and place in runs and runs[place].given_back is None:
-            runs[place] = replace(runs[place], given_back=event.time, left=int(event.detail or 0))
+        elif event.what == "given back" and place in runs and runs[place].restored is None:
+            runs[place] = replace(runs[place], restored=event.time, left=int(event.detail or 0))
     return list(runs.values())
 
 
 class _Log:
-    """A job log, with the places of jobs by key."""
+    """A job log, with the indices of its jobs by key."""
 
     def __init__(self, jobs: Workload):
         wait = jobs.columns.get("wait")
@@ -294,7 +294,7 @@ class _Log:
         self.has_states, self.has_backfill = (bool((jobs.columns.get(name, unknown) >= 0).any()) for name in ("state", "sched_backfill"))
 
     def place(self, run: Run) -> int | None:
-        """Return the place of this run in the log; None if the log lacks it."""
+        """Return the index of this run in the log; None if the log lacks it."""
         near = [(abs(self.zero + int(self.start[place]) - run.start), place) for place in self._places.get(run.key, ())]
         distance, place = min(near, default=(NEAR + 1, 0))
         return place if distance <= NEAR else None

@@ -16,11 +16,11 @@ from walltime.slurm.client import Client, DeniedError
 from walltime.slurm.configuration import Configuration, Limits, Mode
 from walltime.slurm.records import SlurmError
 from walltime.slurm.sidecar.bounds import LATE_HEAD, QueueHeads
-from walltime.slurm.sidecar.giveback import GiveBack
 from walltime.slurm.sidecar.host import Budget, Host
 from walltime.slurm.sidecar.ledger import OPEN, Adjustments, Entry, Ledger, State
 from walltime.slurm.sidecar.prolog import Spool
 from walltime.slurm.sidecar.report import Report
+from walltime.slurm.sidecar.restoring import LimitRestorer
 from walltime.slurm.sidecar.selection import Predict, choose, exclusion_reason
 from walltime.slurm.sidecar.self_tests import NAMES, WHOLE, WORKS, SelfTests
 from walltime.slurm.sidecar.settings import SidecarSettings
@@ -62,9 +62,9 @@ class Sidecar:
         self.adjustments = Adjustments(ledger, host.clock, host.say)
         self.spool = spool if ledger is not None else None
         self.tests = None if ledger is None else SelfTests(slurm, settings, host.say, ledger, spool)
-        self.back = GiveBack(slurm, self.adjustments, host, self._lose_trust, self.spool)
-        self.back.extra = lambda: [] if self.tests is None else self.tests.keys
-        self.back.prolog_missed = self._report_prolog_failure
+        self.restorer = LimitRestorer(slurm, self.adjustments, host, self._lose_trust, self.spool)
+        self.restorer.extra = lambda: [] if self.tests is None else self.tests.keys
+        self.restorer.prolog_missed = self._report_prolog_failure
         self.heads = QueueHeads("" if ledger is None else ledger.noted("heads"))
         self.alarms = 0
         self._denied = ""
@@ -101,7 +101,7 @@ class Sidecar:
         return len(self._jobs_in(State.SHORT))
 
     def _jobs_in(self, *states: State) -> list[str]:
-        return [key for key, entry in self.entries.items() if entry.state in states and self.back.may_exist(key)]
+        return [key for key, entry in self.entries.items() if entry.state in states and self.restorer.may_exist(key)]
 
     def round(self) -> Report:
         """Run one round; the report counts the commands that failed, which the next round repeats."""
@@ -119,7 +119,7 @@ class Sidecar:
                 self._alarm(f"Slurm has not answered for {silent:.0f} s: jobs may end before their limits can be restored")
                 self._answered_at = self.clock.monotonic()  # the next alarm follows after the same time
         report.alarms = self.alarms - alarms
-        report.untaken = len(self._jobs_in(*OPEN))
+        report.with_time_min = len(self._jobs_in(*OPEN))
         return report
 
     def once(self) -> Report:
@@ -132,9 +132,9 @@ class Sidecar:
             if not self.unknown():
                 break
             before, report = report, self.round()
-            for name in ("taken_back", "given_back", "failures", "alarms"):
+            for name in ("removed", "restored", "failures", "alarms"):
                 setattr(report, name, getattr(before, name) + getattr(report, name))
-            self.back.run_if_due(report, self.settings.tasks, 0)
+            self.restorer.run_if_due(report, self.settings.tasks, 0)
         self._give_up_tests(report)
         return report
 
@@ -142,13 +142,13 @@ class Sidecar:
         now = self.clock.time()
         steady = self._clock_is_steady(now)
         self.adjustments.retry()
-        cluster = self._give_back(report)
+        cluster = self._restore_limits(report)
         if cluster is None:
             report.why = "the ledger belongs to another cluster"
             return
         budget = Budget(self.clock, self.settings.every, MOST_FAILURES)
         self._take_back_soft_limits(cluster, report, budget)
-        self._give_back_if_due(report)
+        self._restore_if_due(report)
         fresh = self._read_queue(report)
         report.answered = True
         self._answered_at = self.clock.monotonic()
@@ -174,30 +174,30 @@ class Sidecar:
             self._adjust(waiting, cluster, now, report, budget, act=ready and steady)
         self.adjustments.forget_old()
         if report.set_now:
-            self.back.run_if_due(
+            self.restorer.run_if_due(
                 report, self.settings.tasks, 0
             )  # so that its user's limit is known even if it starts before the next round
         self._keep_spool()
 
-    def _give_back(self, report: Report) -> Configuration | None:
+    def _restore_limits(self, report: Report) -> Configuration | None:
         """Restore limits, and return the configuration; None if the ledger belongs to another cluster."""
         if self._is_foreign(None):
             return None
         if self.ledger is not None:
-            self.back.run(report, self.settings.tasks)
-        cluster = self.back.cluster = self.slurm.configuration()
+            self.restorer.run(report, self.settings.tasks)
+        cluster = self.restorer.cluster = self.slurm.configuration()
         return None if self._is_foreign(cluster) else cluster
 
     def waiting(self) -> dict[str, QueueJob]:
         """Return the waiting jobs, by key; the last query of watched jobs is newer than the list of the whole queue."""
-        ended = {job.key for job in self.back.seen if not job.waits}
+        ended = {job.key for job in self.restorer.seen if not job.waits}
         waiting = {job.key: job for job in self._queue if job.waits and job.key not in ended}
-        return waiting | {job.key: job for job in self.back.seen if job.waits and job.key in self.entries}
+        return waiting | {job.key: job for job in self.restorer.seen if job.waits and job.key in self.entries}
 
-    def _give_back_if_due(self, report: Report) -> None:
+    def _restore_if_due(self, report: Report) -> None:
         """Restore limits again if the other steps have taken a while."""
         if self.ledger is not None:
-            self.back.run_if_due(report, self.settings.tasks, self.settings.every)
+            self.restorer.run_if_due(report, self.settings.tasks, self.settings.every)
 
     def _read_queue(self, report: Report) -> bool:
         """Read the whole queue, unless that takes long and was done recently; return whether it was read."""
@@ -210,14 +210,14 @@ class Sidecar:
         else:  # also from a side-car that was killed
             self._own = {*self.slurm.jobs_named(NAMES, self.user), *self.tests.keys}
         self._queue_at, self._queue_took = self.clock.monotonic(), self.clock.monotonic() - begin
-        self._give_back_if_due(report)
+        self._restore_if_due(report)
         return True
 
     # ------------------------------------------------------------------------------------------------------- undoing changes
 
     def _take_back_soft_limits(self, cluster: Configuration, report: Report, budget: Budget) -> None:
         """Remove all TimeMin that need time_min_as_soft_limit once that option is no longer set."""
-        here = [self.entries[job.key] for job in self.back.seen if job.waits and job.time_min and job.key in self.entries]
+        here = [self.entries[job.key] for job in self.restorer.seen if job.waits and job.time_min and job.key in self.entries]
         soft = [entry for entry in here if entry.soft and entry.state in OPEN]
         if soft and not cluster.soft_limit:
             self.say("time_min_as_soft_limit is gone while jobs have a TimeMin: all of them are taken back")
@@ -245,8 +245,8 @@ class Sidecar:
         if self.tests is None or cluster.soft_limit or not self.tests.is_guarded(cluster):
             return
         for job in self.unknown():
-            state, longest = State.SET if job.waits else State.STARTED, self.back.limits.longest(job, cluster)
-            self.back.adopt(job, job.limit or 0, longest, state, doubt=job.runs or job.restarts > 0)
+            state, longest = State.SET if job.waits else State.STARTED, self.restorer.limits.longest(job, cluster)
+            self.restorer.adopt(job, job.limit or 0, longest, state, doubt=job.runs or job.restarts > 0)
 
     def unknown(self) -> list[QueueJob]:
         """Return the jobs with a limit and a TimeMin that is not in the ledger; none without a ledger."""
@@ -265,10 +265,10 @@ class Sidecar:
             worked = self._change(lambda key=entry.key: self.slurm.set_time_min(key, 0), report)  # type: ignore[misc]
             budget.count(worked)
             if worked:
-                report.taken_back += 1
+                report.removed += 1
                 self.adjustments.record("taken back", entry)
                 self.say(f"job {entry.key}: removed TimeMin")
-            self._give_back_if_due(report)
+            self._restore_if_due(report)
 
     # ------------------------------------------------------------------------------------------------------------ whether to act
 
@@ -311,7 +311,7 @@ class Sidecar:
         """Continue the self-tests, and return why nothing may be adjusted yet."""
         assert self.tests is not None
         with self.adjustments.reporting():
-            alive = [job for job in self.back.seen if not job.ended]
+            alive = [job for job in self.restorer.seen if not job.ended]
             return self.tests.step(alive, cluster, self.clock.monotonic(), self.user, report)
         return "the ledger cannot be written"  # type: ignore[unreachable]  # reached after an error
 
@@ -346,12 +346,12 @@ class Sidecar:
 
     def _read_limits(self, cluster: Configuration) -> None:
         if not cluster.enforces_limits:
-            self.back.limits = Limits()
+            self.restorer.limits = Limits()
         elif self.clock.monotonic() - self._limits_at > KEEP_LIMITS:
             try:
-                self.back.limits, self._limits_at = self.slurm.limits(), self.clock.monotonic()
+                self.restorer.limits, self._limits_at = self.slurm.limits(), self.clock.monotonic()
             except SlurmError as error:
-                self.back.limits = Limits(known=False)
+                self.restorer.limits = Limits(known=False)
                 self.say(f"could not read the limits on jobs: {error}")
 
     def _exclusion_reason(self, job: QueueJob, cluster: Configuration, now: float, late: Collection[str]) -> str | None:
@@ -361,18 +361,18 @@ class Sidecar:
             (job.key in self._own, "self-test"),
             (job.time_min and (entry is None or entry.time_min != job.time_min), "TimeMin is the user's own"),
             (entry is not None and job.limit is not None and entry.time_min >= job.limit, "its limit has become too short"),
-            (job.user in self.back.quarantine, "its user has lowered raised limits"),
+            (job.user in self.restorer.quarantine, "its user has lowered raised limits"),
             (any(name in late for name in job.partitions), LATE_HEAD),
         )
         reason = next((reason for excluded, reason in tests if excluded), None)
-        reason = reason or exclusion_reason(job, cluster, self.back.limits, self.settings, now)
-        return reason or self.back.overruns.exclusion_reason(job, cluster, self.settings)
+        reason = reason or exclusion_reason(job, cluster, self.restorer.limits, self.settings, now)
+        return reason or self.restorer.overruns.exclusion_reason(job, cluster, self.settings)
 
     def _adjust(
         self, waiting: Mapping[str, QueueJob], cluster: Configuration, now: float, report: Report, budget: Budget, act: bool
     ) -> None:
         """Set TimeMin of the chosen jobs, each after its entry is on disk."""
-        for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.back.overruns, self.settings, now, report):
+        for job, minutes, seconds in choose(waiting, self.entries, self.predict, self.restorer.overruns, self.settings, now, report):
             if not act or budget.spent or self.stopped() or report.failures >= MOST_FAILURES or self._denied:
                 continue
             if not self.adjustments.writable or self._not_before.get(job.key, 0) > self.clock.monotonic():
@@ -381,7 +381,7 @@ class Sidecar:
                 self._changes.popleft()
             if len(self._changes) >= self.settings.changes:  # in the last minute
                 continue
-            longest = self.back.limits.longest(job, cluster)
+            longest = self.restorer.limits.longest(job, cluster)
             soft = report.mode is Mode.SOFT_LIMIT
             entry = Entry(job.key, job.user, minutes, job.limit or 0, longest, job.restarts, soft, State.INTENT, now)
             if not self.adjustments.save(None, entry):
@@ -398,7 +398,7 @@ class Sidecar:
                 self.say(f"job {job.key}: TimeMin {minutes} of {job.limit} min")
             else:
                 self._not_before[job.key] = self.clock.monotonic() + LATEST
-            self._give_back_if_due(report)
+            self._restore_if_due(report)
 
     def _write_spool(self, job: QueueJob, longest: Minutes) -> bool:
         """Write a job's file for the prolog, and return whether the job may be shortened."""
@@ -422,7 +422,7 @@ class Sidecar:
         entries = [entry for entry in self.entries.values() if not entry.soft and entry.state in states]
         wanted = {e.key: (e.limit, e.limit if e.state is State.SET and not e.doubt else e.longest) for e in entries}
         try:
-            self.spool.keep(wanted | dict.fromkeys(self.tests.spool_keys, (WHOLE, WHOLE)), self.back.orphans)
+            self.spool.keep(wanted | dict.fromkeys(self.tests.spool_keys, (WHOLE, WHOLE)), self.restorer.orphans)
         except OutputError as error:
             self.say(f"could not write the files for the prolog: {error}")
 

@@ -1,4 +1,4 @@
-"""The choice of the waiting jobs to adjust, and of their TimeMin. Users take turns, so that no user's jobs take all the room."""
+"""Choose the waiting jobs to adjust, and their TimeMin. Users take turns, so that no user's jobs take all the room."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def exclusion_reason(job: QueueJob, cluster: Configuration, limits: Limits, sett
     if reason := next((reason for excluded, reason in tests if excluded), None):
         return reason
     reservation = cluster.next_reservation(job.partitions, now)
-    # if it started before the next round but one, it would have its full limit
+    # the job may start as late as the second next round, and then has its full limit
     latest_end = now + job.limit * 60 + 4 * settings.every + 120
     return "a reservation within its limit" if reservation is not None and latest_end > reservation.start else None
 

@@ -12,9 +12,9 @@ from walltime.slurm.starts.replay import Record
 from walltime.workload import Array
 
 SIZES = (4, 16, 64)
-"""Bounds of the classes of job sizes (processors) within a queue, those of Brevik, Nurmi and Wolski."""
+"""Bounds of the classes of job sizes (processors) within a queue, from Brevik, Nurmi and Wolski."""
 LEAST = 59
-"""Smallest number of waits whose maximum is an upper bound of the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
+"""Smallest number of waits whose maximum is an upper bound on the 95 % quantile with 95 % confidence: log(0.05) / log(0.95)."""
 MISSES = 3
 """Number of consecutive waits above their bound that mark a change point; fewer than 5 % of independent series have such a run."""
 CONFIDENT = 1.645
@@ -25,7 +25,7 @@ FEWEST = 8
 
 
 def _bounds(ranked: list[int]) -> tuple[int, int, int]:
-    """Return a lower bound of the 5 % quantile, the median, and an upper bound of the 95 % quantile, both with 95 % confidence."""
+    """Return a lower bound on the 5 % quantile, the median, and an upper bound on the 95 % quantile, both with 95 % confidence."""
     count = len(ranked)
     beyond = floor(0.05 * count - CONFIDENT * sqrt(0.05 * 0.95 * count))  # the number of waits beyond each bound
     return ranked[max(beyond, 0)], ranked[count // 2], ranked[min(count - 1 - beyond, count - 1)]
@@ -53,7 +53,7 @@ def qbets(record: Record, made: Array, job: Array) -> Array:
     """Return quantile bounds of the further waits by the method QBETS, s after `made`: shape (3, predictions).
 
     The bounds are from the history of waits by queue and size, which is cut at change points; the time that the job has waited is
-    subtracted. `made`: the time of each prediction, s from the start of the log; `job`: the place of its job. A class of fewer than 59
+    subtracted. `made`: the time of each prediction, s from the start of the log; `job`: the index of its job. A class of fewer than 59
     waits has the bounds of all jobs. For correlated waits the method needs longer runs of misses before it cuts; here it always needs
     three. Sources: Brevik, Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution, here by its normal approximation;
     change points); Nurmi, Brevik, Wolski, JSSPP 2007 (QBETS), here with fixed classes of processors.
@@ -75,7 +75,7 @@ def qbets(record: Record, made: Array, job: Array) -> Array:
 
 
 def _in_time(record: Record, made: Array, learn: Callable[[int], None]) -> Iterator[int]:
-    """Yield the places of the predictions in order of time, after calling `learn` with each job that had started before."""
+    """Yield the indices of the predictions in order of time, after calling `learn` with each job that had started before."""
     order = np.argsort(record.start, kind="stable")
     starts, done = record.start[order], 0
     for k in np.argsort(made, kind="stable").tolist():
@@ -96,7 +96,7 @@ def _classes(record: Record) -> Array:
 def no_model(record: Record, made: Array, job: Array) -> Array:
     """Return quantiles of the further waits, s after `made`, shape (3, predictions), from past waits alone.
 
-    They are the last waits of the class, by queue and size, that were longer than the job has waited. The arguments are those of `qbets`.
+    They are the last waits of the class, by queue and size, that were longer than the job has waited. The arguments are as in `qbets`.
     """
     classes = _classes(record)
     known: dict[int, list[int]] = {}

@@ -77,9 +77,9 @@ class Projection:
     ) -> Array:
         """Return the start of each of the snapshot's jobs, s from the state's zero, float64; inf for jobs that never start.
 
-        `runtime`: of the snapshot's jobs (int64 s). `arriving`: places of recent jobs in the history, which arrive `times` (s) after now.
-        `only`: the place of the only job whose start is needed; other starts may be inf. `without`: places of jobs that are left out.
-        `check`: called with 0 from time to time; it may raise an error to end the run.
+        `runtime`: runtimes of the snapshot's jobs (int64 s). `arriving`: indices of recent jobs in the history, which arrive `times` (s)
+        after now. `only`: the index of the only job whose start is needed; other starts may be inf. `without`: indices of jobs that are
+        left out. `check`: called with 0 from time to time; it may raise an error to end the run.
         """
         state = self.state
         count = len(state.jobs)
@@ -132,7 +132,7 @@ class Projection:
         return Run(jobs, self.scheduler, PAPERS, "kill", placement, problem).schedule(engine.outcome())
 
     def problem(self, chosen: Array, submit: Array, runtime: Array, starts_only: bool = False) -> Problem:
-        """Return the problem of the jobs at these places, with these submit times and runtimes (int64 s), on the machine."""
+        """Return the problem of the jobs with these indices, with these submit times and runtimes (int64 s), on the machine."""
         placed, own = self.state.workload, self._pool_demands(chosen)
         common: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
         common |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
@@ -185,7 +185,7 @@ class Projection:
     def _merits(self, static: Array, settings: Any) -> Array:
         """Return the constant part of each priority: Slurm's own for waiting jobs, for others the known part plus the user's share.
 
-        The share is the median, over the user's waiting jobs (or those of all users), of the priority less its known part.
+        The share is the median, over the waiting jobs of the user (or of all users), of the priority less its known part.
         """
         state = self.state
         count, merit = len(state.jobs), static.copy()
@@ -208,7 +208,7 @@ class Projection:
 
 
 def misfit(projection: Projection) -> int | None:
-    """Return the place of a running job for which the described machine has no room; None if all fit. Raises WorkloadError."""
+    """Return the index of a running job for which the described machine has no room; None if all fit. Raises WorkloadError."""
     state = projection.state
     places = np.arange(len(state.jobs))
     try:
@@ -280,7 +280,7 @@ class Forecast:
     ) -> tuple[Array, Array]:
         """Simulate, and return starts in s after the snapshot: if all jobs run to their limits, and in each simulation.
 
-        Without random draws, no jobs arrive. `run`: returns starts; its arguments are runtimes and, optionally, the places and times of
+        Without random draws, no jobs arrive. `run`: returns starts; its arguments are runtimes and, optionally, the indices and times of
         arrivals and a check, as in `Projection.run`. The shapes are (jobs,) and (samples, jobs).
         """
         state = self.state

@@ -95,7 +95,7 @@ def learn_from_history(
 
 
 def record_until(snapshot: Snapshot, history: Workload, waiting: Sequence[SnapshotJob]) -> tuple[Record, Array]:
-    """Join a history and the snapshot at its end; return the record, and the places of the waiting jobs in it.
+    """Join a history and the snapshot at its end; return the record, and the indices of the waiting jobs in it.
 
     Waiting jobs get a start in the far future, and running jobs an end. Raises WorkloadError for a history without waits.
     """

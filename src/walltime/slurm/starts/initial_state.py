@@ -180,9 +180,9 @@ def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
 
 
 def append_jobs(log: Workload, jobs: Sequence[SnapshotJob], numbers: Sequence[int] | Array, time: int) -> tuple[Workload, Array]:
-    """Return a log with waits and a snapshot's jobs, which do not end, as one log; and the former places of its jobs.
+    """Return a log with waits and a snapshot's jobs, which do not end, as one log; and the former indices of its jobs.
 
-    `numbers`: of the snapshot's jobs; `time`: the snapshot's Unix time. The wait of a waiting job does not end.
+    `numbers`: the numbers of the snapshot's jobs; `time`: the snapshot's Unix time. The wait of a waiting job does not end.
     """
     zero = log.origin.unix_start_time or 0
     names, job_numbers, log_numbers = common_names(jobs, log)

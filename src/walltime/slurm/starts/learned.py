@@ -56,7 +56,7 @@ MOST_SHIFT = 2.0
 class Replay:
     """Predictions at moments of a record, in order of time, with one entry for each waiting job at each moment.
 
-    `made`: the time of the prediction, s from the start of the record; `job`: its place in the record; `real`: its start, s after `made`.
+    `made`: the time of the prediction, s from the start of the record; `job`: its index in the record; `real`: its start, s after `made`.
     `features`: from `QueueFeatures`. `simulated`: quantiles over all simulations, shape (3, predictions), s after `made`, as are
     `by_limits` and `earliest`.
     """
@@ -257,6 +257,6 @@ def _adapted(past: Replay, logs: Array) -> Array:
 
 
 def _by_moment(past: Replay) -> Iterator[slice]:
-    """Return the places of the predictions of each moment, as slices in order of time."""
+    """Return the indices of the predictions of each moment, as slices in order of time."""
     begins = np.flatnonzero(np.diff(past.made, prepend=-1)).tolist()
     return itertools.starmap(slice, pairwise([*begins, len(past.made)]))

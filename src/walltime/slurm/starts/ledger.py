@@ -35,7 +35,8 @@ CREATE INDEX waiting ON prediction (job) WHERE real IS NULL;
 class Scorecard:
     """The scores of a ledger: `predictions` and those with `known` starts are counted.
 
-    `completed`: the number of starts that were added just now. `scores`: of the predictions from the simulations, without corrections.
+    `completed`: the number of starts that were added just now. `scores`: the scores of the predictions from the simulations, without
+    corrections.
     """
 
     predictions: int

@@ -126,7 +126,7 @@ class _Plan:
             )
 
     def reason(self, place: int, before: Sequence[int]) -> Pending:
-        """Return the reason for the job at a place in the snapshot; `before`: the places of waiting jobs with a higher priority."""
+        """Return the reason for the job with an index in the snapshot; `before`: the indices of waiting jobs with a higher priority."""
         job = self.index[place]
         pools = set(self._pools(job))
         others = [self.index[k] for k in before if k in self.index]
@@ -172,14 +172,14 @@ class _Plan:
         return ""
 
     def _outages(self, job: int, begin: int, end: int) -> list[tuple[int, int, int, int]]:
-        """Return pool, processors, second resource and begin of the known outages of the job's pools between two times."""
+        """Return pool, processors, second resource and start of the known outages of the job's pools between two times."""
         pools = self._pools(job)
         return [(p, a, b, since) for p, a, b, since, until, _ in self.placement.outages if p in pools and since < end and until > begin]
 
     def _lacking(self, job: int, gone: bool, extra: Sequence[tuple[int, int, int, int]] = (), idle: bool = False) -> str:
         """Return, in words, the resource that is too scarce for a job now.
 
-        `gone`: count the present outages; `idle`: as if no job were running.
+        `gone`: whether present outages count; `idle`: whether to assume that no job is running.
         """
         pools, second = self._pools(job), self.machine.second
         need = int(self.schedule.workload.procs[job]), int(self.placement.second[job])
@@ -202,6 +202,6 @@ class _Plan:
         return _ROOM[obstacle].format(second="GPUs" if second == "gpus" else "memory" if second == "mem_mb" else second) if obstacle else ""
 
     def _overlapping(self, job: int, request: int, idle: bool) -> int:
-        """Return the begin of the first outage that leaves a job no room for its whole request; 0 for none."""
+        """Return the start of the first outage that leaves a job no room for its whole request; 0 for none."""
         coming = [one for one in self._outages(job, self.now + 1, self.now + request) if one[3] > self.now]
         return min(one[3] for one in coming) if coming and self._lacking(job, True, coming, idle) else 0

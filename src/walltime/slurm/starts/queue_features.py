@@ -1,4 +1,4 @@
-"""Features of a waiting job at a moment of a record: of the job, its queue, its user, and similar jobs that started recently."""
+"""Features of a waiting job at a moment of a record: properties of the job, its queue, its user, and similar jobs started recently."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class QueueFeatures:
         self._starts = self.start[self._by_start]
 
     def at(self, time: int, jobs: Array, simulated: Array, by_limits: Array) -> Array:
-        """Return the features of waiting jobs (places) at a time, s from the start of the log; float64, shape (jobs, features).
+        """Return the features of waiting jobs (indices) at a time, s from the start of the log; float64, shape (jobs, features).
 
         `simulated`: quantiles of their starts over simulations, shape (3, jobs); `by_limits`: starts if all jobs run to their limits; both
         are s after `time`.

@@ -37,7 +37,7 @@ REPLAYED = 4
 NOMINAL = 0.9
 FEW = Draws(40)
 FIRST = 0.25
-"""Share of the log, at its begin, that serves only as history."""
+"""Share of the log, at its beginning, that serves only as history."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class RecordedStarts:
     that the job needs. `predictor`: the label of the runtime predictor.
 
     The arrays have one entry for each waiting job and moment, in order of time. `made`: time of the prediction, s from the start of the
-    log. `job`: its place in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s
+    log. `job`: its index in the record. `real`: the start, s after `made`. `ends`: the early end, the median and the late end by method, s
     after `made` (inf for never), shape (3, predictions).
     """
 
@@ -135,7 +135,7 @@ def calibrate_starts(
     At each moment the recorded state is simulated (`start_times`), and at four times as many past moments, from whose outcomes the
     predictions learn (`learn_intervals`). `moments`: their number, or the moments themselves (s from the start of the log). `draws`: the
     simulations of each moment. `machine`: by default the log's processors as one pool; `policy`: by default the machine's, else EASY.
-    `predictor`: of runtimes, as in `start_times`. `progress` is called with the number of moments simulated, past ones included, and
+    `predictor`: predicts runtimes, as in `start_times`. `progress` is called with the number of moments simulated, past ones included, and
     `learning` with the number of moments predicted by forests. Raises WorkloadError for a log without waits.
     """
     reject_hindsight(machine, "a prediction of starts")

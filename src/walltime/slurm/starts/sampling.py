@@ -33,9 +33,9 @@ KTH-SP2, and 4 % fewer on CTC-SP2 (with the last 500 similar jobs).
 class Arrivals:
     """Draws arriving jobs from the history's submissions before `now`.
 
-    `submit`: of the history's jobs, s, ascending; `horizon`: the end of arrivals, s after `now`. Each future day is a random day of one
-    of the last weeks, from the same weekday and hour on; any day if the history is shorter than a week. No jobs arrive if it is shorter
-    than a day (`period` is 0). `reach`: the length of the history, s.
+    `submit`: the submissions of the history's jobs, s, ascending; `horizon`: the end of arrivals, s after `now`. Each future day is a
+    random day of one of the last weeks, from the same weekday and hour on; any day if the history is shorter than a week. No jobs arrive if
+    it is shorter than a day (`period` is 0). `reach`: the length of the history, s.
     """
 
     def __init__(self, submit: Array, now: int, horizon: int):
@@ -44,7 +44,7 @@ class Arrivals:
         self.period = WEEK if self.reach >= WEEK else DAY if self.reach >= DAY else 0
 
     def draw(self, random: np.random.Generator) -> tuple[Array, Array]:
-        """Draw arrivals, and return their places in the history and their submit times (s after `now`, ascending)."""
+        """Draw arrivals, and return their indices in the history and their submit times (s after `now`, ascending)."""
         places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for begin in range(0, self.horizon if self.period else 0, DAY):
             length = min(DAY, self.horizon - begin)
@@ -78,14 +78,14 @@ class JobsToDraw:
 class Runtimes:
     """Draws runtimes of jobs: the share of the request that similar jobs of the history used, times the job's request.
 
-    `level`: for each job its place in LEVELS, or len(LEVELS) if there are too few similar jobs, so that it runs to its limit. The runtime
+    `level`: for each job its index in LEVELS, or len(LEVELS) if there are too few similar jobs, so that it runs to its limit. The runtime
     of a running job is drawn from jobs that ran longer. `predicted`: whether a job's runtime is drawn around its prediction.
     """
 
     def __init__(self, history: Workload, ended: Array, jobs: JobsToDraw, predictions: tuple[Array, Array] | None = None):
         """Group the jobs; `ended`: when each job of the history ended, s, for their order.
 
-        `predictions`: of the runtimes of the jobs and of the history's jobs, int64 s, -1 for none.
+        `predictions`: predicted runtimes of the jobs and of the history's jobs, int64 s, -1 for none.
         """
         self._around = None if predictions is None else _AroundPredictions(history, ended, jobs, *predictions)
         self.predicted = np.zeros(len(jobs.requested), bool) if self._around is None else self._around.known
@@ -170,7 +170,7 @@ class _Ratios:
         self._first, self.size = np.zeros((2, len(jobs.elapsed)), np.int64)
 
     def assign(self, values: Array, jobs: Array, least: Array) -> Array:
-        """Let jobs (places) use the values above their `least`, if there are LEAST or more; return the jobs that do so.
+        """Let jobs (indices) use the values above their `least`, if there are LEAST or more; return the jobs that do so.
 
         Waiting jobs use all values.
         """

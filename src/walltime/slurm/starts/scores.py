@@ -55,8 +55,8 @@ class Score:
     """The scores of the predictions of a class.
 
     `jobs`: the number of predictions; `inside`, `before`, `after`: the shares of starts inside, before and after the interval. `error`: the
-    median absolute error of the median, s; `error_limits`, `error_slurm`: of the other predictions, NaN without any; `slurm_jobs`: the
-    number of Slurm's predictions. `width`: the median width of the interval, s.
+    median absolute error of the median, s; `error_limits`, `error_slurm`: the same for the other predictions, NaN without any;
+    `slurm_jobs`: the number of Slurm's predictions. `width`: the median width of the interval, s.
     """
 
     name: str

@@ -98,7 +98,7 @@ class Feitelson96(WorkloadModel):
         return small + np.asarray(share)[..., None] * (large - small)
 
     def runtime_cdf(self, seconds: Array, share: float) -> Array:
-        """Return the probability of runtimes up to these s, before rounding; `share`: of the machine, perhaps a mean of many jobs."""
+        """Return the probability of runtimes up to these s, before rounding; `share`: the job's share of the machine, perhaps a mean."""
         means = np.array([stage[0] for stage in self.stages])
         return -np.expm1(-np.asarray(seconds, np.float64)[..., None] / means) @ self.stage_weights(np.asarray(share))
 

@@ -1,4 +1,4 @@
-"""Nodes for a job: which ones it can use, whether these suffice, and which of them it gets (loop.py has the rules)."""
+"""Find the nodes that a job can use, and choose the nodes that it gets (loop.py has the rules)."""
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def row_at(state, running, time):
 def shortfall(state, job, site, use, plan, time, length):
     """Find the nodes that a job can use for a length from a time on, given the first `state.ahead` blocks; they become the set USABLE.
 
-    Returns 0 if they suffice, else a lower bound of the number of processors that must still become free.
+    Returns 0 if they suffice, else a lower bound on the number of processors that must still become free.
     """
     if job.owner != 0:
         _mark_others(state, job, use, site.sets[OTHERS], time)
@@ -371,9 +371,9 @@ def _second_of(state, job, planes, node, procs):
 
 @kernel
 def _best_run(state, runs, count):
-    """Return the run that Slurm takes next: the tightest sufficient run among those of the lowest weight, else the biggest.
+    """Return the run that Slurm takes next, among those of the lowest weight: the smallest sufficient one, or else the largest.
 
-    Each run is compared with the best so far, so that a bigger run of too few nodes may come before one that suffices.
+    Each run is compared only with the best one so far, so a large run with too few nodes may be preferred to a sufficient one.
     """
     best, best_suffices = -1, False
     for i in range(count):
@@ -464,7 +464,7 @@ def _suffices(state, run):
 
 @kernel
 def _take(state, site, choice, members, place, end, procs):
-    """Choose the nodes at the places [place, end) of a partition, with this many processors of each."""
+    """Choose the nodes at the positions [place, end) of a partition, with this many processors of each."""
     part = site.members[members]
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]

@@ -42,12 +42,11 @@ Array = np.ndarray
 Records = Any
 
 # Its own fields come first: Numba treats a record that begins like another as a subtype, with a warning.
-EASY_JOB = record_dtype(" ".join(["held held_count order_length form", *(SLURM_JOB.names or ())]), "merit")
+EASY_JOB = record_dtype(" ".join(["held held_count held_from order_length form", *(SLURM_JOB.names or ())]), "merit")
 """A job, with the fields of memory.SLURM_JOB; those for Slurm alone are unused.
 
 * `form`: the number of its request's form
-* for planned.py: `place`: the time at which the job's kept place begins, s, -1 without one; `held`, `held_count`: the ranges of its nodes
-  there"""
+* for planned.py: `held_from`: the start of the job's kept reservation, s, -1 without one; `held`, `held_count`: the ranges of its nodes"""
 
 EASY_RULES = record_dtype(
     "keeps order order_parameter order_starvation order_limit order_reads_time own_backfill_order backfill_order backfill_parameter "
@@ -55,7 +54,7 @@ EASY_RULES = record_dtype(
 )
 """The parameters of a policy; the fields not listed here are Slurm's, and 0.
 
-* `backfill`: whether jobs are backfilled; `depth`: number of reservations; `keeps`: whether places are kept from pass to pass
+* `backfill`: whether jobs are backfilled; `depth`: number of reservations; `keeps`: whether reservations are kept from pass to pass
 * the orders, as in memory.RULES"""
 
 _PLANNED = "early late void level_count levels_needed half held held_needed"
@@ -68,7 +67,7 @@ EASY_STATE = record_dtype(" ".join([_PLANNED, "arranged heads candidates passes 
 
 For planned.py:
 
-* `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all places must be made again
+* `early`: whether a job has ended early; `late`: whether one is overdue; `void`: whether all reservations must be made again
 * `level_count`, `held`: numbers of entries in use in the levels, and in the current `half` of `Plan.held`
 * `levels_needed`, `held_needed`: numbers of entries that a pass may need"""
 
@@ -79,7 +78,7 @@ FAILED = record_dtype("stamp nodes asked total length begin")
 """A request for these amounts that failed; requests for less may still succeed.
 
 * `stamp`: the number of the pass or, next to the heads, the number of passes and starts, in which the request failed
-* `begin`: in planned.py, the time before which the request has no place, s"""
+* `begin`: in planned.py, the time before which the request does not fit, s"""
 
 
 class Line(NamedTuple):
@@ -173,12 +172,12 @@ def _process_events(state, jobs, site, use, traffic):
 
 @kernel
 def take_arrivals(state, jobs, traffic):
-    """Put all jobs that arrive now at the end of the queue, without a place in a plan."""
+    """Put all jobs that arrive now at the end of the queue, without a reservation."""
     while state.arriving > 0 and traffic.arrivals[0].rank == state.now:
         index = pop(traffic.arrivals, state.arriving)
         state.arriving -= 1
         jobs[index].arrival = state.arrivals
-        jobs[index].place = -1
+        jobs[index].held_from = -1
         state.arrivals += 1
         traffic.queue[state.waiting] = index
         state.waiting += 1

@@ -1,8 +1,8 @@
 """Limits on running jobs under Slurm's scheduling.
 
 A limit on nodes counts the different nodes of a group's running jobs, which are known once nodes are chosen for another job. The main
-scheduler prefers these nodes: in a pool that has some of them, the others weigh 1 more. A job that lacks nodes, and would exceed the limit
-with as many unused ones as it requests, closes no partition. No job is held while no other job of the group runs.
+scheduler prefers these nodes: in a pool that has some of them, it increases the weight of the others by 1. A job that lacks nodes, and
+would exceed the limit with as many unused ones as it requests, closes no partition. No job is held while no other job of the group runs.
 """
 
 from walltime.compiled.jit import called_kernel, kernel
@@ -15,7 +15,7 @@ from walltime.engine.kernel.pools.memory import list_of
 
 @kernel
 def is_over_limit(state, rules, jobs, use, traffic, index):
-    """Return whether a job would exceed one of its limits, other than those on nodes, by starting now."""
+    """Return whether a job would exceed one of its limits, other than limits on nodes, by starting now."""
     if rules.timed_limits:
         for number in list_of(traffic.limits_of, index):
             left = jobs[index].procs * jobs[index].believed
@@ -58,7 +58,7 @@ def exceeds_nodes(state, jobs, site, use, plan, traffic, index, chosen):
 
 @called_kernel
 def prefer_held(state, jobs, site, use, traffic, index):
-    """Find the nodes that weigh 1 more for a job, UNHELD."""
+    """Find the nodes whose weight is increased by 1 for a job, UNHELD."""
     held, unheld, members = site.sets[FITTING], site.sets[UNHELD], site.sets[site.members[jobs[index].members].row]
     held[:] = unheld[:] = 0
     state.prefers = 0

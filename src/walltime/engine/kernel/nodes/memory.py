@@ -152,7 +152,7 @@ BOUND = record_dtype("kind every asked nodes length job time blocks slack slack_
 """A request of a job, and a time before which no larger request of a job behind it can be met, since blocks only take nodes.
 
 * `time`: that time, s, after this number of `blocks` of jobs ahead
-* `kind`, `every`: of the job's partition, and of its set of nodes
+* `kind`: the kind of the job's partition; `every`: as in its set of nodes
 * the last six fields are as in EARLIEST_START"""
 BOUNDS = 64
 
@@ -163,7 +163,7 @@ LOST = record_dtype("job start end requeued kind failed")
 """A run as in `problem.LostRuns`."""
 
 RUN = record_dtype("place end weight nodes procs second")
-"""Consecutive usable nodes of a partition with the same weight, by their places in it, and their total amounts."""
+"""Consecutive usable nodes of a partition with the same weight, by their positions in it, and their total amounts."""
 
 COUNTED = np.dtype([("stamp", np.int64), ("count", np.int64)])
 """Number of jobs (`count`) that have been tested in the cycle with the number `stamp`."""
@@ -177,7 +177,7 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 
 USABLE, CLOSED, FITTING, OTHERS, UNHELD, CAPACITY = 0, 1, 2, 3, 4, 5
 """Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
-that other users have; those whose weight counts 1 more (limits.py); and the first plane of capacities."""
+that other users have; those whose weight is increased by 1 (limits.py); and the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):
@@ -203,7 +203,7 @@ class NodeMachine(NamedTuple):
 
 
 class Victims(NamedTuple):
-    """Scratch for the jobs that may be preempted: a `heap`, and places of running jobs in `order`, int64."""
+    """Scratch for the jobs that may be preempted: a `heap`, and indices of running jobs in `order`, int64."""
 
     heap: Records
     order: Array
@@ -212,7 +212,7 @@ class Victims(NamedTuple):
 class Use(NamedTuple):
     """The nodes of running jobs, and the amounts that are free over time if no job starts.
 
-    * `running`: in order of release
+    * `running`: the running jobs in order of release
     * `free`: planes of the free amounts of each node, shape (rows, planes, words): row 0 is for the present, a running job's row for the
       time from its release on
     * `totals`: the total free amounts of each row, shape (rows, columns): processors by kind of partition, then units of the second
@@ -232,7 +232,7 @@ class Use(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """Upper bounds of the free amounts over time: the `times` of steps, int64 s, and `sums` from each step on, shape (columns, steps)."""
+    """Upper bounds on the free amounts over time: the `times` of steps, int64 s, and `sums` from each step on, shape (columns, steps)."""
 
     times: Array
     sums: Array
@@ -249,7 +249,8 @@ class Choice(NamedTuple):
 class BackfillPlan(NamedTuple):
     """The plan of backfill (plan.py).
 
-    * `earliest_starts`: of the first jobs of the queue, in its order; `blocks`: the nodes reserved for these jobs, in the same order
+    * `earliest_starts`: records of the first jobs of the queue, in its order; `blocks`: the nodes reserved for these jobs, in the same
+      order
     * `spare_sets`: rows of `NodeMachine.sets` that are not in use
     * `amounts`: by row of `NodeMachine.sets`, the amounts that are free on the nodes of its block when it begins, in the columns of
       `Use.totals`
@@ -287,7 +288,7 @@ class Traffic(NamedTuple):
     * `followers`: which jobs follow which; `limits`, `limits_of`: the limits, and those of each job; `tree`: the data for priorities
     * `counted`: the tested jobs of each user (from row 1 on) in each partition (from column 1 on); row and column 0 count all users and all
       partitions
-    * `changes`: of outages, in order of time
+    * `changes`: the changes of outages, in order of time
     """
 
     at_first: Array

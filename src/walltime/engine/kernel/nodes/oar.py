@@ -9,8 +9,8 @@ The rules, which reference/oar.py implements in plain Python; real time is in ms
 * The plan is a list of slots, each with a set of free nodes. A running job holds its nodes for its requested time and the security time.
   With `bug`, running jobs are inserted with a pointer: a job that ends no later than the slot at the pointer, unless that is the first
   slot, is taken out of the first slot only. Any other job moves the pointer to the slot in which it ends.
-* Waiting jobs are placed in order, at the beginning of the first slot from which on enough of the same nodes are free. Jobs placed at the
-  present start.
+* Waiting jobs are planned in order, at the beginning of the first slot from which enough nodes stay free for the job. Jobs planned for the
+  current time start.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OAR_JOB = record_dtype("submit runtime believed nodes partition noticed phase st
 
 OAR_RULES = record_dtype("security bug step clock idle busy start launch end period tick")
 """The settings: the fields of `policy.oar.Latencies`, ms, except `tick`, s; `security`: the security time, s; `bug`: whether the plan has
-the fault of 2016."""
+the bug of 2016."""
 
 OAR_STATE = record_dtype("now time again begun no_room at_first events waiting running started slots starting until awaited")
 """Values that change at every event.
@@ -143,7 +143,7 @@ def run_oar(state, rules, jobs, sets, had, plan, traffic, budget):
 
 @kernel
 def _reads_later(state, rules, begin):
-    """Return whether the pass that follows a step beginning at this time (ms) reads a second after `state.until`."""
+    """Return whether the pass after a step that begins at this time (ms) reads a time after `state.until` from the clock."""
     return max((begin + rules.step + rules.clock) // 1000, state.now) + rules.tick > state.until
 
 
@@ -213,7 +213,7 @@ def _end(state, jobs, traffic, index):
 
 @kernel
 def _run(state, rules, jobs, traffic, index, launched):
-    """Run a job on its nodes; its end is noticed once it is launched (ms)."""
+    """Run a job on its nodes; its end is noticed at `launched` (ms) at the earliest, when its launch is complete."""
     job, place = jobs[index], state.running
     while place > 0 and _is_later(jobs[traffic.running[place - 1]].start, traffic.running[place - 1], job.start, index):
         traffic.running[place] = traffic.running[place - 1]
@@ -226,9 +226,9 @@ def _run(state, rules, jobs, traffic, index, launched):
 
 @called_kernel
 def _pass(state, rules, jobs, sets, had, plan, traffic):
-    """Plan all jobs again, up to the last one that could start or has not been planned before.
+    """Plan the jobs again, up to the last one that could start now or has never been planned.
 
-    Move jobs placed at the present to `plan.starting`.
+    Jobs planned for the current time are added to `plan.starting`.
     """
     queue, slots = traffic.queue, plan.slots
     slots[0].begin, slots[0].end, slots[0].next = state.now, NEVER, -1

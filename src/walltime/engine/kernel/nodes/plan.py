@@ -1,16 +1,16 @@
-"""The plan of backfill: the earliest starts of waiting jobs, kept from cycle to cycle and changed where they no longer hold.
+"""The plan of Slurm's backfill: the earliest starts of waiting jobs, kept from cycle to cycle, and replaced when they are out of date.
 
 Each of the first jobs of the queue has an *earliest start*, after the jobs ahead of it. If it is within the window, nodes are reserved for
-the job, a *block*. An earliest start depends on the free processors (`Use.free`, if running jobs end as planned and no job starts) minus
-the blocks of the jobs ahead, so it holds as long as neither changes. Each change is noted in all earliest starts: how many processors have
-become free, and when the change ends. As long as fewer have become free than the job lacked, it cannot start earlier; and if its
-reservation begins after the end of the change, it gets the same nodes. The first job whose earliest start has changed gets a new one, and
-all jobs behind it are planned again.
+the job, a *block*. An earliest start depends on the processors that will be free (`Use.free`, if running jobs end as planned and no job
+starts) and on the blocks of the jobs ahead, so it is valid as long as neither changes. Each change is noted in all earliest starts: how
+many processors have become free, and when the change ends. If fewer have become free than the job lacked, the job cannot start earlier; if
+its block begins after the end of the change, it gets the same nodes. The first job whose earliest start has changed gets a new one, and all
+jobs behind it are planned again.
 
-Two bounds let searches begin late. One is a time before which smaller jobs could not start (BOUND). The other is a timeline of upper
-bounds of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. A
-timeline that includes other blocks is rebuilt, which takes less time than removing them. Single nodes are considered only at times when
-these bounds leave enough.
+Two bounds shorten the searches. One is a time before which a smaller job could not start (BOUND). The other is a timeline of upper bounds
+of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. A timeline
+that includes other blocks is rebuilt, which takes less time than removing them. Single nodes are considered only at times when these bounds
+leave enough.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ from walltime.engine.kernel.search import first_from
 FIRST = np.int64(0)
 """First place of the queue."""
 NOT_MADE = np.int64(-1)
-"""Number of blocks in the timeline that means that it must be made again."""
+"""Number of blocks that marks a timeline as out of date."""
 PARTS = 24
 """The window is divided into this many parts. A job's shortfall in the first part, an hour by default, is stored separately from its
 shortfall later on."""
@@ -34,11 +34,11 @@ shortfall later on."""
 
 @kernel
 def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, fresh):
-    """Return the earliest start of the job at a place of the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
+    """Return the earliest start of the job at a place in the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
 
-    If it differs from the job's earlier one, the plan of the jobs behind is dropped. A job that can start now gets no earliest start. A
-    `fresh` search ignores bounds and the last search, because jobs that may be preempted count as ended. NEVER stands for nodes that exceed
-    a limit.
+    If it differs from the one found before, the plan of the jobs behind is dropped. For a job that can start now, none is stored. A `fresh`
+    search ignores bounds and the last search, because jobs that may be preempted count as ended. Returns NEVER if the chosen nodes would
+    exceed a limit.
     """
     job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
     length = length_of(job)
@@ -131,7 +131,7 @@ def first_to_look_at(state, earliest_starts, place, last, latest):
 
 @called_kernel
 def forget(state, plan, place):
-    """Drop the plan of the jobs from a place of the queue on."""
+    """Drop the plan of the jobs at this place in the queue and behind it."""
     while state.planned > place:
         state.planned -= 1
         if plan.earliest_starts[state.planned].promised:
@@ -150,7 +150,7 @@ def forget(state, plan, place):
 
 @called_kernel
 def leave_plan(state, site, plan, place):
-    """Remove the job at a place of the queue, which starts independently of the plan: its nodes are no longer reserved."""
+    """Remove the job at a place in the queue, which starts independently of the plan: its nodes are no longer reserved."""
     if plan.earliest_starts[place].promised:
         mine = 0
         for k in range(place):
@@ -215,13 +215,13 @@ def least_needed(job, members):
 
 @kernel
 def _first_enough(state, site, timeline, job, begin, latest):
-    """Return a time from `begin` on before which a job cannot start, as its partition has too few free processors for its length."""
+    """Return a lower bound, at least `begin`, of a job's start: before it, its partition has too few free processors."""
     part, i, length = site.partitions[job.partition], _step_at(state, timeline, begin), length_of(job)
     need, procs = least_needed(job, site.members[job.members]), timeline.sums[part.kind]
     need_second = max(job.total, job.nodes * job.each) if not job.whole else 0
     second = timeline.sums[part.kind + state.kinds] if need_second > 0 else procs
     while True:
-        while procs[i] < need or second[i] < need_second:  # until there is enough
+        while procs[i] < need or second[i] < need_second:  # skip the steps with too few
             note_lack(state, timeline.times[i], max(1, need - procs[i]))
             i += 1
             if i == state.steps:
@@ -229,7 +229,7 @@ def _first_enough(state, site, timeline, job, begin, latest):
             begin = timeline.times[i]
             if begin > latest:
                 return begin
-        while procs[i] >= need and second[i] >= need_second:  # as long as it stays so
+        while procs[i] >= need and second[i] >= need_second:  # walk through the steps with enough
             i += 1
             if i == state.steps or timeline.times[i] >= begin + length:
                 return begin
@@ -237,7 +237,7 @@ def _first_enough(state, site, timeline, job, begin, latest):
 
 @kernel
 def _least_by_bounds(state, site, plan, jobs, job, length, latest):
-    """Return a time before which a job cannot start, because smaller jobs ahead cannot; adopt the number of processors they lack."""
+    """Return a time before which a job cannot start, because smaller jobs ahead cannot, and adopt the number of processors they lack."""
     kind, least = site.partitions[job.partition].kind, state.now
     state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest bound is usually from a job just ahead
@@ -253,7 +253,7 @@ def _least_by_bounds(state, site, plan, jobs, job, length, latest):
 
 @kernel
 def _includes(one, one_every, other):
-    """Return whether a request can choose among at least the nodes of another request, and can use as much of each node."""
+    """Return whether a request can use all the nodes that another request can use, and as much of each."""
     if one.whole != other.whole or one.total > other.total or one.each > other.each or one.memory > other.memory:
         return False
     if (not one_every and one.members != other.members) or one.owner != other.owner:
@@ -266,7 +266,7 @@ def _includes(one, one_every, other):
 
 @kernel
 def _note_bound(state, site, plan, jobs, index, length, time):
-    """Record a time before which a job cannot start, for the jobs behind it, and drop the bounds that follow from it."""
+    """Record a time before which a job cannot start, as a bound for the jobs behind it, and drop the bounds that it implies."""
     bounds, left, job = plan.bounds, 0, jobs[index]
     kind, every = site.partitions[job.partition].kind, site.members[job.members].every
     for k in range(state.bounds):
@@ -286,7 +286,7 @@ def _note_bound(state, site, plan, jobs, index, length, time):
 
 @kernel
 def _keep(state, rules, site, use, plan, begin, length):
-    """Reserve the chosen nodes for a length from a time on, extended to multiples of the resolution."""
+    """Reserve the chosen nodes from `begin` for `length` s, extended to multiples of the resolution."""
     state.spare_sets -= 1
     block = plan.blocks[state.blocks]
     block.row = plan.spare_sets[state.spare_sets]
@@ -340,7 +340,7 @@ def _measure_if_other(state, site, use, plan):
 
 @called_kernel
 def measure_again(state, site, use, plan):
-    """Measure the blocks ahead again: a job has started for longer than planned, or jobs that counted as ended run again."""
+    """Measure the blocks ahead again: a job has started with a longer limit than planned, or jobs that counted as ended run again."""
     state.timeline_blocks = NOT_MADE
     for k in range(state.ahead):
         _measure(state, site, use, plan, plan.blocks[k])
@@ -446,7 +446,7 @@ def gained_too_little(known):
 
 @kernel
 def take_slack(state, known):
-    """Adopt the number of processors that, according to an earliest start or bound, are still lacking."""
+    """Take over the number of processors that are still lacking according to an earliest start or bound."""
     state.slack, state.slack_far, state.far = known.slack - known.gained, known.slack_far - known.gained_far, known.far
 
 

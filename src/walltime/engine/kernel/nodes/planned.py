@@ -2,16 +2,16 @@
 
 The rules, which reference/first_fit.py and reference/pools.py implement in plain Python. Jobs, nodes and limits are as in easy.py, and:
 
-* A job's *place* is a time and nodes. It begins at the earliest time from which on, for the job's planned length, enough nodes stay free of
-  running jobs and of other jobs' places. The job takes the first of these nodes.
-* If places are made again in each pass, jobs get them in queue order, and jobs whose place begins now start. If `depth` jobs already have a
-  place on a job's pools, the job gets none: it starts only if it can start now.
-* If places are kept, each job gets one on arrival. When a job ends early, places move to earlier times where possible, in queue order. When
-  an outage becomes known or a job is overdue, all places are made again. A job over a limit has no place.
+* A *reservation* is a time and nodes. It begins at the earliest time from which enough nodes stay free, for the job's planned length, of
+  running jobs and of other jobs' reservations. The job takes the first of these nodes.
+* If reservations are made again in each pass, jobs get them in queue order, and jobs whose reservation begins now start. If `depth` jobs
+  already have a reservation on a job's pools, the job gets none: it starts only if it can start now.
+* If reservations are kept, each job gets one on arrival. When a job ends early, reservations move to earlier times where possible, in queue
+  order. When an outage becomes known or a job is overdue, all reservations are made again. A job over a limit has none.
 
 The plan is the free amounts of each node over time: a list of *levels*, each valid from its time to the next one's. It is kept from pass to
-pass as long as nothing becomes free. As long as places are only added, the earliest time found for a request is a lower bound for larger
-requests of the same form.
+pass as long as nothing becomes free. As long as reservations are only added, the earliest time found for a request is a lower bound for
+larger requests of the same form.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from walltime.engine.kernel.pools.passes import share_a_pool
 from walltime.engine.kernel.search import first_from
 
 TAKE, RELEASE = np.int64(1), np.int64(-1)
-"""Signs of amounts that a place takes out of the plan, or releases to it."""
+"""Signs of amounts that a reservation takes out of the plan, or releases to it."""
 
 
 def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budget):
@@ -82,20 +82,20 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
         else:
             again = True
             while again:
-                again = _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels)
+                again = _keep_reservations(state, rules, jobs, site, use, plan, traffic, line, levels)
     return PAUSED
 
 
 @kernel
 def _next_time(state, rules, jobs, traffic):
-    """Return the time of the next event, or at which the next kept place begins, s.
+    """Return the time of the next event or of the next reserved start, s.
 
-    Policies that make all places again at each event keep none.
+    Policies that make all reservations again at each event keep none.
     """
     now = next_event(state, traffic)
     for i in range(state.waiting if rules.keeps and not state.late else 0):
-        if jobs[traffic.queue[i]].place >= 0:
-            now = min(now, jobs[traffic.queue[i]].place)
+        if jobs[traffic.queue[i]].held_from >= 0:
+            now = min(now, jobs[traffic.queue[i]].held_from)
     return now
 
 
@@ -124,12 +124,12 @@ def _has_room(state, rules, jobs, site, plan, traffic, levels):
         job = jobs[traffic.queue[i]]
         state.held_needed += 2 * min(len(plan.choice.chosen), job.asked + job.nodes + job.second)
     if state.held + state.held_needed > levels.held.shape[1]:
-        state.level_count = 0  # so that the places are entered again without the gaps that jobs have left
+        state.level_count = 0  # so that the reservations are entered again without the gaps that jobs have left
     state.held_needed *= 2  # otherwise every pass would have gaps to close
     return state.levels_needed <= len(levels.times) and state.held_needed <= levels.held.shape[1]
 
 
-# ---------------------------------------------------------------------- places that are made again
+# ---------------------------------------------------------------------- reservations that are made again
 
 
 @called_kernel
@@ -149,7 +149,7 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
         for pool in list_of(levels.pools_of, job.partition):
             behind |= pools[pool, 0] > 0
             reserves &= pools[pool, 1] < rules.depth
-        begin = _find_place(state, job, site, use, plan, line, levels, NEVER if reserves else state.now, True)
+        begin = _find_start(state, job, site, use, plan, line, levels, NEVER if reserves else state.now, True)
         if begin < NEVER:
             end = begin + (length_of(job) if begin == state.now else job.believed)
             _occupy(state, site, use, levels, plan.choice.chosen, FIRST, state.chosen, begin, end, TAKE)
@@ -164,23 +164,23 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
     leave_queue(state, jobs, traffic.queue, line.ranks, first)
 
 
-# ---------------------------------------------------------------------- places that are kept
+# ---------------------------------------------------------------------- reservations that are kept
 
 
 @called_kernel
-def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
-    """Make a pass that keeps places; return whether it must be repeated because a job that was due to start exceeds a limit."""
+def _keep_reservations(state, rules, jobs, site, use, plan, traffic, line, levels):
+    """Make a pass that keeps reservations; return whether it must be repeated because a job that was due to start exceeds a limit."""
     queue, afresh = traffic.queue, state.late or state.void
     arrange(state, rules, jobs, queue, line.ranks)
     for i in range(state.waiting):
         job = jobs[queue[i]]
-        if job.place >= 0 and (afresh or full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) >= 0):
-            job.place, state.early = -1, 1
+        if job.held_from >= 0 and (afresh or full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) >= 0):
+            job.held_from, state.early = -1, 1
     if state.early or afresh or state.level_count == 0:
         _make_levels(state, site, use, levels)
         _hold_again(state, jobs, site, use, queue, levels)
     for i in range(state.waiting if state.early and not afresh else 0):
-        if jobs[queue[i]].place >= 0:
+        if jobs[queue[i]].held_from >= 0:
             _move(state, jobs[queue[i]], site, use, plan, line, levels)
     state.passes += 1  # earlier search results may not hold after moves
     last = -1
@@ -189,7 +189,7 @@ def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
         for i in range(state.waiting):  # find the next newcomer, in queue order or in order of arrival
             job = jobs[queue[i]]
             rank = i if afresh else job.arrival
-            is_next = job.place < 0 and rank > last and (index < 0 or (not afresh and job.arrival < jobs[index].arrival))
+            is_next = job.held_from < 0 and rank > last and (index < 0 or (not afresh and job.arrival < jobs[index].arrival))
             if is_next and full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) < 0:
                 index, following = queue[i], rank
                 if afresh:
@@ -205,7 +205,7 @@ def _keep_places(state, rules, jobs, site, use, plan, traffic, line, levels):
 
 @called_kernel
 def _place(state, job, site, use, plan, line, levels):
-    begin = _find_place(state, job, site, use, plan, line, levels, NEVER, True)
+    begin = _find_start(state, job, site, use, plan, line, levels, NEVER, True)
     if begin < NEVER:
         _hold(state, job, site, use, plan.choice.chosen, levels, begin)
         if job.reserved_start < 0:
@@ -215,7 +215,7 @@ def _place(state, job, site, use, plan, line, levels):
 @kernel
 def _hold(state, job, site, use, chosen, levels, begin):
     """Keep the chosen nodes for a job from a time on."""
-    job.place, job.held, job.held_count = begin, state.held, state.chosen
+    job.held_from, job.held, job.held_count = begin, state.held, state.chosen
     for k in range(state.chosen):
         levels.held[state.half, state.held + k] = chosen[k]
     state.held += state.chosen
@@ -224,10 +224,10 @@ def _hold(state, job, site, use, chosen, levels, begin):
 
 @called_kernel
 def _move(state, job, site, use, plan, line, levels):
-    """Move a job's place to an earlier time, or to lower-numbered nodes at the same time, where the places of other jobs allow it."""
-    old, held = job.place, levels.held[state.half]
+    """Move a job's reservation to an earlier time, or to lower-numbered nodes at the same time, where other reservations allow it."""
+    old, held = job.held_from, levels.held[state.half]
     _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, RELEASE)
-    begin = _find_place(state, job, site, use, plan, line, levels, old, False)
+    begin = _find_start(state, job, site, use, plan, line, levels, old, False)
     if begin < NEVER:
         _hold(state, job, site, use, plan.choice.chosen, levels, begin)
     else:
@@ -236,27 +236,28 @@ def _move(state, job, site, use, plan, line, levels):
 
 @kernel
 def _hold_again(state, jobs, site, use, queue, levels):
-    """Enter the kept places in the plan, and copy their ranges to the other half, without gaps."""
+    """Enter the kept reservations in the plan, and copy their ranges to the other half, without gaps."""
     before, state.half, state.held = state.half, 1 - state.half, 0
     for i in range(state.waiting):
         job = jobs[queue[i]]
-        if job.place >= 0:
+        if job.held_from >= 0:
             for k in range(job.held_count):
                 levels.held[state.half, state.held + k] = levels.held[before, job.held + k]
             job.held = state.held
             state.held += job.held_count
-            _occupy(state, site, use, levels, levels.held[state.half], job.held, job.held_count, job.place, job.place + job.believed, TAKE)
+            begin = job.held_from
+            _occupy(state, site, use, levels, levels.held[state.half], job.held, job.held_count, begin, begin + job.believed, TAKE)
 
 
 @called_kernel
 def _start_due(state, jobs, site, use, plan, traffic, line, levels):
-    """Start the jobs whose places begin now, in order of arrival; return whether one of them is over a limit."""
+    """Start the jobs whose reservations begin now, in order of arrival; return whether one of them is over a limit."""
     queue, again, last = traffic.queue, False, -1
     while last < NEVER:
         index = -1
         for i in range(state.waiting):
             job = jobs[queue[i]]
-            if job.place == state.now and job.start < 0 and job.arrival > last and (index < 0 or job.arrival < jobs[index].arrival):
+            if job.held_from == state.now and job.start < 0 and job.arrival > last and (index < 0 or job.arrival < jobs[index].arrival):
                 index = queue[i]
         if index < 0:
             break
@@ -268,7 +269,7 @@ def _start_due(state, jobs, site, use, plan, traffic, line, levels):
         behind = False
         for i in range(state.waiting):
             other = jobs[queue[i]]
-            if other.place >= 0 and other.start < 0 and other.arrival < job.arrival:
+            if other.held_from >= 0 and other.start < 0 and other.arrival < job.arrival:
                 behind |= share_a_pool(levels.pools_of, other.partition, job.partition)
         for k in range(job.held_count):
             plan.choice.chosen[k] = levels.held[state.half, job.held + k]
@@ -369,8 +370,8 @@ def _occupy(state, site, use, levels, ranges, first, count, begin, end, sign):
 
 
 @called_kernel
-def _find_place(state, job, site, use, plan, line, levels, latest, by_form):
-    """Choose nodes for a job at the earliest time, at most `latest`, at which it has a place; return that time, NEVER if there is none.
+def _find_start(state, job, site, use, plan, line, levels, latest, by_form):
+    """Choose nodes for a job at the earliest time, at most `latest`, at which it fits; return that time, NEVER if there is none.
 
     `by_form`: whether the time found for a smaller request of the same form is a lower bound.
     """
@@ -396,7 +397,7 @@ def _find_place(state, job, site, use, plan, line, levels, latest, by_form):
 
 @kernel
 def _first_short(state, levels, kind, need, k, end):
-    """Return the level after the last one with too few processors in total, from level `k` on and before `end`; -1 if all have enough."""
+    """Return the level after the last one with too few processors in total, between level `k` and the time `end`; -1 if all have enough."""
     short = -1
     while k < state.level_count and levels.times[k] < end:
         if levels.totals[levels.rows[k], kind] < need:
@@ -407,9 +408,9 @@ def _first_short(state, levels, kind, need, k, end):
 
 @called_kernel
 def _least_between(state, use, levels, members, need, k, end):
-    """Find the amounts of each node that stay free from level `k` until `end`, `levels.least`.
+    """Compute `levels.least`, the amounts of each node that stay free from level `k` until `end`.
 
-    Returns -1 if they may be enough for a job; otherwise the first level from which on enough may stay free.
+    Returns -1 if they may be enough for a job; otherwise the first level from which enough may stay free.
     """
     least, i = levels.least, k
     _copy_free(levels, use, k, least)

@@ -18,13 +18,13 @@ class Plan(NamedTuple):
     """The levels of the plan (planned.py).
 
     * `times`: of each level, int64 s; `rows`: the row of its amounts in `free` and `totals`, which are as in memory.Use
-    * `sources`: for each row, the row of `Use.free` that holds its free amounts instead, -1 for none; they are copied once a place takes
-      some
-    * `drops`: for each row, whether less may be free than in the level before, because a place begins there
+    * `sources`: for each row, the row of `Use.free` that holds its free amounts instead, -1 for none; they are copied once a reservation
+      takes some
+    * `drops`: for each row, whether less may be free than in the level before, because a reservation begins there
     * `least`: scratch
-    * `held`: ranges of nodes of the kept places, in one half or the other, shape (2, entries)
-    * `pools_of`: the pools of each partition; `pools`: for each pool, whether a job waits for it and how many places this pass has made on
-      it, shape (pools, 2)
+    * `held`: ranges of nodes of the kept reservations, in one half or the other, shape (2, entries)
+    * `pools_of`: the pools of each partition; `pools`: for each pool, whether a job waits for it and how many reservations this pass has
+      made on it, shape (pools, 2)
     """
 
     times: Array
@@ -65,7 +65,7 @@ def new_planned_memory(memory: EasyMemory, pools_of: Lists) -> PlannedMemory:
 
 
 def with_room_for_plan(memory: PlannedMemory) -> PlannedMemory:
-    """Return the memory with room for the levels of the next pass and the places of its jobs."""
+    """Return the memory with room for the levels of the next pass and the reservations of its jobs."""
     levels, most, ranges = memory.levels, int(memory.state.levels_needed), int(memory.state.held_needed)
     if len(levels.times) < most:
         count, old = 2 * most, len(levels.times)

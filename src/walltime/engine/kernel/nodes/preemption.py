@@ -14,7 +14,7 @@ from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, short
 from walltime.engine.machines import REQUEUE_DELAY, REQUEUED
 
 LAST = np.int64(1) << 40
-"""More than the nodes of any job: the key that puts the last victim that was needed first when the others are sorted by their nodes."""
+"""More than the nodes of any job: the key of the last victim that was needed, which comes first; the others are sorted by their nodes."""
 
 
 @kernel
@@ -77,7 +77,7 @@ def _end_victims(state, jobs, index, site, use, traffic, count):
     """End the first `count` candidates that have nodes in USABLE, after their grace time; the job at `index` then waits for their ends."""
     victims = use.victims.order
     for k in range(count):
-        victims[k] = use.running[victims[k]].job  # the places of running jobs change
+        victims[k] = use.running[victims[k]].job  # the positions of running jobs change
     for k in range(count):
         other = jobs[victims[k]]
         if _nodes_in(site.sets[USABLE], use.ranges, other) > 0:
@@ -146,7 +146,7 @@ def _take_in_order(victims, count):
 
 @kernel
 def _free_candidate(state, jobs, use, place, end, sign):
-    """Count the running job at a place as ended (sign 1) or as running again (-1), now and at the releases of the jobs before `end`.
+    """Count a running job as ended (sign 1) or as running again (-1), now and at the releases of the jobs before the index `end`.
 
     A job that counts as ended keeps no node for its user alone.
     """

@@ -10,9 +10,9 @@ from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_t
 MORE, LESS = np.int64(1), np.int64(-1)
 """Signs of amounts that become free, or stop being free, as int64: literals of another type would cause further compilations."""
 WHOLE_GAIN = np.int64(1) << 40
-"""More processors than any machine has: an upper bound of how many become free on whole nodes."""
+"""More processors than any machine has: an upper bound on how many become free on whole nodes."""
 NOW = np.int64(-1)
-"""Stands for the present in place of a running job's number."""
+"""Stands for the present where a running job's number is expected."""
 
 
 @called_kernel

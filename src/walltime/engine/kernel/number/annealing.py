@@ -10,7 +10,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind
-from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_gap, new_profile, occupy, profile_of_running
 from walltime.engine.kernel.queue import drop_started
 
 MULTIPLIER, MODULUS = 48_271, 2**31 - 1
@@ -38,7 +38,7 @@ class Annealing(NamedTuple):
 
 @kernel
 def pass_by_annealing(state, rules, jobs, machine, queue, _ordered, search):
-    """Search for the order whose plan has the lowest waits, and start its jobs that are due; return an upper bound of the steps taken.
+    """Search for the order whose plan has the lowest waits, and start its jobs that are due; return an upper bound on the steps taken.
 
     Source: Kopanski and Rzadca 2021; see `walltime.policy.PlanBased`.
     """
@@ -140,9 +140,9 @@ def _cost(state, rules, jobs, machine, search, count):
 
 @kernel
 def _plan(state, jobs, search, job):
-    """Give a job the earliest place next to the jobs that are already planned; return its start, s."""
+    """Plan a job at the earliest time at which it fits next to the jobs that are already planned; return its start, s."""
     own = jobs[job]
-    begin = first_hole(search.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+    begin = first_gap(search.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
     occupy(search.profile, begin, begin + own.own_length, own.procs)
     search.begin[job] = begin
     return begin

@@ -1,7 +1,7 @@
 """Jobs that may move in a compression, so that conservative backfilling need not try every job at every early termination.
 
-After a failed search, a job can find an earlier hole only once processors have been released: starts, arrivals and the passing of time only
-narrow the holes. An earlier hole either ends at the job's own reservation, which the step before the reservation shows, or it lies entirely
+After a failed search, a job can find an earlier gap only once processors have been released: starts, arrivals and the passing of time only
+narrow the gaps. An earlier gap either ends at the job's own reservation, which the step before the reservation shows, or it lies entirely
 before the reservation, and then it is new. So wherever processors are released, we measure how many are free there and for how long, and
 mark the jobs that fit and have a later reservation. A job that already fitted has already been tried.
 
@@ -61,7 +61,7 @@ def join(plan, i):
 
 @kernel
 def note_latest(plan, i):
-    """Record how late a hole before the job's reservation may begin."""
+    """Record how late a gap before the job's reservation may begin."""
     slots, _, waiting, traits = plan
     latest = _coarse_time(slots, waiting[i].start - waiting[i].length)
     traits.latest[i] = latest
@@ -116,10 +116,10 @@ def survey(plan, count, now):
 
 @called_kernel
 def give_back_until(plan, count, step, last, procs):
-    """Release processors from one step up to another, and mark the jobs among the first `count` for which this opens a hole.
+    """Release processors from one step up to another, and mark the jobs among the first `count` for which this opens a gap.
 
-    Releasing a step enlarges the holes that contain it: the hole for as many processors as are free there now, and wider holes for fewer
-    processors, down to the number that was free before. A hole that continues to grow in the next step is handled there.
+    Releasing a step enlarges the gaps that contain it: the gap for as many processors as are free there now, and longer gaps for fewer
+    processors, down to the number that was free before. A gap that continues to grow in the next step is handled there.
     """
     _, steps, _, _ = plan
     since = steps[step].time
@@ -151,7 +151,7 @@ def _wall(steps, since, step, height):
 
 @kernel
 def _mark(plan, count, height, low, end):
-    """Mark the jobs that fit into a hole from the step `low` until `end` and start later; the `low` of a job may become too early."""
+    """Mark the jobs that fit into a gap from the step `low` until `end` and start later; the `low` of a job may become too early."""
     slots, steps, waiting, traits = plan
     begin = steps[low].time
     most, longest, earliest = _coarse(height), _coarse(end - begin), _coarse_time(slots, begin)

@@ -17,7 +17,7 @@ from walltime.engine.kernel.plan import (
     LOOKS,
     NONE,
     ReservationPlan,
-    first_hole,
+    first_gap,
     forget_past,
     leave,
     new_plan,
@@ -38,12 +38,12 @@ class KeptPlan(NamedTuple):
 
 @kernel
 def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kept):
-    """Compress if a job ended early, reserve for newcomers, and start the jobs that are due; return an upper bound of the steps taken.
+    """Compress if a job ended early, reserve for newcomers, and start the jobs that are due; return an upper bound on the steps taken.
 
     While a running job is overdue, the release of its processors cannot be planned and no reservation can be kept, so all are recomputed at
     every arrival and termination, as in the variant from scratch. They are recomputed once if a prediction was wrong: when a running job's
-    prediction is corrected, when a waiting job's has changed, and after the start of a job that is expected to run longer than planned.
-    Source: mualem01, section 2.1.
+    prediction is corrected, when a waiting job's prediction has changed, and after the start of a job that is expected to run longer than
+    planned. Source: mualem01, section 2.1.
     """
     plan = kept.plan
     slots, steps, waiting, traits = plan
@@ -96,7 +96,7 @@ def _give_back(state, jobs, plan, early):
 
 @kernel
 def _compress(count, plan, i):
-    """Move a job's reservation to the earliest place that it can have now, never a later one (mualem01, section 2.1)."""
+    """Move a job's reservation to its earliest possible start, which is never later than before (mualem01, section 2.1)."""
     slots, steps, waiting, _ = plan
     old_begin, procs, start = waiting[i].begin, waiting[i].procs, waiting[i].start
     if waiting[i].low == NEVER:
@@ -110,7 +110,7 @@ def _compress(count, plan, i):
         while steps[begin].time > waiting[i].low and begin != slots.first:
             begin = steps[begin].previous
         waiting[i].low = NEVER
-        begin = first_hole(steps, begin, procs, waiting[i].length, start)
+        begin = first_gap(steps, begin, procs, waiting[i].length, start)
         if begin == BORDER:
             note_latest(plan, i)
             return
@@ -134,11 +134,11 @@ def _compress(count, plan, i):
 
 @called_kernel
 def _reserve(jobs, queue, plan, i):
-    """Reserve the earliest place in the plan for a job."""
+    """Make the earliest reservation for a job that fits into the plan."""
     slots, steps, waiting, _ = plan
     job = np.int64(queue[i].job)
     procs, length = jobs[job].procs, jobs[job].own_length
-    begin = first_hole(steps, slots.first, procs, length, NEVER)
+    begin = first_gap(steps, slots.first, procs, length, NEVER)
     time = steps[begin].time
     end = take_until(slots, steps, begin, time + length, procs)
     steps[begin].edges += 1
@@ -152,7 +152,7 @@ def _reserve(jobs, queue, plan, i):
 
 @kernel
 def _hold(state, jobs, plan, i, job):
-    """Keep a starting job's processors for its expected runtime: release the rest of its place, or mark later reservations as broken."""
+    """Keep a starting job's processors for its expected runtime: release the rest of its reservation, or mark later ones as broken."""
     slots, steps, waiting, _ = plan
     length, planned = jobs[job].run_length, jobs[job].own_length
     if length < planned:

@@ -38,7 +38,7 @@ class Head(NamedTuple):
 
 @kernel
 def pass_with_head_reservation(state, rules, jobs, machine, queue, ordered, head):
-    """Start the jobs at the head that fit, then backfill jobs that do not delay the new head; return an upper bound of the steps taken.
+    """Start the jobs at the head that fit, then backfill jobs that do not delay the new head; return an upper bound on the steps taken.
 
     A job that is backfilled by its own length and then expected to run longer may postpone the shadow time. Extra processors below zero
     indicate that; then the shadow time is recomputed, and all candidates are considered again.
@@ -182,7 +182,7 @@ def _reserve_later(state, rules, running, own):
 
 @kernel
 def _draw_shadow_nearer(state, running):
-    """Update the shadow time of an unchanged head: move it back as long as the head fits without the jobs that end at it.
+    """Update the shadow time of an unchanged head: make it earlier as long as the head fits without the jobs that end at it.
 
     Usually it does not move at all.
     """

@@ -2,11 +2,11 @@
 
 The rules, which `on_particular_processors` of reference/later.py implements in plain Python:
 
-* A job is placed at the earliest time from which on enough of the same processors stay free for its length; it takes the lowest-numbered.
-* If a job has ended since the last pass, all waiting jobs are placed again in queue order. With `scratch`, all reservations are dropped
-  first; otherwise each job's own is dropped just before the job is placed. All are dropped, too, if a running job is or was overdue, which
-  batsched does not allow. If no job has ended, only the new jobs are placed, in order of arrival.
-* With `depth` 1 (EASY), only the head keeps a reservation. A new head is placed before all other jobs.
+* A job is planned at the earliest time from which enough of the same processors stay free for its length; it takes the lowest-numbered.
+* If a job has ended since the last pass, all waiting jobs are planned again in queue order. With `scratch`, all reservations are dropped
+  first; otherwise each job's own is dropped just before the job is planned. All are dropped, too, if a running job is or was overdue, which
+  batsched does not allow. If no job has ended, only the new jobs are planned, in order of arrival.
+* With `depth` 1 (EASY), only the head keeps a reservation. A new head is planned before all other jobs.
 """
 
 from typing import NamedTuple
@@ -33,7 +33,7 @@ class Particular(NamedTuple):
     * `sets`: all processors, and those found for a job, shape (2, words)
     * `reserved`: the start of each job's reservation, int64 s, -1 for none
     * `held`: the processors that each job has, had or reserves, shape (jobs, words)
-    * `line`: the jobs that a pass places, int64
+    * `line`: the jobs that a pass plans, int64
     """
 
     counts: Records
@@ -64,7 +64,7 @@ def new_particular(rules: Records, compression: str, count: int) -> Particular:
 
 @kernel
 def pass_on_particular_processors(state, rules, jobs, machine, queue, ordered, own):
-    """Place jobs on particular processors, and start those placed now; return an upper bound of the steps."""
+    """Plan jobs on particular processors, and start those planned for now; return an upper bound on the steps."""
     first, last, line = state.queue_first, state.queue_last, own.line
     place = last
     while place > first and jobs[queue[place - 1].job].arrival >= state.sorted_arrivals:
@@ -149,7 +149,7 @@ def _give_back(own, job, length):
 
 @kernel
 def _place(state, rules, jobs, machine, queue, own, job):
-    """Give a job the earliest place; start it if that place begins now, and return whether it does."""
+    """Plan a job at the earliest time at which it fits; start it if that is now, and return whether it is."""
     slot = first_slot(own.slots, own.free, own.sets[FOUND], own.sets[ALL], jobs[job].procs, jobs[job].own_length)
     begin = own.slots[slot].begin
     if jobs[job].reserved_start < 0 and (rules.depth > 1 or begin > state.now):

@@ -8,7 +8,7 @@ from walltime.compiled.jit import kernel
 from walltime.engine.kernel.heap import pop_candidate, push_candidate
 from walltime.engine.kernel.memory import BY_ARRIVAL, NEVER, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind, start_job
-from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_gap, new_profile, occupy, profile_of_running
 from walltime.engine.kernel.queue import backfill_rank, drop_started, sort_queue
 
 
@@ -23,7 +23,7 @@ class Fresh(NamedTuple):
 def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fresh):
     """Reserve for the first `depth` blocked jobs, or only for selected ones, and start every job that does not delay them.
 
-    Returns an upper bound of the steps. Sources: feitelson98, Fig. 1 (unlimited depth; production schedulers have a limited one),
+    Returns an upper bound on the steps. Sources: feitelson98, Fig. 1 (unlimited depth; production schedulers have a limited one),
     Srinivasan et al. 2002 (selected by the expansion factor), Lawson and Smirni 2002 (the first job of each queue).
     """
     profile, bounds = fresh
@@ -69,9 +69,9 @@ def pass_with_fresh_reservations(state, rules, jobs, machine, queue, ordered, fr
 
 @kernel
 def _reserve(state, jobs, profile, job):
-    """Reserve the earliest place for a job, and return its start, s."""
+    """Make the earliest reservation for a job, and return its start, s."""
     own = jobs[job]
-    anchor = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+    anchor = first_gap(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
     occupy(profile, anchor, anchor + own.own_length, own.procs)
     if own.reserved_start < 0:
         own.reserved_start = anchor
@@ -83,7 +83,7 @@ def _fits_now(state, profile, job):
     """Return whether enough processors for a job stay free for its planned length from now on."""
     if job.procs > state.free:
         return False
-    return first_hole(profile, state.now, job.own_length, job.procs, state.now + 1) == state.now
+    return first_gap(profile, state.now, job.own_length, job.procs, state.now + 1) == state.now
 
 
 PASS = Pass(

@@ -10,7 +10,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import NEVER, Array, Loop, Pass
 from walltime.engine.kernel.number.machine import start_behind
-from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_hole, new_profile, occupy, profile_of_running
+from walltime.engine.kernel.profile import STEPS_IN_BLOCK, Profile, first_gap, new_profile, occupy, profile_of_running
 from walltime.engine.kernel.queue import drop_started
 
 
@@ -33,7 +33,7 @@ class Slack(NamedTuple):
 
 @kernel
 def pass_within_slack(state, rules, jobs, machine, queue, _ordered, slack):
-    """Plan the jobs in `line` again, insert the newcomers, and start the jobs that are due; return an upper bound of the steps.
+    """Plan the jobs in `line` again, insert the newcomers, and start the jobs that are due; return an upper bound on the steps.
 
     Source: the idea of Talby and Feitelson 1999; see `walltime.policy.Slack`.
     """
@@ -76,7 +76,7 @@ def _plan(state, jobs, slack, i):
     """
     job = slack.line[i]
     own = jobs[job]
-    slack.trial[i] = first_hole(slack.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+    slack.trial[i] = first_gap(slack.profile, state.now, own.own_length, own.procs, np.int64(NEVER))
     occupy(slack.profile, slack.trial[i], slack.trial[i] + own.own_length, own.procs)
     return slack.trial[i] <= max(slack.latest[job], slack.reserved[job])
 
@@ -88,7 +88,7 @@ def _enter(state, rules, jobs, machine, slack, job):
     profile_of_running(profile, machine.running, state.running, state.now, state.free)
     place = 0
     while True:
-        begin = first_hole(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
+        begin = first_gap(profile, state.now, own.own_length, own.procs, np.int64(NEVER))
         occupy(profile, begin, begin + own.own_length, own.procs)
         i, allowed = place, True
         while allowed and i < state.sorted:
@@ -97,7 +97,7 @@ def _enter(state, rules, jobs, machine, slack, job):
         tries += i - place + 1
         if allowed:
             break
-        for k in range(place, i):  # the trial failed: release these places
+        for k in range(place, i):  # the trial failed: take these jobs out of the plan
             other = jobs[slack.line[k]]
             occupy(profile, slack.trial[k], slack.trial[k] + other.own_length, -other.procs)
         occupy(profile, begin, begin + own.own_length, -own.procs)

@@ -5,7 +5,7 @@ The rules are those of number/conservative.py for a single pool (mualem01, secti
 * A job over one of its limits has no reservation; when a job loses its reservation, this counts as an early end of a job.
 * An unplanned change of capacity breaks all reservations, as an overdue job does: they are made again in queue order.
 
-The plan is kept from event to event. A compression tries only jobs whose place may change: an earlier hole, or the same hole with other
+The plan is kept from event to event. A compression tries only jobs whose reservation may change: an earlier gap, or the same gap with other
 amounts of the pools, requires that something has been released since the job was last tried.
 """
 
@@ -18,15 +18,15 @@ from walltime.engine.kernel.heap import pop_candidate, push_candidate
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.pools.limits import may_start
 from walltime.engine.kernel.pools.memory import list_of
-from walltime.engine.kernel.pools.passes import share_a_pool, start_in_place
-from walltime.engine.kernel.pools.plan import first_hole, forget_past, occupy, occupy_until, plan_of_running, share, step_before
+from walltime.engine.kernel.pools.passes import share_a_pool, start_reserved
+from walltime.engine.kernel.pools.plan import first_gap, forget_past, occupy, occupy_until, plan_of_running, share, step_before
 from walltime.engine.kernel.pools.queue_index import drop_started, is_steady, sort_waiting_jobs
 from walltime.engine.kernel.profile import size_class
 from walltime.engine.kernel.running import overdue
 
 
 @kernel
-def pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept):
+def pass_with_kept_reservations(state, rules, jobs, machine, queue_index, plan, kept):
     """Compress if capacity came back early, reserve for newcomers, and start the jobs that are due."""
     if kept is None:
         return
@@ -163,7 +163,7 @@ def classes_with_room(height):
 def _keep_within_limits(state, jobs, machine, queue, plan, kept):
     """Drop the reservations of jobs that are over one of their limits.
 
-    Many jobs may lose theirs at once, so one gap that covers all their places is noted. Equal places of consecutive jobs, which
+    Many jobs may lose theirs at once, so one gap that covers all their reservations is noted. Equal reservations of consecutive jobs, which
     `plan.least` adds up, are released together.
     """
     if state.tightened == 0 and state.windowed == 0:
@@ -232,10 +232,10 @@ def _begin_trying(state, freed_gaps):
 
 
 @called_kernel
-def _earlier_hole(state, plan, job, earliest, begin):
-    """Return when a hole for a job begins before its place, by the total of its pools; the start of its place if there is none.
+def _earlier_gap(state, plan, job, earliest, begin):
+    """Return when a gap for a job begins before its reservation, by the total of its pools; the reserved start if there is none.
 
-    A hole that reaches into the job's own place always suffices.
+    A gap that reaches into the job's own reservation always suffices.
     """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
     first = max(step_before(state, plan, earliest + 1), 0)
@@ -254,10 +254,10 @@ def _earlier_hole(state, plan, job, earliest, begin):
 
 @kernel
 def _compress(state, jobs, machine, queue, plan, kept):
-    """Move reservations to the earliest places that they can have now, in queue order.
+    """Move reservations to their earliest possible starts, in queue order.
 
-    A new place that overlaps the old one begins where enough is free right before the old one. Any other new place lies in a stretch that
-    was freed since the job was last tried. Otherwise, the job may at most get other amounts of the pools.
+    A new reservation that overlaps the old one begins where enough is free right before the old one. Any other new reservation lies in a
+    stretch that was freed since the job was last tried. Otherwise, the job may at most get other amounts of the pools.
     """
     until = _begin_trying(state, kept.freed_gaps)
     for i in range(state.waiting):
@@ -272,14 +272,14 @@ def _compress(state, jobs, machine, queue, plan, kept):
             chance = min(chance, gap.tried_earliest)
         last = max(until, state.freed_until)
         if begin - length < last:
-            # since when as much as the job needs is free right before its place
+            # since when as much as the job needs is free right before its reservation
             edge, step, job = begin, step_before(state, plan, begin), jobs[index]
             while step >= 0 and edge > begin - job.own_length and plan.room[job.partition, step] >= job.procs:
                 edge = plan.time[step]
                 step -= 1
             chance = min(chance, edge)
         if chance < begin:
-            chance = _earlier_hole(state, plan, jobs[index], chance, begin)
+            chance = _earlier_gap(state, plan, jobs[index], chance, begin)
         if chance == begin and not (begin < last and _may_shift(state, machine, plan, jobs[index], index, begin)):
             continue
         occupy(state, machine, plan, jobs[index], index, begin, -1)
@@ -288,11 +288,11 @@ def _compress(state, jobs, machine, queue, plan, kept):
 
 @called_kernel
 def _move(state, machine, plan, kept, job, index, chance):
-    """Give a job the earliest place from a time on, and note the gap that it leaves if its place changes."""
+    """Give a job the earliest reservation from a time on, and note the gap that it leaves if its reservation changes."""
     begin, given = kept.start[index], machine.given
     for p in range(given.shape[1]):
         kept.before[p, 0], kept.before[p, 1] = given[index, p, 0], given[index, p, 1]
-    kept.start[index] = first_hole(state, machine.pools, machine.pools_of, plan, job, chance)
+    kept.start[index] = first_gap(state, machine.pools, machine.pools_of, plan, job, chance)
     share(machine.pools, machine.pools_of, given, job, index, plan.least)
     state.next_due = min(state.next_due, kept.start[index])
     alike = True
@@ -300,7 +300,7 @@ def _move(state, machine, plan, kept, job, index, chance):
         alike = alike and kept.before[p, 0] == given[index, p, 0] and kept.before[p, 1] == given[index, p, 1]
     occupy(state, machine, plan, job, index, kept.start[index], 1)
     if not alike or kept.start[index] < begin:
-        freed = max(begin, kept.start[index] + job.own_length) if alike else begin  # equal places that overlap free no more
+        freed = max(begin, kept.start[index] + job.own_length) if alike else begin  # equal reservations that overlap free no more
         _note_freed_gap(state, machine.pools_of, plan, kept, kept.before, freed, begin + job.own_length)
 
 
@@ -329,8 +329,9 @@ def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
     """Make reservations for the jobs that have none, in order of arrival.
 
     When a limit has room again, all jobs that waited for it are candidates at once. The first of them to start fill the limit again, and
-    most others then lose their places. If more of them are planned to start now than the limit allows, the pass is repeated at this
-    instant. From then on, a job that would lose its place gets none (its start is NEVER), unless a job that keeps its place comes after it.
+    most others then lose their reservations. If more of them are planned to start now than the limit allows, the pass is repeated at this
+    instant. From then on, a job that would lose its reservation gets none (its start is NEVER), unless a job that keeps its reservation
+    comes after it.
     """
     if state.unreserved == 0:
         return
@@ -351,7 +352,7 @@ def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
             limit = machine.limits[number]
             limit.due += 1
             if limit.used_jobs + limit.due == limit.jobs + 1:
-                last = _last_to_keep_its_place(state, jobs, machine, queue_index.candidates, plan)
+                last = _last_to_keep_reservation(state, jobs, machine, queue_index.candidates, plan)
     _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
     for k in range(state.candidates):
         kept.start[queue_index.candidates[k].job] = NEVER
@@ -359,7 +360,7 @@ def _reserve_newcomers(state, jobs, machine, queue_index, plan, kept):
 
 @kernel
 def _only_limit(state, limits, limits_of, index):
-    """Return the number of a job's limit if it is the only one and limits nothing but the number of jobs; else -1."""
+    """Return the number of a job's limit if the job has no other, and the limit is only on the number of jobs; else -1."""
     first = limits_of.first[index]
     if state.windowed or limits_of.first[index + 1] != first + 1:
         return -1
@@ -368,8 +369,8 @@ def _only_limit(state, limits, limits_of, index):
 
 
 @called_kernel
-def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
-    """Return the arrival number of the last candidate that may keep its new place, gets none, or has no recorded reservation yet."""
+def _last_to_keep_reservation(state, jobs, machine, candidates, plan):
+    """Return the arrival number of the last candidate that may keep its new reservation, gets none, or never had one before."""
     last = np.int64(-1)
     for k in range(state.candidates):
         index = candidates[k].job
@@ -383,11 +384,11 @@ def _last_to_keep_its_place(state, jobs, machine, candidates, plan):
 
 @kernel
 def _reserve(state, jobs, machine, plan, kept, index, prior):
-    """Give a job the earliest place in the plan. Return the job, or `prior` if there is no place.
+    """Give a job the earliest reservation that fits into the plan. Return the job, or `prior` if none fits.
 
-    Nothing has been released since `prior` (-1 for none) got its place, so a job that needs at least as much for at least as long finds no
-    earlier one. Each of many equal jobs begins its search at the last one's place. As long as enough is left there (`plan.least`), they get
-    equal places, which `_take_together` takes out of the plan when another place is needed.
+    Nothing has been released since `prior` (-1 for none) got its reservation, so a job that needs at least as much for at least as long
+    finds no earlier start. Each of many equal jobs begins its search at the last one's reserved start. As long as enough is left there
+    (`plan.least`), they get equal reservations, which `_take_together` takes out of the plan when another start is needed.
     """
     job, given, least, taken = jobs[index], machine.given, plan.least, kept.before
     state.longest = max(state.longest, job.own_length)
@@ -397,7 +398,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
     else:
         _take_together(state, jobs, machine.partitions_of, plan, kept, prior)
         earliest = kept.start[prior] if prior >= 0 and _needs_no_less(job, jobs[prior]) else state.now
-        begin = first_hole(state, machine.pools, machine.pools_of, plan, job, earliest)
+        begin = first_gap(state, machine.pools, machine.pools_of, plan, job, earliest)
     if begin == NEVER:
         least[:] = 0
         return prior
@@ -418,7 +419,7 @@ def _reserve(state, jobs, machine, plan, kept, index, prior):
 
 @called_kernel
 def _take_together(state, jobs, partitions_of, plan, kept, prior):
-    """Take the amounts that `kept.before` adds up, at the place of `prior` (-1 for none), out of the plan, and clear it."""
+    """Take the amounts that `kept.before` adds up, in the reservation of `prior` (-1 for none), out of the plan, and clear it."""
     if prior >= 0:
         begin = kept.start[prior]
         occupy_until(state, partitions_of, kept.before, plan, begin, begin + jobs[prior].own_length, 1)
@@ -427,7 +428,7 @@ def _take_together(state, jobs, partitions_of, plan, kept, prior):
 
 @kernel
 def _is_enough(pools_of, least, job):
-    """Return whether enough for a job has stayed free in its pools throughout the last place."""
+    """Return whether enough for a job has stayed free in its pools throughout the last reservation."""
     procs, second = job.procs, job.second
     for p in list_of(pools_of, job.partition):
         procs -= least[p, 0]
@@ -448,7 +449,7 @@ def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
     """Start the jobs whose reservation is now, in order of arrival.
 
     A job that meanwhile exceeds a limit loses its reservation in another pass. If a job is expected to run for less time than planned, the
-    rest of its place is released.
+    rest of its reservation is released.
     """
     queue, candidates = queue_index.queue, queue_index.candidates
     if state.next_due > state.now:
@@ -465,7 +466,7 @@ def _start_due(state, rules, jobs, machine, queue_index, plan, kept):
     while state.candidates > 0:
         index = pop_candidate(state, candidates)
         if may_start(state, jobs, machine, index):
-            start_in_place(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
+            start_reserved(state, rules, jobs, machine, index, _waits_ahead(state, jobs, machine.pools_of, queue, kept, index))
             kept.freed_gaps[jobs[index].partition, kept.size[index]].jobs -= 1
             expected, planned = state.now + jobs[index].run_length, state.now + jobs[index].own_length
             if expected < planned:

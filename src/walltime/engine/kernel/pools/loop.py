@@ -20,10 +20,10 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.arrivals import next_arrival, take_arrival
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
-from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_places
+from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_reservations
 from walltime.engine.kernel.pools.limits import use_limits, wake_next
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS, list_of
-from walltime.engine.kernel.pools.passes import pass_with_fresh_places, use_pools
+from walltime.engine.kernel.pools.passes import pass_with_fresh_reservations, use_pools
 from walltime.engine.kernel.pools.queue_index import enter_queue
 from walltime.engine.kernel.predictions import correct_running, next_expiry, note_end, note_start, predict_waiting
 from walltime.engine.kernel.running import enter_running, leave_running, release
@@ -62,8 +62,8 @@ def run_cluster(state, rules, jobs, machine, queue_index, plan, kept, budget):
         state.again = 1
         while state.again and (state.waiting > 0 or kept is not None):
             state.again = 0
-            pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
-            pass_with_kept_places(state, rules, jobs, machine, queue_index, plan, kept)
+            pass_with_fresh_reservations(state, rules, jobs, machine, queue_index, plan, kept)
+            pass_with_kept_reservations(state, rules, jobs, machine, queue_index, plan, kept)
             budget -= state.waiting + state.steps
         budget -= 1
     return PAUSED

@@ -59,8 +59,8 @@ Machine:
 
 Queue:
 
-* `waiting`: number of places; `holes`: number of places that belong to jobs which have started, or are throttled without a place
-* `away`: number of jobs throttled without a place
+* `waiting`: number of places; `holes`: number of places without a job, because it has started or is throttled outside the queue
+* `away`: number of jobs throttled outside the queue
 * `looked_at`: places below this one were considered in an earlier pass; `freed`: 1 if anything has happened since then, other than arrivals
   at the end of the queue
 * `candidates`: number of jobs to be tried for backfilling, to get a reservation, or to start
@@ -105,11 +105,11 @@ PARTITION = record_dtype("free_procs free_second settled until extra")
 * `until`, `extra`: a job that may be backfilled ends by `until`, s, or needs at most `extra` processors"""
 
 FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")
-"""Knowledge about the jobs of one partition and one size class, and about the gaps in the plan that have been freed for them.
+"""Data on the jobs of one partition and one size class, and on the gaps in the plan that have been freed for them.
 
 * `jobs`: number of waiting jobs with a reservation
-* `longest`, `earliest`: of the stretches of the plan that contain freed processors and have room for the smallest job of the class, the
-  length of the longest one, and the start of the first one, s
+* `longest`, `earliest`: the length of the longest stretch of the plan that contains freed processors and has room for the smallest job of
+  the class, and the start of the first such stretch, s
 * `tried`, `tried_earliest`: the same two values when the current compression began"""
 
 POOL = record_dtype("free_procs free_second reservations blocked closed begin left_procs left_second")
@@ -140,8 +140,8 @@ LIMIT = record_dtype(
   in use
 * `seconds`: under Slurm's scheduling, the maximum of the processor-seconds that running jobs have left until their time limits;
   `nodes`: the maximum of the nodes of running jobs
-* `shut`: a window is a limit, too: 1 while no job of the group may start; `until`: the start of the next window into which no job may be
-  planned to run, s
+* for a window, which is a kind of limit: `shut`: 1 while no job of the group may start; `until`: the start of the next window into which no
+  job may be planned to run, s
 * `throttled`: number of jobs that wait only for the limit, in groups; `first_group`: the first job of the first group; `waking`: 1 while
   one of these jobs has been woken
 * `due`: number of jobs with no other limit to which the current pass has given a kept reservation that starts now"""
@@ -203,8 +203,8 @@ class PoolMachine(NamedTuple):
     * `changes`: when outages enter their phases, and windows begin and end, in order of time (for windows, up to `until` of the state, and
       one change more); `limits_of`: the limits of each job
     * `running`: the running jobs by expected end; `events`: a heap of their ends
-    * `coming`: the jobs that wait for no other, by submission (int64); `later`: a heap of the arrivals of the others; `followers`: the jobs
-      that wait for the end of each job
+    * `coming`: the jobs that depend on no other, by submission (int64); `later`: a heap of the arrivals of the others; `followers`: the
+      jobs that wait for the end of each job
     * `given`: processors and second resource that each job has in each pool, int64, shape (jobs, pools, 2)
     * `predicting`: the state of predictions; its arrays have length 0 without predictions
     """

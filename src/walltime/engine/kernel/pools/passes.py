@@ -10,7 +10,7 @@ Most passes start no job, so a pass does only work that may change something:
 * Jobs start in one place of the code, and the plan is made in one place, so that both are inlined: passing all arrays took a sixth of the
   time.
 * The plan, or EASY's part of it (plan.py), is made when a job that fits now could delay a reservation, or when a reservation must be noted.
-  Until then reservations are deferred, since those of jobs ahead do not depend on the jobs behind them.
+  Until then reservations are deferred, since the reservations of jobs ahead do not depend on jobs behind them.
 """
 
 import numpy as np
@@ -23,8 +23,8 @@ from walltime.engine.kernel.pools.limits import full_limit, is_shut, is_tight, m
 from walltime.engine.kernel.pools.memory import PLACES_IN_BLOCK, list_of
 from walltime.engine.kernel.pools.plan import (
     are_shadows_enough,
-    end_of_hole,
-    first_hole,
+    end_of_gap,
+    first_gap,
     fits_beside,
     is_short,
     plan_of_running,
@@ -39,7 +39,7 @@ from walltime.engine.kernel.running import overdue, run_job
 
 
 @kernel
-def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept):
+def pass_with_fresh_reservations(state, rules, jobs, machine, queue_index, plan, kept):
     """Consider the waiting jobs in order; repeat the pass after a start that changes the plan, if at most the head has a reservation."""
     if kept is not None:
         return
@@ -93,7 +93,7 @@ def pass_with_fresh_places(state, rules, jobs, machine, queue_index, plan, kept)
 
 @kernel
 def _admit_or_throttle(state, rules, jobs, machine, queue_index, at):
-    """Return whether a place has a job whose limits and windows let it start; throttle a job that is over a limit."""
+    """Return whether a place in the queue has a job whose limits and windows let it start; throttle a job that is over a limit."""
     if queue_index.queue[at].procs == HOLE:
         return False
     full = full_limit(jobs, machine.limits, machine.limits_of, queue_index.queue[at].job)
@@ -215,7 +215,7 @@ def _count_taken(state, machine, p, given, length):
 
 @kernel
 def _block(state, rules, jobs, machine, queue_index, plan, index, reserves):
-    """Make a job wait for the pools of its partition; if it `reserves`, it gets a place in the plan, at once or when the plan is made."""
+    """Make a job wait for the pools of its partition; if it `reserves`, it gets a reservation, at once or when the plan is made."""
     job = jobs[index]
     if reserves and state.planned and not is_short(rules):
         _reserve(state, rules, machine, plan, job, index)
@@ -255,7 +255,7 @@ def _fits_now(state, rules, machine, plan, job):
         return True
     if are_shadows_enough(state, rules):
         return fits_beside(state, machine.pools, machine.pools_of, plan.least, job)
-    return end_of_hole(state, machine.pools, machine.pools_of, plan, job, 0) < 0
+    return end_of_gap(state, machine.pools, machine.pools_of, plan, job, 0) < 0
 
 
 @kernel
@@ -274,7 +274,7 @@ def _start_now(state, rules, jobs, machine, queue_index, plan, place, behind):
         share(machine.pools, machine.pools_of, machine.given, job, index, least)
     if job.reserved_start < 0 and rules.depth > 1 and _claims_on(machine.pools, machine.pools_of, job.partition)[2] < rules.depth:
         job.reserved_start = state.now
-    start_in_place(state, rules, jobs, machine, index, behind)
+    start_reserved(state, rules, jobs, machine, index, behind)
     block = queue_index.blocks[place // PLACES_IN_BLOCK]
     if queue_index.queue[place].procs == block.least:
         block.old = 1
@@ -299,8 +299,8 @@ def _make_plan(state, rules, jobs, machine, queue_index, plan):
 
 @kernel
 def _reserve(state, rules, machine, plan, job, index):
-    """Give a blocked job the earliest place in the plan, if there is one."""
-    begin = first_hole(state, machine.pools, machine.pools_of, plan, job, state.now)
+    """Give a blocked job the earliest reservation that fits into the plan, if any does."""
+    begin = first_gap(state, machine.pools, machine.pools_of, plan, job, state.now)
     if begin < NEVER:
         if job.reserved_start < 0 and (rules.depth > 1 or begin > state.now):
             job.reserved_start = begin
@@ -308,8 +308,8 @@ def _reserve(state, rules, machine, plan, job, index):
 
 
 @kernel
-def start_in_place(state, rules, jobs, machine, index, behind):
-    """Start a job in its place in the plan; `behind`: whether a job ahead of it waits."""
+def start_reserved(state, rules, jobs, machine, index, behind):
+    """Start a job that has a reservation from now on; `behind`: whether a job ahead of it waits."""
     job = jobs[index]
     job.start = state.now
     job.kind = BACKFILLED if behind else IMMEDIATE if job.submit == state.now else RESERVED
@@ -330,7 +330,7 @@ def start_in_place(state, rules, jobs, machine, index, behind):
         if rules.mode == HEAD:
             state.again = 1
     if rules.mode == KEEP and job.run_length > job.own_length:
-        state.broken = 1  # it takes what was reserved for others
+        state.broken = 1  # it takes amounts that were reserved for others
 
 
 @kernel

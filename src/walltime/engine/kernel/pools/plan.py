@@ -1,8 +1,8 @@
 """The plan of a machine of several pools: the free amounts of each pool over future time, as a step function.
 
 A job takes its processors from the pools of its partition, in their order, as many from each as stay free for all of its planned length. So
-its place is defined by its start and its share of each pool. The second resource works in the same way. Each pool and each partition has a
-row with its free amounts, step by step; searches go along these rows.
+a reservation is defined by its start and its share of each pool. The second resource works in the same way. Each pool and each partition
+has a row with its free amounts, step by step; searches go along these rows.
 """
 
 from walltime.compiled.jit import called_kernel, kernel
@@ -140,10 +140,10 @@ def _change(state, pools_of, plan, begin, end, pool, procs, second):
 
 
 @called_kernel
-def first_hole(state, pools, pools_of, plan, job, earliest):
+def first_gap(state, pools, pools_of, plan, job, earliest):
     """Return the earliest time from the step at `earliest` on at which a job fits for its planned length; NEVER if there is none.
 
-    `plan.least` then has each pool's free amounts there. A hole must exist in the total of all pools of the partition; only such holes are
+    `plan.least` then has each pool's free amounts there. A gap must exist in the total of all pools of the partition; only such gaps are
     checked pool by pool, since amounts that are free in several pools together may not stay free in each of them.
     """
     time, room, part, procs = plan.time, plan.room, job.partition, job.procs
@@ -162,7 +162,7 @@ def first_hole(state, pools, pools_of, plan, job, earliest):
         elif _is_enough_left(state, pools, pools_of, plan, job, begin, last):
             return time[begin]
         else:
-            begin = _next_begin(pools, pools_of, plan, job, end_of_hole(state, pools, pools_of, plan, job, begin))
+            begin = _next_begin(pools, pools_of, plan, job, end_of_gap(state, pools, pools_of, plan, job, begin))
 
 
 @kernel
@@ -188,8 +188,8 @@ def _is_enough_left(state, pools, pools_of, plan, job, begin, last):
 
 
 @called_kernel
-def end_of_hole(state, pools, pools_of, plan, job, begin):
-    """Return the first step in which a job that begins at this step no longer fits; -1 if it fits for its planned length.
+def end_of_gap(state, pools, pools_of, plan, job, begin):
+    """Return the first step at which a job that begins at step `begin` no longer fits; -1 if it fits for its planned length.
 
     Afterwards `plan.least` has the amounts of each pool that stay free.
     """
@@ -219,10 +219,10 @@ def _is_enough_with(pools, pools_of, plan, job, step):
 
 @kernel
 def _next_begin(pools, pools_of, plan, job, step):
-    """Return the first step from which on enough stays free until the step in which a job's hole ended; else the step after that."""
+    """Return the first step from which enough stays free until the step in which a job's gap ended; else the step after that."""
     for p in list_of(pools_of, job.partition):
         plan.least[p, 0] = plan.least[p, 1] = NEVER
-    while _is_enough_with(pools, pools_of, plan, job, step):  # the hole's own begin ends this
+    while _is_enough_with(pools, pools_of, plan, job, step):  # the start of the gap itself ends this
         step -= 1
     return step + 1
 
@@ -241,20 +241,20 @@ def share(pools, pools_of, given, job, index, amounts):
 
 @kernel
 def take(state, machine, plan, job, index, begin):
-    """Give a job its place from `begin` on, in the hole that `first_hole` has just found."""
+    """Give a job its reservation from `begin` on, in the gap that `first_gap` has just found."""
     share(machine.pools, machine.pools_of, machine.given, job, index, plan.least)
     occupy(state, machine, plan, job, index, begin, 1)
 
 
 @kernel
 def occupy(state, machine, plan, job, index, begin, sign):
-    """Take a job's place out of the plan (1), or release it (-1)."""
+    """Take a job's reservation out of the plan (1), or release it (-1)."""
     occupy_until(state, machine.partitions_of, machine.given[index], plan, begin, begin + job.own_length, sign)
 
 
 @called_kernel
 def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
-    """Take amounts of the pools, shape (pools, 2), in [begin, end), or release them (`sign` -1): part of a place, or several places."""
+    """Take amounts of the pools, shape (pools, 2), in [begin, end), or release them (`sign` -1): part of a reservation, or several."""
     free, room = plan.free, plan.room
     first = _step_at(state, plan, begin)
     last = _step_at(state, plan, end)
@@ -285,7 +285,7 @@ def are_shadows_enough(state, rules):
 
 @kernel
 def reserve_shadow(state, jobs, machine, index):
-    """Give a blocked job the earliest place that it can have, without a plan."""
+    """Give a blocked job the earliest possible reservation, without a plan."""
     running, given, pools, job = machine.running, machine.given, machine.pools, jobs[index]
     own, procs, second = list_of(machine.pools_of, job.partition), job.procs, job.second
     for p in own:
@@ -295,7 +295,7 @@ def reserve_shadow(state, jobs, machine, index):
         second -= pool.free_second
     begin, i = state.now, 0
     while i < state.running:
-        expected = max(running[i].expected, state.now + 1)  # one that is overdue ends in a second
+        expected = max(running[i].expected, state.now + 1)  # an overdue job is expected to end in a second
         if procs <= 0 and second <= 0 and expected > begin:
             break
         begin = expected

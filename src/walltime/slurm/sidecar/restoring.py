@@ -22,9 +22,9 @@ from walltime.slurm.squeue_fields import QueueJob
 from walltime.slurm_values import Minutes
 
 STEP, RESERVE = 120, 60
-"""Minutes. If the user's true limit is in doubt, the known one is extended by STEP whenever less than RESERVE is left of it."""
+"""Minutes. If the user's true limit is in doubt, the known limit is extended by STEP whenever less than RESERVE is left."""
 PASS = 120.0
-"""Seconds after which raising limits makes way for the other steps of a round, even if some limits are still short."""
+"""Seconds after which a round stops raising limits and continues with its other steps, even if some limits are still short."""
 LOOK_AGAIN = 30.0
 """Seconds of raising after which squeue is queried again, because other jobs may have less time left by then."""
 MOST_FAILURES = 3
@@ -32,15 +32,15 @@ MOST_FAILURES = 3
 MOST_RAISES = 3
 """If a job's limit has been raised this many times, its user must have lowered it again; the user's jobs are left alone."""
 MOST_MISSING = 3
-"""If this many watched jobs vanish from squeue at once, and no watched job is left, Slurm probably does not show all jobs."""
+"""If this many watched jobs vanish from squeue at the same time, and no watched job is left, Slurm probably does not show all jobs."""
 
 
-class GiveBack:
+class LimitRestorer:
     """Raises shortened limits. `distrust` is called with the reason when that fails.
 
     `cluster`, `limits`: the configuration that was read last. `quarantine`: users who lower limits after they are raised. `extra`: returns
-    the keys of further jobs to query, those of self-tests. `prolog_missed`: called with a running job whose limit the prolog has not
-    raised.
+    the keys of further jobs to query, such as the jobs of self-tests. `prolog_missed`: called with a running job whose limit the prolog has
+    not raised.
     """
 
     def __init__(self, slurm: Client, entries: Adjustments, host: Host, distrust: Callable[[str], None], spool: Spool | None):
@@ -55,7 +55,7 @@ class GiveBack:
         self.orphans: dict[str, tuple[int, int]] = {} if spool is None else spool.orphans(set(entries.jobs))
         self.looked_at = float("-inf")
         self.seen: list[QueueJob] = []
-        """The watched jobs and those of tests, at the last look."""
+        """The watched jobs and the test jobs, as of the last query."""
         self._shown: dict[str, Minutes] = {}
         self._failed: Counter[str] = Counter()
         self._raises: Counter[str] = Counter()
@@ -208,7 +208,7 @@ class GiveBack:
             longest = None if allowed is None else max(allowed, longest)
         if not entry.doubt or not _is_less(job.limit, longest):
             return need
-        # in one change: of two, the lower limit might take effect last
+        # in one change, because the lower of two limits might take effect last
         ran, sure = int(self.overruns.ran(job, now) / 60), max(job.limit, entry.limit)
         if sure - ran >= RESERVE:
             return need
@@ -255,7 +255,7 @@ class GiveBack:
         self._shown[job.key] = need
         self.say(f"job {job.key}: raised its limit from {job.limit} to {need} min")
         if job.runs and entry.state is State.SHORT:
-            report.given_back += 1
+            report.restored += 1
             left = job.start + (job.limit or 0) * 60 - self.clock.time()
             self.entries.record("given back", entry, job, str(int(left)))
             self._raises[job.key] += 1
