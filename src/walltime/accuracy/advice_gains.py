@@ -36,7 +36,7 @@ class UserGain:
     advice: UserAdvice
     before: float
     after: float
-    """`before` and `after` are from a simulation of the log without shifts"""
+    """`before` and `after` are means over the log and its shaken copies, as is `difference`, so that they agree"""
     difference: float
     """mean difference over the log and its shaken copies; negative if the user waits less"""
     scatter: float
@@ -100,20 +100,22 @@ def simulate_advice(
         without = simulated.means([advised_jobs(workload, one) for one in fewer.values()])
         for (k, one), means in zip(fewer.items(), without, strict=True):
             gain, cost = metrics.prediction_interval(means[:, 1 + k] - alone[k][:, 1 + k]), _lost(workload, one)
-            if not _is_clear(gain.mean - (lost[k] - cost), gain.half_width, float(base[0, 1 + k])):
+            if not _is_clear(gain.mean - (lost[k] - cost), gain.half_width, float(base[:, 1 + k].mean())):
                 advised[k], alone[k], lost[k] = one, means, cost
     users = []
     for k, one in enumerate(advised):
         before, after = base[:, 1 + k], alone[k][:, 1 + k]
         own, others = (metrics.prediction_interval(alone[k][:, column] - base[:, column]) for column in (1 + k, 1 + len(advised) + k))
-        users.append(UserGain(one, float(before[0]), float(after[0]), own.mean, own.half_width, lost[k], others.mean, others.half_width))
+        users.append(
+            UserGain(one, float(before.mean()), float(after.mean()), own.mean, own.half_width, lost[k], others.mean, others.half_width)
+        )
     users.sort(key=lambda user: (-user.saved_hours, user.difference))
     together = [user.advice for user in users if user.helps]
-    all_jobs = (float(base[0, 0]), 0.0, 0.0)
+    all_jobs = (float(base[:, 0].mean()), 0.0, 0.0)
     if together:
         [means] = simulated.means([reduce(advised_jobs, together, workload)])
         interval = metrics.prediction_interval(means[:, 0] - base[:, 0])
-        all_jobs = (float(base[0, 0]), interval.mean, interval.half_width)
+        all_jobs = (all_jobs[0], interval.mean, interval.half_width)
     site = workload.origin.name if machine is None or machine.name == Machine.name else sanitize(machine.name)
     return AdviceGains(workload, policy.label, copies, users, all_jobs, site)
 

@@ -233,7 +233,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
         "killed_percent": human_percent(100 * killed / max(jobs, 1)),
         "risk": human_percent(advice.risk),
         "wait_before": human_time(user.before),
-        "wait_after": human_time(max(user.before + user.difference, 0.0)),
+        "wait_after": human_time(user.after),
         "lost": human_time(user.lost),
         "needed_more": _needed_more(user),
         "saved": human_time(-user.difference),
@@ -338,7 +338,7 @@ def _merge_row(gains: AdviceGains, user: UserGain, name: str, text: str) -> dict
     row[BY[advice.by]] = advice.user
     row |= {"file": name, "jobs": advice.jobs, "risk_percent": advice.risk, "outran_percent": round(100 * killed / max(jobs, 1), 2)}
     row |= {key: round(getattr(advice, key), 1) for key in ("asked_hours", "unused_hours", "less_hours")}
-    row |= {"wait_before_s": round(user.before), "wait_after_s": round(max(user.before + user.difference, 0.0))}
+    row |= {"wait_before_s": round(user.before), "wait_after_s": round(user.after)}
     low, high = (round(-user.difference + sign * user.scatter) for sign in (-1, 1))
     row |= {"saved_s": round(-user.difference), "saved_low_s": low, "saved_high_s": high, "lost_s": round(user.lost)}
     head, _, rest = text.partition("\n")

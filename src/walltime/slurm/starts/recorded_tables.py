@@ -73,7 +73,7 @@ def verdict(starts: RecordedStarts) -> list[str]:
         f"{on_log(starts.log)}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals "
         f"predicted for them (median width {human_time(own.width)}); the median error of the likely time was {human_time(own.error)}.",
         f"{holds} {errors}.",
-        f"Half of the waits were {own.least_ratio:.2g} to {own.largest_ratio:.2g} times the predicted ones. The mean interval score was "
+        f"Half of the waits were {_ratios(own)} times the predicted ones. The mean interval score was "
         f"{human_time(own.interval_score)}, and {human_time(scores[best].interval_score)} for the best other method ({NAMES[best]}).",
     ]
 
@@ -96,5 +96,9 @@ def _text(measure: str, score: StartScore) -> str:
     if value != value:
         return UNDEFINED
     if measure == "least_ratio":
-        return f"{value:.2g} to {score.largest_ratio:.2g}"
+        return _ratios(score)
     return human_percent(100 * value) if measure == "inside" else human_time(value)
+
+
+def _ratios(score: StartScore) -> str:
+    return " to ".join(f"{float(f'{ratio:.2g}'):,.12g}" for ratio in (score.least_ratio, score.largest_ratio))
