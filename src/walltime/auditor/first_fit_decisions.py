@@ -11,7 +11,7 @@ import numpy as np
 from walltime.auditor.slurm_decisions import problem_of
 from walltime.auditor.walk import Difference, MachineSchedule, Walk
 from walltime.engine.reference.first_fit import NodesReference
-from walltime.engine.reference.pools import ClusterJob, Pass, Place
+from walltime.engine.reference.pools import ClusterJob, Pass, Reservation
 from walltime.policy import Policy
 
 Array = np.ndarray
@@ -101,7 +101,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         """Return the reference's result, with a shortcut for most jobs that do not fit now."""
         return None if begin == self.now and not self._may_fit(job) else super()._fits(job, begin, so_far)
 
-    def _levels(self, planned: Sequence[Place]) -> list[tuple[int, Array]]:
+    def _levels(self, planned: Sequence[Reservation]) -> list[tuple[int, Array]]:
         """Return the reference's result; without planned jobs, compute it only once for each state."""
         state = self.now, self._started, len(self.running), len(self._planned_now)
         if planned:

@@ -166,11 +166,12 @@ def merge_sizes(sizes: Sequence[float], given: Mapping[int, float], emax: int, t
 def popularity_ranks(draws: Array, count: int = HEAD, given: Mapping[int, int] | None = None) -> list[int]:
     """Return the popularity rank, from 1, of each time rank, where time rank 0 is the largest value and the others are ascending.
 
-    `draws`: float64 in [0, 1), shape (count, 2). `given`: ranks fixed by user-supplied bins, by time rank. The largest value
-    gets rank 1 unless it has a given rank. Each later time rank adds the ranks that were observed there to a pool. A rank that was never
-    observed later must be taken now, the smallest first; otherwise two are drawn from the pool, and the smaller is taken. (If
-    `count` is below 20, or given ranks empty the pool, the model does not specify the choice: ranks above `count` are ignored,
-    and the smallest free rank is taken.)
+    `draws`: float64 in [0, 1), shape (count, 2). `given`: ranks fixed by user-supplied bins, by time rank.
+
+    The largest value gets rank 1 unless it has a given rank. Each later time rank adds the popularity ranks observed at it to a pool. If
+    the pool contains ranks that were not observed at any later time rank, the smallest of them is taken; otherwise two ranks are drawn
+    from the pool, and the smaller is taken. The model does not specify the choice if `count` is below 20 or given ranks empty the pool:
+    here ranks above `count` are ignored, and the smallest free rank is taken.
 
     Source: m_tsafrir05.
 

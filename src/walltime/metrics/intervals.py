@@ -97,7 +97,7 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "suggestion.risk": IntervalKind(
         "this job",
-        "upper bound of a share, Clopper and Pearson's, for as many kills as the risk allows",
+        "upper bound on a share, Clopper and Pearson's, for as many kills as the risk allows",
         level=0.95,
         commands=("suggest", "estimates"),
     ),

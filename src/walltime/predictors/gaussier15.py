@@ -134,14 +134,20 @@ def last_runs(job: SubmittedJob, user: User, meant: bool) -> list[int]:
 
 
 def features(job: SubmittedJob, user: User, meant: bool = False) -> list[float]:
-    """Return the 19 base features of a job at its submission, `job.now`, in this order.
+    """Return the 19 base features of a job at its submission, `job.now`; times in seconds.
 
-    0 the constant 1. 1 to 3: the user's `last_runs`, at most the job's request, which also replaces missing ones. 4 the request. 5
-    the mean of 1 and 2, or 1 if there is one run, else the request. 6 the mean of 1 to 3 (in the program 0.33 times their sum) if
-    there are three, else 5. 7 the mean runtime of the user's jobs that have ended. 8 the time since the last of them ended. 9 the
-    job's processors over the mean of those jobs. 7 to 9 are 0 if no job has ended. 10 the processors of the user's running jobs,
-    without those that start at this very instant; 11 the sum of their elapsed times; 12 their number; 13 the longest. 14 to 17 cosine
-    and sine of the time of day, then of the time of week, both from the start of the log. 18 the job's processors. Times in seconds.
+    - 0: the constant 1
+    - 1 to 3: the user's `last_runs`, each at most the job's request; the request where there is no run
+    - 4: the request
+    - 5: mean of 1 and 2 (with one run, 1; with none, the request)
+    - 6: mean of 1 to 3, in the authors' program 0.33 times their sum (with fewer than three runs, 5)
+    - 7: mean runtime of the user's jobs that have ended (0 if none has, as for 8 and 9)
+    - 8: time since the last of these jobs ended
+    - 9: the job's processors divided by the mean of these jobs' processors
+    - 10: processors of the user's running jobs, except those that start at this instant
+    - 11 to 13: sum of these jobs' elapsed times, their number, the longest elapsed time
+    - 14 to 17: cosine and sine of the time of day, then of the time of week, both counted from the start of the log
+    - 18: the job's processors
     """
     now, ask = job.now, float(job.requested)
     lasts = [min(float(seconds), ask) for seconds in last_runs(job, user, meant)]

@@ -1,16 +1,20 @@
 """The plan of Slurm's backfill: the earliest starts of waiting jobs, kept from cycle to cycle, and replaced when they are out of date.
 
-Each of the first jobs of the queue has an *earliest start*, after the jobs ahead of it. If it is within the window, nodes are reserved for
-the job, a *block*. An earliest start depends on the processors that will be free (`Use.free`, if running jobs end as planned and no job
-starts) and on the blocks of the jobs ahead, so it is valid as long as neither changes. Each change is noted in all earliest starts: how
-many processors have become free, and when the change ends. If fewer have become free than the job lacked, the job cannot start earlier; if
-its block begins after the end of the change, it gets the same nodes. The first job whose earliest start has changed gets a new one, and all
-jobs behind it are planned again.
+Each of the first jobs of the queue has an *earliest start*, given the plan of the jobs ahead of it. If it is within the window, nodes are
+reserved for the job: a *block*. An earliest start depends on two things: the processors that will be free (`Use.free`, if running jobs end
+as planned and no job starts), and the blocks of the jobs ahead. It is valid until one of them changes.
 
-Two bounds shorten the searches. One is a time before which a smaller job could not start (BOUND). The other is a timeline of upper bounds
-of the free processors on any nodes (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks. A timeline
-that includes other blocks is rebuilt, which takes less time than removing them. Single nodes are considered only at times when these bounds
-leave enough.
+Each change is noted with all earliest starts: how many processors have become free, and when the change ends. If fewer have become free
+than the job lacked, the job cannot start earlier; if its block starts after the end of the change, it gets the same nodes. The first job
+whose earliest start may have changed gets a new one, and all jobs behind it are planned again.
+
+Two bounds shorten the searches:
+
+- a time before which a smaller job could not start (BOUND);
+- an upper bound on the free processors over time (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks.
+  If it includes other blocks, it is rebuilt, which takes less time than removing them.
+
+Single nodes are considered only at times when these bounds allow a start.
 """
 
 import numpy as np
