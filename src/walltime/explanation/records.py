@@ -27,7 +27,7 @@ HELD_BACK = {
 HOW = {
     "in time": "expected to end before the reservation of the head of the queue",
     "extra": "on extra processors, which the head did not need",
-    "hole": "between the reservations of others",
+    "hole": "in a gap between reservations",
     "fits": "because they fitted, and no job has a reservation",
     "order": "ahead of it in the queue order",
     "policy": "chosen by a policy in plain Python",

@@ -189,7 +189,7 @@ def _snapshot(texts: Sequence[tuple[str, str]], time: int | None, zone: tzinfo) 
     if not queues:
         raise LogError("no file has the output of squeue --json; see docs/guides/start-times.md")
     if not others:
-        raise LogError("no file describes the cluster; see docs/guides/start-times.md")
+        raise LogError("none of the files describes the cluster; see docs/guides/start-times.md")
     cluster = parse_cluster(others, at_present=True)
     [(_, queue)] = queues
     counts: Counter[str] = Counter()
