@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 
 import numpy as np
@@ -47,6 +47,8 @@ class UserGain:
     """mean difference of the wait of all other jobs, s, if only this user follows the advice"""
     others_scatter: float = 0.0
     """half width of its 90 % prediction interval"""
+    copies: int = COPIES
+    """number of shaken copies; fewer if no more of them could make the gain clear"""
 
     @property
     def helps(self) -> bool:
@@ -67,6 +69,7 @@ class AdviceGains:
     policy: str
     """the simulated policy"""
     copies: int
+    """largest number of shaken copies for a user"""
     users: Sequence[UserGain]
     all_jobs: tuple[float, float, float]
     """mean wait of all jobs with their own requests, s, and its difference and scatter if all users who gain follow the advice"""
@@ -87,33 +90,19 @@ def simulate_advice(
     The policy is EASY, or the policy of the machine if it backfills. The simulations use the log and `copies` shaken copies of it, with
     submissions shifted by up to 30 s; all variants use the same copies. Each user's wait is the mean over the user's jobs. Advice on
     several resources is also simulated without each of them in the order `DOUBTED`, and a resource without a clear gain of its own is
-    removed.
+    removed. Copies that cannot make a gain clear are not simulated, so users without a clear gain may have fewer of them.
     """
     policy, _ = simulated_policy(machine, predicts=False)
     advised = [one for one in advice if one.advised]
-    simulated = _Simulations(workload, Scheduler(policy), machine, advised, copies, progress)
-    base, *alone = simulated.means([workload, *(advised_jobs(workload, one) for one in advised)])
-    lost = [_lost(workload, one) for one in advised]
-    for resource in DOUBTED:
-        several = [k for k, one in enumerate(advised) if resource in one.resources and len(one.resources) > 1]
-        fewer = {k: advised[k].only([name for name in advised[k].resources if name != resource]) for k in several}
-        without = simulated.means([advised_jobs(workload, one) for one in fewer.values()])
-        for (k, one), means in zip(fewer.items(), without, strict=True):
-            gain, cost = metrics.prediction_interval(means[:, 1 + k] - alone[k][:, 1 + k]), _lost(workload, one)
-            if not _is_clear(gain.mean - (lost[k] - cost), gain.half_width, float(base[:, 1 + k].mean())):
-                advised[k], alone[k], lost[k] = one, means, cost
-    users = []
-    for k, one in enumerate(advised):
-        before, after = base[:, 1 + k], alone[k][:, 1 + k]
-        own, others = (metrics.prediction_interval(alone[k][:, column] - base[:, column]) for column in (1 + k, 1 + len(advised) + k))
-        users.append(
-            UserGain(one, float(before.mean()), float(after.mean()), own.mean, own.half_width, lost[k], others.mean, others.half_width)
-        )
+    simulated = _Simulations(workload, Scheduler(policy), machine, 1 + copies, progress)
+    base = simulated.all_copies(workload, advised)
+    with progress(len(advised), "users simulated") as show:
+        users = in_threads(lambda k, check: simulated.gain(advised[k], base[:, [1 + 2 * k, 2 + 2 * k]], check), len(advised), None, show)
     users.sort(key=lambda user: (-user.saved_hours, user.difference))
     together = [user.advice for user in users if user.helps]
     all_jobs = (float(base[:, 0].mean()), 0.0, 0.0)
     if together:
-        [means] = simulated.means([reduce(advised_jobs, together, workload)])
+        means = simulated.all_copies(reduce(advised_jobs, together, workload), [])
         interval = metrics.prediction_interval(means[:, 0] - base[:, 0])
         all_jobs = (all_jobs[0], interval.mean, interval.half_width)
     site = workload.origin.name if machine is None or machine.name == Machine.name else sanitize(machine.name)
@@ -123,6 +112,25 @@ def simulate_advice(
 def _is_clear(gain: float, scatter: float, before: float) -> bool:
     """Return whether a gain, s per job, exceeds a minute, 2 % of the wait, and the scatter."""
     return gain > max(scatter, LEAST_GAIN, LEAST_SHARE * before)
+
+
+def may_be_clear(known: Sequence[float], count: int, before: float) -> bool:
+    """Return whether the mean of `count` gains, s per job, can be clear if these are the first ones; with all known, whether it is.
+
+    The scatter is smallest if all other gains are equal. Their excess over the mean of the known ones then solves a quadratic inequality.
+    """
+    values = np.array(known)
+    mean, others = float(values.mean()), count - len(values)
+    if not others:
+        interval = metrics.prediction_interval(values)
+        return _is_clear(interval.mean, interval.half_width, before)
+    share, least = others / count, max(LEAST_GAIN, LEAST_SHARE * before)
+    unit = metrics.prediction_interval(np.array([1.0, *[0.0] * (count - 1)])).half_width ** 2 * count / (count - 1)  # of a sum of squares
+    spread, cost = float(((values - mean) ** 2).sum()), unit * len(values) * share - share**2
+    if cost <= 0:
+        return True
+    excess = max(mean * share / cost, (least - mean) / share)
+    return bool((mean + share * excess) ** 2 >= unit * (spread + len(values) * share * excess**2))
 
 
 def _lost(workload: Workload, advice: UserAdvice) -> float:
@@ -146,34 +154,72 @@ def _lost(workload: Workload, advice: UserAdvice) -> float:
 
 
 @dataclass(frozen=True)
+class _Variant:
+    """The log with the advised requests of one user; `waits`: mean waits of this user's jobs and of all others, s, in the first copies."""
+
+    advice: UserAdvice
+    jobs: Workload
+    lost: float
+    waits: list[Array] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
 class _Simulations:
-    """Simulate variants of the log and their shaken copies."""
+    """Simulate variants of the log and their shaken copies; `count`: the number of copies, with the log itself."""
 
     workload: Workload
     scheduler: Scheduler
     machine: Machine | None
-    users: Sequence[UserAdvice]
-    copies: int
+    count: int
     progress: Bars
 
-    def means(self, variants: Sequence[Workload]) -> list[Array]:
-        """Return mean waits, s, for each variant of the log: an array with a row for the log and each copy.
+    def all_copies(self, jobs: Workload, users: Sequence[UserAdvice]) -> Array:
+        """Return mean waits, s, with a row for each copy: of all jobs and, for each user, of the user's jobs and of all others."""
+        with self.progress(self.count, "simulations of all jobs") as show:
+            return np.array(in_threads(lambda copy, check: self._waits(jobs, copy, users, check), self.count, None, show))
 
-        The columns are all jobs, the jobs of each user, and, for each user, the jobs of all other users.
-        """
-        seeds, members = 1 + self.copies, 1 + 2 * len(self.users)
-        total = len(variants) * seeds
+    def gain(self, advice: UserAdvice, base: Array, check: Callable[[int], None]) -> UserGain:
+        """Return the gain of a user; `base`: mean waits with the users' requests, s, of the user's jobs and of all others by copy."""
+        before = float(base[:, 0].mean())
 
-        def run(number: int, check: Callable[[int], None]) -> list[float]:
-            which, seed = divmod(number, seeds)
-            jobs = variants[which] if seed == 0 else shake(variants[which], SHAKE, seed - 1)
-            schedule = simulate(jobs, self.scheduler, progress=check, machine=self.machine)
-            own = [schedule.workload.columns[one.by] == one.number for one in self.users]
-            groups = [np.ones(len(schedule.wait), bool), *own, *(~mine for mine in own)]
-            return [float(schedule.wait[mine].mean()) if mine.any() else 0.0 for mine in groups]
+        def variant(advice: UserAdvice) -> _Variant:
+            return _Variant(advice, advised_jobs(self.workload, advice), _lost(self.workload, advice))
 
-        if not total:
-            return []
-        with self.progress(total, "simulations of advice") as show:
-            means = np.array(in_threads(run, total, None, show))
-        return list(means.reshape(len(variants), seeds, members))
+        def wait(one: _Variant, copy: int) -> float:
+            if len(one.waits) == copy:
+                one.waits.append(self._waits(one.jobs, copy, [one.advice], check)[1:])
+            return float(one.waits[copy][0])
+
+        def is_clear(gain_of: Callable[[int], float]) -> bool:
+            gains = list[float]()
+            while len(gains) < self.count:
+                gains.append(gain_of(len(gains)))
+                if not may_be_clear(gains, self.count, before):
+                    return False
+            return True
+
+        def worth(fewer: _Variant, more: _Variant) -> bool:
+            return is_clear(lambda copy: wait(fewer, copy) - wait(more, copy) - (more.lost - fewer.lost))
+
+        best = variant(advice)
+        for resource in DOUBTED:
+            names = best.advice.resources
+            if resource in names and len(names) > 1:
+                fewer = variant(best.advice.only([name for name in names if name != resource]))
+                best = best if worth(fewer, best) else fewer
+        if not is_clear(lambda copy: float(base[copy, 0]) - wait(best, copy) - best.lost):
+            wait(best, min(len(best.waits), 1))  # an interval requires two
+        waits, base = np.array(best.waits), base[: len(best.waits)]
+        own, others = (metrics.prediction_interval(waits[:, k] - base[:, k]) for k in (0, 1))
+        before, after = float(base[:, 0].mean()), float(waits[:, 0].mean())
+        return UserGain(
+            best.advice, before, after, own.mean, own.half_width, best.lost, others.mean, others.half_width, len(waits) - 1
+        )
+
+    def _waits(self, jobs: Workload, copy: int, users: Sequence[UserAdvice], check: Callable[[int], None]) -> Array:
+        """Return the mean wait of all jobs and, for each user, of the user's jobs and of all others, s."""
+        shaken = jobs if copy == 0 else shake(jobs, SHAKE, copy - 1)
+        schedule = simulate(shaken, self.scheduler, progress=check, machine=self.machine)
+        own = [schedule.workload.columns[one.by] == one.number for one in users]
+        groups = [np.ones(len(schedule.wait), bool), *(group for mine in own for group in (mine, ~mine))]
+        return np.array([float(schedule.wait[group].mean()) if group.any() else 0.0 for group in groups])

@@ -179,10 +179,10 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
     copies = f"{gains.copies} {'copy' if gains.copies == 1 else 'copies'}"
     remark = (
         f"Waits are simulated under {gains.policy}, for each {unit} alone; in parentheses, the 90 % prediction interval for one more copy "
-        f"of the log, with submissions shifted by up to 30 s ({copies}). In the simulation, jobs that needed more than the "
-        "advice keep their requests; the cost of failed runs is the running time per job that would be lost if they failed. Advice on a "
-        "resource is left out if it does not clearly shorten the waits. There is "
-        "a letter if the saved wait clearly exceeds this cost, by more than a minute and more than 2 % of the wait."
+        f"of the log, with submissions shifted by up to 30 s ({copies}; fewer if no letter can result). In the simulation, jobs that "
+        "needed more than the advice keep their requests; the cost of failed runs is the running time per job that would be lost if they "
+        "failed. Advice on a resource is left out if it does not clearly shorten the waits. There is a letter if the saved wait clearly "
+        "exceeds this cost, by more than a minute and more than 2 % of the wait."
     )
     return Table(head, rows, f"{unit.capitalize()}s that gain from smaller requests", remark)
 

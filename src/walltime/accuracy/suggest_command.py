@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import getpass
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from walltime.cli import options as o
 from walltime.cli.command_lines import command_line
@@ -16,18 +16,24 @@ from walltime.cli.option_groups import LogOptions, RecordedWindow, used_by
 from walltime.cli.output import PageOutput, caveats
 from walltime.declared import nearest
 from walltime.errors import WorkloadError
-from walltime.tables import Cell, Table
+from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, shown
 
 if TYPE_CHECKING:
     from walltime.accuracy.requests import RequestAdvice
     from walltime.estimates.suggestion import Advice, Suggestion
     from walltime.report.page import Part
-    from walltime.workload import Workload
+    from walltime.workload import Array, Workload
 
 
 MOST_NAMES = 3
 """Number of job names that the warning about varied jobs lists."""
+KIND_NAMES = {"partition": "partition", "executable": "job name"}
+"""The columns by which kinds of job differ, and their names."""
+MOST_KINDS = 5
+"""Number of the most frequent kinds of job in the table."""
+DIFFERENT = 2
+"""Requests of kinds of job are listed if the largest exceeds the smallest by more than this factor."""
 VARIED = 10
 """If the suggestions for the lowest and the highest risk differ by more than this factor, jobs vary too much for one walltime."""
 
@@ -86,8 +92,7 @@ def suggest(
     output: PageOutput,
 ) -> None:
     """Suggest a walltime, memory, processors and GPUs for a user's next job, with the risk that each is too low."""
-    from walltime.accuracy.letters import clock
-    from walltime.accuracy.requests import sbatch_line, suggest_requests
+    from walltime.accuracy.requests import suggest_requests
     from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
     from walltime.estimates.suggestion import suggest as find
     from walltime.provenance import version
@@ -100,18 +105,20 @@ def suggest(
     advice = find(workload, user=number, kind=kind, risks=advising.risk or RISKS, months=advising.months, min_jobs=advising.min_jobs)
     wanted = {"user": number} | {name: kind[name] for name in KIND if name in kind}
     jobs, _ = alike_jobs(workload, wanted, advising.months, advising.min_jobs)
-    risk = _usual(advice).risk
-    requests = suggest_requests(workload, jobs, risk)
+    usual = _usual(advice)
+    requests = suggest_requests(workload, jobs, usual.risk)
+    kinds = _kinds(workload, jobs, usual.risk, advising.min_jobs)
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice)}
-    record |= {"requests": [asdict(one) for one in requests], "version": version()}
+    record |= {"requests": [asdict(one) for one in requests], "kinds": kinds, "version": version()}
     called = workload.origin.name_of("user", number)
     names = _job_names(workload, number, advising.min_jobs) if "executable" not in advice.like else []
-    answer, blocks = _answer(called, workload.origin.name, advice, names), list(_blocks(kind, advice))
+    answer, blocks = _answer(called, workload.origin.name, advice, names, kinds), list(_blocks(kind, advice))
     if requests:
-        helping, nodes, sizes = [one for one in requests if one.helps], workload.columns.get("nodes"), set(workload.procs[jobs].tolist())
-        one_node, procs = nodes is not None and bool((nodes[jobs] == 1).all()), sizes.pop() if len(sizes) == 1 else None
-        line = sbatch_line(clock(_usual(advice).walltime), helping, one_node, procs)
         blocks = [_request_table(requests), *blocks]
+    if kinds:
+        blocks = [_kinds_table(kinds, usual.risk), *blocks]
+    elif requests:
+        line = _line(workload, jobs, usual.walltime, requests)
         answer += [line, *_remarks(requests, line)]
     if output.report is not None:
         from walltime.accuracy.prediction_pages import advice_page
@@ -139,8 +146,67 @@ def _job_names(workload: Workload, user: int, least: int) -> list[str]:
     return [workload.origin.name_of("executable", name) for name, jobs in counts.most_common(MOST_NAMES) if jobs >= least]
 
 
-def _answer(user: str, log: str, advice: Advice, names: Sequence[str]) -> list[str]:
-    """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime; `names`: their job names."""
+def _kinds(workload: Workload, jobs: Array, risk: float, least: int) -> list[dict[str, Any]]:
+    """Return suggestions for the most frequent kinds of these jobs (indices), by partition and job name as far as recorded.
+
+    The list is empty if there are fewer than two kinds with `least` jobs each, or if their requests differ by less than `DIFFERENT`.
+    """
+    import numpy as np
+
+    from walltime.accuracy.requests import suggest_requests
+    from walltime.estimates.suggestion import suggestion_from
+
+    columns = [name for name in KIND_NAMES if name in workload.columns]
+    if not columns:
+        return []
+    values = np.column_stack([workload.columns[name][jobs] for name in columns])
+    alike, place, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
+    found, amounts = list[dict[str, Any]](), defaultdict[str, list[int]](list)
+    for k in np.argsort(-counts, kind="stable").tolist()[:MOST_KINDS]:
+        if counts[k] < least:
+            continue
+        mine = jobs[place.reshape(-1) == k]
+        walltime, requests = suggestion_from(workload, mine, risk, least).walltime, suggest_requests(workload, mine, risk)
+        names = {
+            name: workload.origin.name_of(name, number) for name, number in zip(columns, alike[k].tolist(), strict=True) if number >= 0
+        }
+        line = _line(workload, mine, walltime, requests)
+        found.append(
+            {"kind": names, "jobs": len(mine), "walltime": walltime, "requests": [asdict(one) for one in requests], "command": line}
+        )
+        for resource, amount in (("time", walltime), *((one.resource, one.amount) for one in requests if one.helps)):
+            amounts[resource].append(amount)
+    differ = any(max(one) > DIFFERENT * min(one) for one in amounts.values())
+    return found if differ else []
+
+
+def _line(workload: Workload, jobs: Array, walltime: int, requests: Sequence[RequestAdvice]) -> str:
+    """Return the command line with the walltime and the suggestions that help, for jobs like these (indices)."""
+    from walltime.accuracy.letters import clock
+    from walltime.accuracy.requests import sbatch_line
+
+    helping, nodes, sizes = [one for one in requests if one.helps], workload.columns.get("nodes"), set(workload.procs[jobs].tolist())
+    one_node = nodes is not None and bool((nodes[jobs] == 1).all())
+    return sbatch_line(clock(walltime), helping, one_node, sizes.pop() if len(sizes) == 1 else None)
+
+
+def _kinds_table(kinds: Sequence[dict[str, Any]], risk: float) -> Table:
+    """Return a table with a command line for each kind of job."""
+    columns = [name for name in KIND_NAMES if len({one["kind"].get(name) for one in kinds}) > 1]
+    rows: list[Row] = []
+    for one in kinds:
+        none = any(other["resource"] == "gpus" and other["amount"] == 0 for other in one["requests"])
+        names = [one["kind"].get(name, UNDEFINED) for name in columns]
+        rows.append([*names, one["command"] + (" (no GPUs)" if none else ""), Cell(f"{one['jobs']:,}", value=one["jobs"])])
+    title, note = f"Requests by kind of job at a risk of {risk:g} %", "Keep the current request for resources that a line does not name."
+    return Table([*(KIND_NAMES[name] for name in columns), "request", "jobs"], rows, title, note, texts=len(columns) + 1)
+
+
+def _answer(user: str, log: str, advice: Advice, names: Sequence[str], kinds: Sequence[object]) -> list[str]:
+    """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime.
+
+    `names`: of such jobs. `kinds`: suggestions by kind of job, which the answer refers to.
+    """
     from walltime.accuracy.letters import clock
 
     one = _usual(advice)
@@ -151,7 +217,9 @@ def _answer(user: str, log: str, advice: Advice, names: Sequence[str]) -> list[s
         f"{human_percent(one.upper)} with 95 % confidence ({past}: {medians})."
     ]
     walltimes = [s.walltime for s in advice.suggestions]
-    if max(walltimes) > VARIED * min(walltimes):
+    if kinds:
+        answer.append("These jobs are of different kinds: use the request for the job's kind in the next table.")
+    elif max(walltimes) > VARIED * min(walltimes):
         of = f" (such as {listed(list(map(shown, names)))})" if names else ""
         answer.append(f"The runtimes of these jobs vary too much for one walltime; select similar jobs with --job-name{of} or --job-procs.")
     return answer

@@ -99,15 +99,13 @@ def suggest(
     wanted = {"user": user} | {name: (kind or {})[name] for name in KIND if name in (kind or {})}
     mine, like = alike_jobs(workload, wanted, months, min_jobs)
     ran, asked = workload.runtime[mine], workload.requested[mine]
-    cut = ran >= asked
-    length = np.minimum(ran, asked)
     return Advice(
         like=like,
         jobs=len(mine),
-        median_runtime=float(np.median(length)),
+        median_runtime=float(np.median(np.minimum(ran, asked))),
         median_request=float(np.median(asked)),
-        killed=int(cut.sum()),
-        suggestions=[_suggestion(float(risk), length, cut, min_jobs) for risk in risks],
+        killed=int((ran >= asked).sum()),
+        suggestions=[suggestion_from(workload, mine, float(risk), min_jobs) for risk in risks],
     )
 
 
@@ -160,8 +158,10 @@ def killed_in_hindsight(risk: float, length: Array, cut: Array, min_jobs: int) -
     return kills
 
 
-def _suggestion(risk: float, length: Array, cut: Array, min_jobs: int) -> Suggestion:
-    """Return the suggestion for a risk; jobs that were `cut` count as longer than their requests."""
+def suggestion_from(workload: Workload, jobs: Array, risk: float, min_jobs: int = LEAST) -> Suggestion:
+    """Return the suggestion for a risk from these jobs (indices); jobs that used all of their requests count as longer."""
+    ran, asked = workload.runtime[jobs], workload.requested[jobs]
+    length, cut = np.minimum(ran, asked), ran >= asked
     walltime = exceeded_by(risk, np.sort(np.where(cut, length + 1, length)).tolist())
     longer = int(outran(length, cut, walltime).sum())
     tries, kills = max(len(length) - min_jobs, 0), killed_in_hindsight(risk, length, cut, min_jobs)

@@ -6,12 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
+from walltime.accuracy import advice_gains
 from walltime.accuracy.advice import advise_users
-from walltime.accuracy.advice_gains import simulate_advice
+from walltime.accuracy.advice_gains import may_be_clear, simulate_advice
 from walltime.accuracy.letters import PLACEHOLDERS, letter, letters_answer, read_template, write_letters
 from walltime.errors import OutputError, PolicyError
 from walltime.machine import read_machine
@@ -96,6 +99,36 @@ def test_letters__nothing_is_advised_that_does_not_help(golden, tmp_path):
     assert [one.helps for one in found.users] == [False]
     assert write_letters(tmp_path / "out", found) == []
     golden("estimates", letters_answer(found, 0))
+
+
+def test_gains__copies_that_cannot_make_a_gain_clear_are_left_out(monkeypatch):
+    jobs = blocked()
+    alone = jobs.take(np.flatnonzero(jobs.columns["user"] == 1), "user 1")  # no job waits
+    assert [one.copies for one in gains(alone, copies=4).users] == [1]
+    assert [one.copies for one in gains(jobs, copies=4).users] == [4]
+    found = gains(jobs)
+    monkeypatch.setattr(advice_gains, "may_be_clear", lambda known, count, before: len(known) < count or may_be_clear(known, count, before))
+    assert [one.copies for one in gains(alone, copies=4).users] == [4]
+    assert gains(jobs).users == found.users
+
+
+@given(st.lists(st.floats(-300, 300), min_size=1, max_size=3), st.integers(1, 3), st.floats(0, 9000), st.lists(st.floats(-300, 2000)))
+def test_may_be_clear__if_and_only_if_other_gains_exist_that_make_it_clear(known, more, before, tried):
+    def clear(others):
+        return may_be_clear([*known, *others], len(known) + more, before)
+
+    equal = [x for x in np.linspace(-300, 5000, 1061) if clear([x] * more)]
+    assert may_be_clear(known, len(known) + more, before) or not equal
+    if not may_be_clear(known, len(known) + more, before) and len(tried) >= more:
+        assert not clear(tried[:more])
+
+
+def test_may_be_clear__no_loss_in_the_log_itself_is_made_good_by_five_copies():
+    assert not may_be_clear([0.0], 6, 0.0)
+    assert may_be_clear([0.0], 2, 0.0) is False
+    assert may_be_clear([60.0], 6, 0.0)
+    assert may_be_clear([20.0], 6, 0.0)
+    assert not may_be_clear([20.0], 6, 20_000.0)
 
 
 def test_template__names_that_are_not_there(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.jobstats_texts import node, summary
-from tests.waste_month import month, write
+from tests.waste_month import month, sacct_text, write
 from walltime.errors import LogError
 from walltime.usage import suggest_requests, waste, with_use
 
@@ -110,6 +110,21 @@ def test_suggest__with_a_table_has_the_requests_of_steps(files, tmp_path, capsys
     assert [one["resource"] for one in by_table["requests"]] == ["memory", "cores", "gpus"]
     for one, other in zip(by_table["requests"], by_steps["requests"], strict=True):
         assert one == pytest.approx(other, nan_ok=True)
+
+
+def test_suggest__has_a_request_for_each_kind_of_job(golden, tmp_path, capsys):
+    alike = {"user": "ann", "partition": "main", "gpus": 0, "gpu_use": None, "nodes": 1, "procs": 1, "state": "COMPLETED", "limit": 86_400}
+    kinds = ({"name": "short", "run": 600, "used_mb": 900}, {"name": "long", "run": 36_000, "used_mb": 9000})
+    jobs = [one | alike | {"asked_mb": 16_384} | kinds[k % 2] for k, one in enumerate(month(60))]
+    jobs = [one | {"cpu": one["run"]} for one in jobs]
+    command = ("suggest", tmp_path / "log", "--procs", 64, "--user", "ann")
+    (tmp_path / "log").write_text(sacct_text(jobs))
+    found = json.loads(call(capsys, *command, "--json")[1])["kinds"]
+    assert [(one["kind"]["executable"], one["jobs"], one["walltime"]) for one in found] == [("short", 30, 600), ("long", 30, 36_000)]
+    assert [one["command"] for one in found] == ["sbatch --time=0:10:00 --mem=1024M", "sbatch --time=10:00:00 --mem=9216M"]
+    golden("suggest", call(capsys, *command)[1].split("Other resources")[0])
+    (tmp_path / "log").write_text(sacct_text([one | kinds[0] | {"name": one["name"]} for one in jobs]))
+    assert json.loads(call(capsys, *command, "--json")[1])["kinds"] == []
 
 
 @pytest.mark.slow
