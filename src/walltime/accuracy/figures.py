@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from walltime.report.figures import BLUE, COLOURS, DASHES, INK, panel, percent_ticks, shortened, style
+from walltime.wording import human_percent
 
 Rows = Sequence[Mapping[str, Any]]
 UNUSED = "#E69F00"
@@ -28,7 +29,7 @@ def hours_figure(rows: Rows) -> Figure:
         axes.barh(places, used, color=BLUE, label="used", height=0.72)
         axes.barh(places, unused, left=used, color=UNUSED, label="unused", height=0.72)
         for place, row in zip(places.tolist(), rows, strict=True):
-            share = "" if row["used_share"] is None else f"{100 * row['used_share']:.0f} %"
+            share = "" if row["used_share"] is None else human_percent(100 * row["used_share"])
             axes.annotate(share, (row["asked_hours"], place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
         axes.set_yticks(places, names)
         axes.set_ylim(-0.6, len(rows) - 0.4)

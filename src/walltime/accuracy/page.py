@@ -89,7 +89,14 @@ def answer(accuracy: WalltimeAccuracy) -> str:
         return f"{text} In the simulation no job waits, so adjusted walltimes gain nothing."
     text += " In a simulation, walltimes adjusted to the runtimes of earlier jobs"
     if row["wait_clear"] is False:
-        return f"{text} make no clear difference to the mean wait of {human_time(first)}."
+        text += f" make no clear difference to the mean wait of {human_time(first)}"
+        clear = [one for one in rows[2:] if one["wait_clear"]]
+        if not clear:
+            return f"{text}."
+        best = min(clear, key=lambda one: one["wait_change"])
+        short = f"too short for {human_percent(best['under'])} of the jobs"
+        change = human_difference(best["wait_change"])
+        return f"{text} in the scheme '{row['what']}'; those of '{best['what']}', {short}, change it by {change}."
     verb = "shorten" if row["wait_change"] < 0 else "lengthen"
     change = human_difference(row["wait_change"]) + ("" if row["wait_clear"] else "; the effect of chance was not measured")
     return f"{text} {verb} the mean wait from {human_time(first)} to {human_time(row['mean_wait'])} ({change})."
