@@ -50,7 +50,7 @@ def accuracy_page(
     sections = [_users(accuracy), _ends(accuracy), _requests(accuracy), *([Section(others.title, [others])] if others else [])]
     return Page(
         "requested and used walltimes",
-        title or f"Requested walltimes on {workload.origin.name}",
+        title or f"Requested walltimes on {workload.origin.site}",
         [answer(accuracy)],
         [*sections, *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
         [
@@ -77,7 +77,7 @@ def answer(accuracy: WalltimeAccuracy) -> str:
     much = t.over_hours > MUCH_OVER * t.asked_hours
     beyond = f", and {hours(t.over_hours)} are used beyond the requests" if much else ""
     text = (
-        f"Users of {accuracy.workload.origin.name} request {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
+        f"Users of {accuracy.workload.origin.site} request {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
         f"them; {hours(t.unused_hours)} are not used{beyond}. "
         f"The mean accuracy of a request is {_share(t.mean_accuracy).text}."
     )

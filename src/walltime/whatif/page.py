@@ -144,7 +144,7 @@ def short_table(answer: WhatIf) -> Table:
     for effect, one in zip(answer.ranked, waits, strict=True):
         other = UNDEFINED if effect.other_users is None else change(effect.other_users.difference)
         rows.append([effect.name, show(one.changed), change(one.difference), _true_change(effect), other, *price(effect)])
-    log, jobs = answer.today.workload.origin.name, _measured_jobs(answer)
+    log, jobs = answer.today.workload.origin.site, _measured_jobs(answer)
     title = f"{log}: {jobs} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
     head = ["change", "mean wait", "difference", TRUE_CHANGE, f"if users {other_users}", *PRICE]
@@ -193,7 +193,7 @@ def tables_of(answer: WhatIf) -> list[Table]:
     numbers = [f"({k})" for k in range(1, len(answer.ranked) + 1)]
     names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.ranked, strict=True)]
     title = (
-        f"{answer.today.workload.origin.name}: {_measured_jobs(answer)} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
+        f"{answer.today.workload.origin.site}: {_measured_jobs(answer)} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
     )
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
     changed = [(name, effect) for name, effect in zip(names, answer.ranked, strict=True) if not effect.nothing]
