@@ -79,7 +79,7 @@ def test_accuracy__users_that_ask_for_most_come_first():
     )
     found = wt.accuracy.estimate_accuracy(jobs, adjust=False, most=2)
     rows = found.groups["user"]
-    assert [row["group"] for row in rows] == ["user bob", "user ann", "other users"]
+    assert [row["group"] for row in rows] == ["bob", "ann", "other users"]
     assert [row["asked_hours"] for row in rows] == [8, 2, 1]
     assert [row["used_share"] for row in rows] == pytest.approx([1 / 8, 1 / 2, 1 / 120])
     assert sum(row["share_of_unused"] for row in rows) == pytest.approx(1)
