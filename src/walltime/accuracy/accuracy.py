@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from walltime import metrics
-from walltime.accuracy.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, has_column, no_bars
+from walltime.accuracy.adjusted import AdjustedWalltimes, Bars, adjust_walltimes, has_column, is_too_slow, no_bars
 from walltime.accuracy.advice import UserAdvice, advise_users
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Machine
@@ -126,7 +126,7 @@ def estimate_accuracy(
     adjusted, advice = None, []
     if adjust:
         advice = advise_users(workload, limited, progress=progress)
-        if has_column(jobs, "user"):
+        if has_column(jobs, "user") and not is_too_slow(workload, machine):
             adjusted = adjust_walltimes(workload, machine=machine, replications=replications, progress=progress)
     return WalltimeAccuracy(
         workload=workload,
@@ -243,6 +243,11 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
         unknown = (
             "The log does not record users, so predictors cannot learn from their earlier jobs; adjusted walltimes were not simulated."
         )
+        if adjust and has_column(jobs, "user"):
+            unknown = (
+                "Adjusted walltimes were not simulated: the compiled engine does not simulate predictions on single nodes, and the other "
+                "one would take hours. Under Slurm's scheduling, a what-if simulates them as the change adjust=tang13:key=request."
+            )
         return [*sentences, unknown] if adjust else sentences
     sentences.append(
         "The simulations replay the recorded submissions. In reality, users who wait less would submit other jobs at other times, and "

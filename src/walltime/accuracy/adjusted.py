@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from walltime import metrics
+from walltime.engine.interface.choice import support
 from walltime.errors import WorkloadError
 from walltime.machine import Machine
 from walltime.metrics.jobs import accuracy
@@ -39,6 +40,8 @@ MEANINGS = {
     EASY_PLUS_PLUS: "the mean of the user's last two runtimes; the shortest predicted job is backfilled first (tsafrir07)",
 }
 """Descriptions of the simulated schedulers, by name."""
+MOST_PLAIN_JOBS = 1000
+"""Largest number of jobs for which predictions are simulated in plain Python: on single nodes, long queues take minutes per 1,000 jobs."""
 Bars = Callable[[int, str], AbstractContextManager[Any]]
 """A function that shows a progress bar: from the number of steps and a label, it returns a context manager whose value is called with the
 number of completed steps."""
@@ -158,6 +161,13 @@ def adjust_walltimes(
     with progress(replications or COPIES, "copies of the log") as show:
         spread = shaking_spread(schedules, progress=show, copies=replications)
     return AdjustedWalltimes(schedules, [reason for reason, _ in cases], replays, spread, instead)
+
+
+def is_too_slow(workload: Workload, machine: Machine | None) -> bool:
+    """Return whether adjusted walltimes are left out, because only plain Python simulates predictions on the machine's single nodes."""
+    if machine is None or not machine.has_nodes or len(workload) <= MOST_PLAIN_JOBS:
+        return False
+    return support(simulated_policy(machine)[0], "nodes", ["predictor"]).engine != "kernel"
 
 
 def simulated_policy(machine: Machine | None, predicts: bool = True) -> tuple[Policy, str]:

@@ -105,7 +105,7 @@ def simulate_advice(
         means = simulated.all_copies(reduce(advised_jobs, together, workload), [])
         interval = metrics.prediction_interval(means[:, 0] - base[:, 0])
         all_jobs = (all_jobs[0], interval.mean, interval.half_width)
-    site = workload.origin.name if machine is None or machine.name == Machine.name else sanitize(machine.name)
+    site = workload.origin.site if machine is None or machine.name == Machine.name else sanitize(machine.name)
     return AdviceGains(workload, policy.label, copies, users, all_jobs, site)
 
 

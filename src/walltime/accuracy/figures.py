@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
 from walltime.report.figures import BLUE, COLOURS, DASHES, INK, panel, percent_ticks, shortened, style
+from walltime.wording import human_percent
 
 Rows = Sequence[Mapping[str, Any]]
 UNUSED = "#E69F00"
@@ -24,18 +25,20 @@ def hours_figure(rows: Rows) -> Figure:
     used = np.array([row["asked_hours"] - row["unused_hours"] for row in rows])
     unused = np.array([row["unused_hours"] for row in rows])
     places = np.arange(len(rows))[::-1]
+    most = max((row["asked_hours"] for row in rows), default=0)
+    divisor, unit = next((each for each in ((1e6, "million "), (1e3, "thousand ")) if most >= each[0]), (1, ""))
     with panel(1.1 + 0.27 * len(rows), 7.6) as (figure, axes):
         axes.barh(places, used, color=BLUE, label="used", height=0.72)
         axes.barh(places, unused, left=used, color=UNUSED, label="unused", height=0.72)
         for place, row in zip(places.tolist(), rows, strict=True):
-            share = "" if row["used_share"] is None else f"{100 * row['used_share']:.0f} %"
+            share = "" if row["used_share"] is None else human_percent(100 * row["used_share"])
             axes.annotate(share, (row["asked_hours"], place), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
         axes.set_yticks(places, names)
         axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.margins(x=0.08)
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x / divisor:,g}"))
         axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.set_xlabel("processor-hours")
+        axes.set_xlabel(f"{unit}processor-hours")
         figure.legend(*axes.get_legend_handles_labels(), loc="outside upper right", ncols=2, borderaxespad=0)
     return figure
 

@@ -50,7 +50,7 @@ def accuracy_page(
     sections = [_users(accuracy), _ends(accuracy), _requests(accuracy), *([Section(others.title, [others])] if others else [])]
     return Page(
         "requested and used walltimes",
-        title or f"Requested walltimes on {workload.origin.name}",
+        title or f"Requested walltimes on {workload.origin.site}",
         [answer(accuracy)],
         [*sections, *_over_time(accuracy), *_adjusted(accuracy), *_advice(accuracy, log)],
         [
@@ -77,7 +77,7 @@ def answer(accuracy: WalltimeAccuracy) -> str:
     much = t.over_hours > MUCH_OVER * t.asked_hours
     beyond = f", and {hours(t.over_hours)} are used beyond the requests" if much else ""
     text = (
-        f"Users of {accuracy.workload.origin.name} request {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
+        f"Users of {accuracy.workload.origin.site} request {hours(t.asked_hours)} processor-hours and use {_share(t.used_share).text} of "
         f"them; {hours(t.unused_hours)} are not used{beyond}. "
         f"The mean accuracy of a request is {_share(t.mean_accuracy).text}."
     )
@@ -89,7 +89,14 @@ def answer(accuracy: WalltimeAccuracy) -> str:
         return f"{text} In the simulation no job waits, so adjusted walltimes gain nothing."
     text += " In a simulation, walltimes adjusted to the runtimes of earlier jobs"
     if row["wait_clear"] is False:
-        return f"{text} make no clear difference to the mean wait of {human_time(first)}."
+        text += f" make no clear difference to the mean wait of {human_time(first)}"
+        clear = [one for one in rows[2:] if one["wait_clear"]]
+        if not clear:
+            return f"{text}."
+        best = min(clear, key=lambda one: one["wait_change"])
+        short = f"too short for {human_percent(best['under'])} of the jobs"
+        change = human_difference(best["wait_change"])
+        return f"{text} in the scheme '{row['what']}'; those of '{best['what']}', {short}, change it by {change}."
     verb = "shorten" if row["wait_change"] < 0 else "lengthen"
     change = human_difference(row["wait_change"]) + ("" if row["wait_clear"] else "; the effect of chance was not measured")
     return f"{text} {verb} the mean wait from {human_time(first)} to {human_time(row['mean_wait'])} ({change})."

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from walltime import metrics
 from walltime.auditor.report import CHECKS, AuditReport
 from walltime.provenance import provenance
-from walltime.report.figures import BLUE, COLOURS, percent_ticks, style, unit_of
+from walltime.report.figures import BLUE, COLOURS, date_ticks, percent_ticks, style, unit_of
 from walltime.report.page import Drawing, Items, Page, Section, note, workload_facts
 from walltime.tables import Cell, Table
 from walltime.workload import Array, Workload
@@ -27,7 +27,7 @@ def audit_page(
 
     `schedule`: the columns of the checked schedule; `name`: its file; `policy`: the policy whose guarantees are checked, if any.
     """
-    first = report.first
+    first, answer = report.first, report.answer(name, w, policy)
     sections = []
     if first is not None:
         messages = {v.rule: v.told(w.origin) for v in reversed(report.violations)}
@@ -40,8 +40,8 @@ def audit_page(
     words = f"Busy processors over time.{'' if first is None else ' Marks above: times at which a rule is broken.'}"
     return Page(
         "audit",
-        f"Audit of {name} on {w.origin.name}",
-        [report.answer(name, w, policy)],
+        f"Audit of {name} on {w.origin.site}",
+        [f"{answer[0].upper()}{answer[1:]}" if answer.startswith("the ") else answer],
         sections,
         facts=workload_facts(w, w.origin.name),
         numbers=[
@@ -88,7 +88,10 @@ def _use(w: Workload, schedule: Mapping[str, Array], report: AuditReport) -> Fig
             marks = edges[np.unique(np.searchsorted(edges, broken, "right") - 1).clip(0)]  # one per interval, to keep the page small
             if len(marks):
                 axes.plot((marks - begin) / divisor, np.full(len(marks), 106.0), "v", color=BROKEN, markersize=5, clip_on=False)
-            axes.set_xlabel(f"{unit} since the first start")
+            if dates := date_ticks(w.origin, begin, last):
+                axes.set_xticks([(tick - begin) / divisor for tick in dates], list(dates.values()))
+            else:
+                axes.set_xlabel(f"{unit} since the first start")
         percent_ticks(axes.yaxis)
         axes.set_ylabel("busy processors")
     return figure

@@ -86,7 +86,7 @@ def explain(
         known = f"; the log records {human_time(log[0])} for this job" if log and log[0] is not None else ""
         longest = f"the longest simulated wait is {human_time(waits[0].wait)}{known}" if waits else "no job waits"
         answer = f"Under {schedule.title}, {longest}."
-        output.write_blocks("longest waits", workload.origin.name, [answer], [*table, *words], schedule.workload)
+        output.write_blocks("longest waits", workload.origin.site, [answer], [*table, *words], schedule.workload)
         rows = [wait.as_dict() | {"recorded_wait": real} for wait, real in zip(waits, log, strict=True)]
         output.show(record | {"longest_waits": rows}, [answer, *table, *words])
         return
@@ -117,13 +117,13 @@ def _explain_recorded(trace: Path, asked: JobOptions, machine: Machine | None, r
     if asked.longest is not None:
         waits = longest_recorded(workload, asked.longest, machine)
         longest = f"The longest recorded wait is {human_time(waits[0].wait)}." if waits else "No job waited."
-        table = [recorded_table(waits, f"Longest recorded waits of {workload.origin.name}")] if waits else []
+        table = [recorded_table(waits, f"Longest recorded waits of {workload.origin.site}")] if waits else []
         words = [f"To explain the longest: {next_command('explain', '--job', str(waits[0].job), without=['--longest='])}"] if waits else []
-        output.write_blocks("longest recorded waits", workload.origin.name, [longest], [*table, *words], workload)
+        output.write_blocks("longest recorded waits", workload.origin.site, [longest], [*table, *words], workload)
         output.show(record | {"recorded_waits": [one.as_dict() for one in waits]}, [longest, *table, *words])
         return
     assert asked.job is not None, "or the longest waits were asked for"
     found = explain_recorded(workload, workload.job_number(asked.job), machine)
     answer = f"Job {found.job} waited {human_time(found.wait)} in the log: {found.reason or 'it started at once'}."
-    output.write_blocks("why a job waited", workload.origin.name, [answer], [found.facts, found.table()], workload)
+    output.write_blocks("why a job waited", workload.origin.site, [answer], [found.facts, found.table()], workload)
     output.show(record | found.as_dict(), [found.facts, found.table()])

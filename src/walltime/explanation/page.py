@@ -284,7 +284,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
     sooner = human_time(max(one.gain for one in best)) if best else tried
     return Page(
         "why a job waited",
-        f"Wait of job {explanation.job} on {w.origin.name}",
+        f"Wait of job {explanation.job} on {w.origin.site}",
         [answer],
         sections,
         facts=workload_facts(w, w.origin.name),

@@ -276,7 +276,7 @@ def waits_table(schedule: Schedule, waits: Sequence[LongWait]) -> Table:
     waited = ["simulated wait", "recorded wait"] if with_log else ["wait"]
     size = ["procs", *([RESOURCES.get(resource, resource)] if resource else [])]
     columns = ["job", *waited, *size, "requested", "ahead", "overtaken by", "start"]
-    return Table(columns, rows, f"Longest waits on {schedule.workload.origin.name} under {lower_first(schedule.title)}")
+    return Table(columns, rows, f"Longest waits on {schedule.workload.origin.site} under {lower_first(schedule.title)}")
 
 
 def more(number: int) -> str:

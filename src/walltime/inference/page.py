@@ -28,7 +28,7 @@ def verdict(inference: Inference) -> list[str]:
     if inference.refused:
         return [short_verdict(inference)]
     kept, after = len(inference.rules), inference.after
-    scheduler = f"{inference.machine.policy}{' with rules' if kept else ''}"
+    scheduler = f"EASY with {'this rule' if kept == 1 else 'these rules'}" if kept else "EASY"
     said = [f"{short_verdict(inference)} Given the recorded machine and queue, {scheduler} {after.text}."]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
@@ -65,9 +65,10 @@ def short_verdict(inference: Inference) -> str:
     what = f"{counted(kept, 'rule')} of the site" if kept else "No rule of the site"
     same = f"{before:.2f}" == f"{after:.2f}"
     change = "is" if not kept else "stays at" if same else f"{'rises' if after > before else 'falls'} from {before:.2f} to"
+    them = "" if not kept else f" with {'it' if kept == 1 else 'them'}"
     return (
         f"{what} {'was' if kept < 2 else 'were'} inferred from {inference.log}: on a part of the log that was not used to find rules, the "
-        f"agreement of {inference.machine.policy} with the recorded starts {change} {after:.2f} (1 is perfect)."
+        f"agreement of EASY with the recorded starts {change} {after:.2f}{them} (1 is perfect)."
     )
 
 
@@ -161,7 +162,7 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         sections.append(Section("The machine file", [Code(site_text(inference))]))
     return Page(
         "a site's rules, inferred from its log",
-        f"Which rules shaped the log {inference.log}?",
+        f"Which rules shaped the log of {inference.log}?",
         [first, *rest[: len(inference.rules)]],
         [*sections, Section("What is measured", [note(WHAT_IT_IS)])],
         workload_facts(workload, record["log"]),

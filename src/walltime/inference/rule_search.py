@@ -309,7 +309,7 @@ def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str =
         months.append(MonthAgreement(name, *(answer.score(mask, search.within) for answer in (plain, current))))
     machine = search.machine_of(search.rules)
     return Inference(
-        log=search.w.origin.name,
+        log=search.w.origin.site,
         rules=search.kept,
         machine=machine,
         before=plain.score(search.judge, search.within),

@@ -192,7 +192,7 @@ def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iter
         ("requests", requests),
         ("log", f"{facts['format']}{layout}; {counted(facts['records'], 'record')}; SHA-256 {facts['sha256'][:16]}..."),
     ]
-    yield Facts(w.origin.name, rows)
+    yield Facts(w.origin.site, rows)
     shares, named = facts["percentiles"], (("runtime", "runtime"), ("request", "requested"))
     lines = [[what, time_cell(facts[f"mean_{name}"]), *(time_cell(shares[name][at]) for at in ("50", "90", "100"))] for what, name in named]
     wide = [facts["mean_procs"], *(shares["procs"][at] for at in ("50", "90", "100"))]

@@ -25,7 +25,7 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
     dropped = sum(w.origin.dropped.values())
     lost = f"; {counted(dropped, 'record')} cannot be simulated" if dropped else ""
     answer = (
-        f"{w.origin.name} has {counted(len(w), 'job')} over {human_time(span)}, on a machine of {counted(w.machine_procs, 'processor')}. "
+        f"{w.origin.site} has {counted(len(w), 'job')} over {human_time(span)}, on a machine of {counted(w.machine_procs, 'processor')}. "
         f"The offered load is {load}{requests}{lost}."
     )
     numbers = [("jobs", f"{len(w):,}"), ("offered load", load), ("mean use of the request", used)]
@@ -34,4 +34,4 @@ def log_page(w: Workload, blocks: Iterable[Block | Facts | str], command: Sequen
         words = "Distributions of job sizes, runtimes and interarrival times, and arrivals by hour of the day."
         picture = Drawing(compare_workloads([w], None, FIRST_SCREEN), "jobs", words, words)
     record, kind = provenance(w, command=command), "contents of a log"
-    return Page(kind, w.origin.name, [answer], list(sections(blocks)), numbers=numbers, picture=picture, workload=w, record=record)
+    return Page(kind, w.origin.site, [answer], list(sections(blocks)), numbers=numbers, picture=picture, workload=w, record=record)

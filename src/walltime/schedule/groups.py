@@ -250,6 +250,10 @@ def _user_classes(workload: Workload, use: Array) -> Groups:
     return _nonempty([*USE, UNKNOWN], np.where(users < 0, 3, classes[place]))
 
 
+SELF_EVIDENT = ("user", "account")
+"""Columns whose names stand alone as names of groups; numbers follow the name of the column."""
+
+
 def largest_groups(
     workload: Workload, column: str, weight: Array | None = None, most: int | None = None, word: str | None = None
 ) -> Groups:
@@ -268,7 +272,8 @@ def largest_groups(
         chosen = chosen[np.argsort(-np.bincount(place, weights=weight)[chosen], kind="stable")][:most]
     rank = np.where(known < 0, len(chosen) + 1, len(chosen))
     rank[chosen] = np.arange(len(chosen))
-    single = [f"{word} {workload.origin.name_of(column, number)}" for number in known[chosen].tolist()]
+    names = [workload.origin.name_of(column, number) for number in known[chosen].tolist()]
+    single = [name if word in SELF_EVIDENT and not name.isdecimal() else f"{word} {name}" for name in names]
     return _nonempty([*single, f"other {word}s", UNKNOWN], rank[place])
 
 

@@ -100,7 +100,7 @@ def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -
     ]
     return Page(
         "waste",
-        f"Waste on {waste.workload.origin.name}",
+        f"Waste on {waste.workload.origin.site}",
         [answer(waste)],
         sections,
         facts=workload_facts(waste.workload, waste.workload.origin.name),

@@ -139,7 +139,7 @@ def period(workload: Workload, begin: int, end: int, machine: Machine | None = N
         causes=_causes(jobs, begin, end, machine),
         second="gpus" if machine is None else machine.second,
         second_total=0 if machine is None or record.second is None else machine.second_total,
-        site=sanitize(workload.origin.name if machine is None or machine.name == "machine" else machine.name),
+        site=sanitize(workload.origin.site if machine is None or machine.name == "machine" else machine.name),
         unknown=len(workload) - len(jobs),
         missing=missing,
     )

@@ -144,7 +144,7 @@ def short_table(answer: WhatIf) -> Table:
     for effect, one in zip(answer.ranked, waits, strict=True):
         other = UNDEFINED if effect.other_users is None else change(effect.other_users.difference)
         rows.append([effect.name, show(one.changed), change(one.difference), _true_change(effect), other, *price(effect)])
-    log, jobs = answer.today.workload.origin.name, _measured_jobs(answer)
+    log, jobs = answer.today.workload.origin.site, _measured_jobs(answer)
     title = f"{log}: {jobs} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
     head = ["change", "mean wait", "difference", TRUE_CHANGE, f"if users {other_users}", *PRICE]
@@ -193,7 +193,7 @@ def tables_of(answer: WhatIf) -> list[Table]:
     numbers = [f"({k})" for k in range(1, len(answer.ranked) + 1)]
     names = [f"{number} {effect.name}" for number, effect in zip(numbers, answer.ranked, strict=True)]
     title = (
-        f"{answer.today.workload.origin.name}: {_measured_jobs(answer)} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
+        f"{answer.today.workload.origin.site}: {_measured_jobs(answer)} measured, {answer.today.label} on {sanitize(answer.machine.name)}"
     )
     sure = [[name, *cells] for name, cells in zip(names, sure_rows(answer), strict=True)]
     changed = [(name, effect) for name, effect in zip(names, answer.ranked, strict=True) if not effect.nothing]
@@ -381,16 +381,25 @@ def _meaning(answer: WhatIf) -> str:
 def drawings(answer: WhatIf) -> list[Drawing]:
     """Draw the differences in mean wait with their intervals, and the distribution of waits under each change."""
     values = "; ".join(f"{effect.name}: {signed(effect.differences['mean_wait'].difference)}" for effect in answer.ranked)
-    caption = f"Difference in mean wait from today, with {SHOWN_LEVEL} intervals. Thick: sampling of weeks; thin: shaken copies of the log."
-    caption += " Grey: the calibration error." if _shown_error(answer) else ""
-    first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.ranked) >= MOST_CURVES else ""
     meaning = f"Differences in mean wait from today: {values}."
+    if all(effect.record is not None for effect in answer.ranked):
+        figure, caption = (
+            true_changes_figure(answer),
+            f"Expected change of the mean wait, with the {SHOWN_LEVEL} interval of the true change.",
+        )
+    else:
+        figure = differences_figure(answer)
+        caption = (
+            f"Difference in mean wait from today, with {SHOWN_LEVEL} intervals. Thick: sampling of weeks; thin: shaken copies of the log."
+        )
+        caption += " Grey: the calibration error." if _shown_error(answer) else ""
+    first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.ranked) >= MOST_CURVES else ""
     curves = f"Curves of the share of jobs that wait less than a given time: {values}."
     grid, shares = _wait_shares(answer)
     chart = Chart("Wait", grid.tolist(), shares, "%", most=100)
     told = f"Share of jobs that wait less than the time on the horizontal axis{first}."
     return [
-        Drawing(differences_figure(answer), "differences", meaning, caption, wide=False, rows=list(map(_row_text, answer.ranked))),
+        Drawing(figure, "differences", meaning, caption, wide=False, rows=list(map(_row_text, answer.ranked))),
         Drawing(waits_figure(answer), "waits", curves, told, live=[chart]),
     ]
 
@@ -399,6 +408,7 @@ def _row_text(effect: Effect) -> str:
     """Return the tooltip of a change: its difference with both intervals."""
     one = effect.differences["mean_wait"]
     lines = [effect.name, f"difference in mean wait {signed(one.difference)}"]
+    lines += [] if effect.record is None else [f"{TRUE_CHANGE}: {effect.record.interval}"]
     if math.isfinite(one.low):
         lines.append(f"sampling of weeks: {signed(one.low)} to {signed(one.high)}")
     if math.isfinite(one.scatter):
@@ -416,6 +426,24 @@ def _shown_error(answer: WhatIf) -> float:
     """Return the calibration error, s, for the figure; 0 if it is unknown or too large to draw."""
     error = 0.0 if answer.calibration is None else answer.calibration.overall.threshold
     return error if error <= 2 * _widest(answer) else 0.0
+
+
+def true_changes_figure(answer: WhatIf) -> Figure:
+    """Draw the expected relative change of the mean wait with each change, and the interval of the true change."""
+    from walltime.report.figures import BLUE, percent_ticks, rows_figure
+
+    names = [effect.name for effect in answer.ranked]
+    with rows_figure(names, "change of the mean wait from today", 0.42, 1.0, FIRST) as (figure, axes):
+        for k, effect in enumerate(answer.ranked):
+            if (one := effect.record) is not None and not effect.nothing:
+                axes.plot([100 * one.low, 100 * one.high], [k, k], color=BLUE, linewidth=4, alpha=0.6, solid_capstyle="butt")
+                axes.plot([100 * one.expected], [k], marker="o", color=BLUE, markersize=6)
+        low, high = axes.get_xlim()
+        low, high = min(low, 0.0), max(high, 0.0)
+        axes.set_xlim(low - MARGIN * (high - low), high + MARGIN * (high - low))
+        axes.axvline(0, color="#808890", linewidth=0.8)
+        percent_ticks(axes.xaxis)
+    return figure
 
 
 def differences_figure(answer: WhatIf) -> Figure:

@@ -90,4 +90,4 @@ class Setting:
 
 def machine_of(workload: Workload, machine: Machine | None) -> Machine:
     """Return the given machine or, if it is None, one pool of the log's processors under EASY."""
-    return Machine.one_pool(workload.machine_procs, workload.origin.name, "easy") if machine is None else machine
+    return Machine.one_pool(workload.machine_procs, workload.origin.site, "easy") if machine is None else machine

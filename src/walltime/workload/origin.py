@@ -52,6 +52,15 @@ class Origin:
         texts = self.names.get(column, ())
         return sanitize(texts[number - 1]) if 0 < number <= len(texts) else str(number)
 
+    @property
+    def site(self) -> str:
+        """Return the only cluster that the log names, safe to print, or else the log's name.
+
+        >>> Origin(name="jobs", names={"cluster": ("talos",)}).site, Origin(name="jobs").site
+        ('talos', 'jobs')
+        """
+        return self.name_of("cluster", 1) if len(self.names.get("cluster", ())) == 1 else self.name
+
     def after(self, step: str) -> Origin:
         """Return the origin with another step."""
         return replace(self, steps=(*self.steps, step))

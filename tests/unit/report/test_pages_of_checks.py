@@ -1,5 +1,7 @@
 """The pages of what one command says: why a job waited, what an audit found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,16 @@ def test_audit__says_what_is_kept_or_broken_first(golden, jobs, easy):
     assert [section.title for section in page.sections] == ["Broken rules", "Checked rules"]
     alone = audit_page(jobs, columns, audit(jobs, columns), "ours.csv", None, [])
     golden("audit", alone.answer[0])
+
+
+def test_audit__the_axis_has_dates_if_the_log_has(jobs, easy):
+    columns = {"job_id": jobs.job_id, "start": easy.start, "end": easy.end}
+    for start, label in ((1_600_000_000, ""), (None, "hours since the first start")):
+        dated = replace(jobs, origin=replace(jobs.origin, unix_start_time=start))
+        page = audit_page(dated, columns, audit(dated, columns), "the recorded schedule", None, [])
+        [axes] = page.picture.figure.axes
+        assert axes.get_xlabel() == label
+        assert page.answer[0].startswith("The recorded schedule ")
 
 
 def test_audit__jobs_that_the_log_lacks_are_not_drawn(jobs, easy):

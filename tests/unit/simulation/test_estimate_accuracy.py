@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ import walltime as wt
 from tests.cli import HEADER, call, one_line, record
 from tests.errors import raises
 from tests.pages import outline
-from walltime.accuracy.adjusted import FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
+from walltime.accuracy import adjusted, estimate_accuracy
+from walltime.accuracy.adjusted import EASY_PLUS_PLUS, FEW_UNDER, MOST_ACCURATE, OF_PAPER, USERS, adjust_walltimes, tang13_schemes
 from walltime.accuracy.advice import advise_users, advised_jobs
 from walltime.accuracy.page import accuracy_page, answer
 from walltime.errors import PolicyError, WorkloadError
+from walltime.machine import Machine, Partition, Pool
 from walltime.metrics import requested_time
 from walltime.report.html import render
 
@@ -36,8 +39,6 @@ def workload(runtime, requested, procs=1, names=None, submit=None, **columns):
     )
     if names is None:
         return made
-    from dataclasses import replace
-
     return replace(made, origin=replace(made.origin, names=names, unix_start_time=1_600_000_000))
 
 
@@ -78,7 +79,7 @@ def test_accuracy__users_that_ask_for_most_come_first():
     )
     found = wt.accuracy.estimate_accuracy(jobs, adjust=False, most=2)
     rows = found.groups["user"]
-    assert [row["group"] for row in rows] == ["user bob", "user ann", "other users"]
+    assert [row["group"] for row in rows] == ["bob", "ann", "other users"]
     assert [row["asked_hours"] for row in rows] == [8, 2, 1]
     assert [row["used_share"] for row in rows] == pytest.approx([1 / 8, 1 / 2, 1 / 120])
     assert sum(row["share_of_unused"] for row in rows) == pytest.approx(1)
@@ -169,6 +170,35 @@ def test_adjusted__on_a_machine_that_slurm_schedules_easy_is_simulated():
     assert any("takes no predictions" in said for said in found.caveats)
     own = wt.machine.Machine(machine.pools, machine.partitions, policy="easy:order=sjf")
     assert adjust_walltimes(jobs, machine=own, replications=1).rows()[0]["policy"] == "easy:order=sjf"
+
+
+def test_adjusted__left_out_on_nodes_where_only_plain_python_simulates_them(monkeypatch):
+    pool = Pool("n", 1, 8, memory=1000)
+    nodes = Machine((pool,), (Partition("main", ("n",)),), policy="easy")
+    jobs = regular(jobs=60)
+    monkeypatch.setattr(adjusted, "MOST_PLAIN_JOBS", 59)
+    assert estimate_accuracy(jobs, machine=nodes).adjusted is None
+    assert estimate_accuracy(jobs, machine=replace(nodes, by_node=False)).adjusted is not None
+    monkeypatch.setattr(adjusted, "MOST_PLAIN_JOBS", 60)
+    assert estimate_accuracy(jobs, machine=nodes).adjusted is not None
+
+
+def test_answer__names_a_scheme_with_a_clear_gain_when_the_first_has_none(golden):
+    found = estimate_accuracy(regular())
+    rows = [{"what": name, "mean_wait": 100.0, "wait_change": change, "wait_clear": clear, "under": 47.0} for name, change, clear in ROWS]
+
+    class Fixed:
+        schedules = found.adjusted.schedules
+
+        def rows(self):
+            return rows
+
+    golden("estimates", answer(replace(found, adjusted=Fixed())))
+    rows[2]["wait_clear"] = False
+    golden("estimates", answer(replace(found, adjusted=Fixed())))
+
+
+ROWS = [(USERS, 0.0, None), (FEW_UNDER, -3.0, False), (EASY_PLUS_PLUS, -35.0, True)]
 
 
 def test_advice__smallest_request_by_kind_of_job(golden):

@@ -97,6 +97,16 @@ def test_what_if__of_nothing_says_that_nothing_changes(golden, jobs):
     golden("what-if", list(found.caveats))
 
 
+def test_page__draws_the_interval_of_the_true_change(found):
+    [axes] = what_if_page(found).picture.figure.axes
+    drawn = [line.get_xdata() for line in axes.lines if len(line.get_xdata()) == 2 and line.get_linewidth() == 4]
+    for ends, effect in zip(drawn, found.ranked, strict=True):
+        assert list(ends) == pytest.approx([100 * effect.record.low, 100 * effect.record.high])
+    assert axes.get_xlabel() == "change of the mean wait from today"
+    [axes] = what_if_page(replace(found, effects=[replace(effect, record=None) for effect in found.effects])).picture.figure.axes
+    assert axes.get_xlabel().startswith("difference in mean wait from today")
+
+
 @pytest.mark.slow
 def test_what_if__below_the_calibration_is_marked_and_above_is_not(golden, jobs):
     exact = recorded_as(jobs_of(MACHINE, jobs=2500), MACHINE, "easy")

@@ -173,7 +173,7 @@ def calibrate_starts(
     part = record.workload.procs[which] / record.machine.procs
     size = np.array(list(SIZES))[np.searchsorted(list(SIZES.values()), part, side="right")]
     return RecordedStarts(
-        log=workload.origin.name,
+        log=workload.origin.site,
         machine=record.machine.name,
         policy=past.policy,
         samples=samples,

@@ -82,12 +82,13 @@ def tables_of(starts: RecordedStarts) -> list[Table]:
     """Return tables of all methods' scores, by the distance of the predicted start and by the share of the machine."""
     tables = []
     for head, classes in {"start predicted in": starts.classes, "part of the machine": starts.sizes}.items():
+        which = "" if classes is starts.classes else ", by size"
         for title, measure in MEASURES.items():
             rows: list[Row] = []
             for name, (jobs, scores) in classes.items():
                 cells = [Cell(_text(measure, one), value=float(getattr(one, measure))) for one in scores.values()]
                 rows.append([name, Cell(f"{jobs:,}", value=jobs), *cells])
-            tables.append(Table([head, "predictions", *(NAMES[name] for name in METHODS)], rows, title, look="months"))
+            tables.append(Table([head, "predictions", *(NAMES[name] for name in METHODS)], rows, f"{title}{which}", look="months"))
     return tables
 
 

@@ -59,7 +59,7 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
     """Return the snapshot at this moment (s from the start of the log); a simulated schedule's machine is one pool."""
     w = schedule.workload
     zero = w.origin.unix_start_time or 0
-    machine = schedule.machine if isinstance(schedule, Record) else Machine.one_pool(w.machine_procs, w.origin.name, policy)
+    machine = schedule.machine if isinstance(schedule, Record) else Machine.one_pool(w.machine_procs, w.origin.site, policy)
     here = (schedule.submit <= time) & (schedule.end > time)
     unknown = np.full(len(w), MISSING)
     amounts = {attribute: np.maximum(w.columns.get(column, unknown), 0) for attribute, column in AMOUNTS.items()}
