@@ -60,7 +60,7 @@ BATCH_COLUMNS = (
     Column("tasks_per_node", "int64", "", "tasks on each node (`--ntasks-per-node`)"),
     Column("node_list", "int64", "", "nodes on which the job ran, such as n[1-4] (named)"),
     Column("gpus", "int64", "GPUs", "GPUs allocated, or requested where none are"),
-    Column("requested_gpus", "int64", "GPUs", "GPUs requested (ReqTRES, or ReqGRES before Slurm 20.11)"),
+    Column("requested_gpus", "int64", "GPUs", "GPUs requested (ReqTRES, ReqGRES before Slurm 20.11, or SubmitLine)"),
     Column("gpus_per_node", "int64", "GPUs", "GPUs requested on each node (`--gres`, `--gpus-per-node`); 0 for a request in total (`-G`)"),
     Column("gpus_per_task", "int64", "GPUs", "GPUs requested for each task (`--gpus-per-task`)"),
     Column("gpu_type", "int64", "", "type of the allocated GPUs, such as a100, or a100:1+v100:2 for several (named)", groups=True),

@@ -18,8 +18,8 @@ from walltime.machine.constraints import satisfies
         ("--gres=gpu:a100:2,shard:3", {"gpus_per_node": 2}),
         ("--gres=gpu:v100", {"gpus_per_node": 1}),
         ("--gres=shard:3", {}),
-        ("-G 6", {"gpus_per_node": 0}),
-        ("--gpus=6 --gpus-per-node=a100:2", {"gpus_per_node": 2}),
+        ("-G 6", {"gpus_per_node": 0, "GPUS": 6}),
+        ("--gpus=6 --gpus-per-node=a100:2", {"gpus_per_node": 2, "GPUS": 6}),
         ("--gpus-per-task=1", {"gpus_per_task": 1}),
         ("--array=1-10%3", {"array_limit": 3}),
         ("-a 1-10", {}),
@@ -79,3 +79,17 @@ def test_reservation__of_the_command_line_fills_a_blank_field(tmp_path):
 )
 def test_satisfies__from_left_to_right(constraint, expected):
     assert satisfies({"a", "b"}, constraint) is expected
+
+
+def test_gpus__of_the_command_line_where_the_accounting_has_none(tmp_path):
+    options = ("--gres=gpu:a100:2 -N3", "-G4", "--gpus-per-task=v100:1 -c2", "--gres=shard:3", "", "--gres=gpu:2")
+    tres = ["cpu=8,node=3", *["cpu=8,node=1"] * 4, "cpu=8,node=1,gres/gpu=1"]
+    row = "2026-03-09T10:00:00|2026-03-09T10:00:00|2026-03-09T10:05:00|10|8|8|COMPLETED"
+    lines = ["JobIDRaw|Submit|Start|End|Timelimit|AllocCPUS|ReqCPUS|State|ReqTRES|AllocTRES|SubmitLine"]
+    lines += [f"{k}|{row}|{has}|{has}|sbatch {more} job.sh" for k, (has, more) in enumerate(zip(tres, options, strict=True), 1)]
+    (tmp_path / "jobs.txt").write_text("\n".join(lines) + "\n")
+    log = read_log(tmp_path / "jobs.txt")
+    assert log.column("gpus").tolist() == log.column("requested_gpus").tolist() == [6, 4, 4, -1, -1, 1]
+    assert log.column("requested_gpu_type").tolist() == [1, -1, 2, -1, -1, -1]
+    assert log.names["requested_gpu_type"] == ("a100", "v100")
+    assert log.changed["gpus_of_line"] == 3

@@ -85,12 +85,15 @@ REQUESTS: tuple[tuple[str, str, Callable[[str], int]], ...] = (
     ("gpus_per_node", "--gpus-per-node", _gpus),
     ("gpus_per_node", "--gres", _gres),
     ("gpus_per_task", "--gpus-per-task", _gpus),
+    ("GPUS", "--gpus", _gpus),
 )
 """Columns, the option that fills each of them, and the function that parses its value; later rows take precedence."""
 
-
-TEXTS = (("constraints", "--constraint"), ("licenses", "--licenses"), ("reservation", "--reservation"))
-"""Fields of sacct that older logs lack, and their options. In 24.11, a job that starts with its reservation also has a blank field."""
+TEXTS = (
+    *(("constraints", "--constraint"), ("licenses", "--licenses"), ("reservation", "--reservation")),
+    *(("gres", option) for option in ("--gpus-per-task", "--gpus", "--gpus-per-node", "--gres")),
+)
+"""Fields of sacct that logs may lack, and their options. In 24.11, a job that starts with its reservation also has a blank field."""
 LIMITS = (("LIMIT", "--time", _limit), ("time_min", "--time-min", _limit))
 """Columns that are filled only for command lines with `--time-min`."""
 
@@ -102,7 +105,8 @@ def command_requests(lines: pl.Series) -> tuple[dict[str, Array], dict[str, pl.S
     for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
         given = given_options(lines[row])
         for field, option in TEXTS:
-            texts[field][row] = given.get(option, "")
+            value = given.get(option, texts[field][row])
+            texts[field][row] = f"gpu:{value}" if option in given and option.startswith("--gpus") and "gpu" not in value else value
         for column, option, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
             if option in given and (number := meaning(given[option])) != MISSING:
                 columns[column][row] = number

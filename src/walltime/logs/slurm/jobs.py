@@ -30,6 +30,12 @@ SHRUNK_LIMIT = Rule(
     "change",
     "Slurm lowered the limit to start the job early (`--time-min`): the request is taken from the command line (SubmitLine).",
 )
+GPUS_OF_LINE = Rule(
+    "gpus_of_line",
+    "change",
+    "The accounting has no GPUs (`AccountingStorageTRES` lacks `gres/gpu`): they are those of the command line (SubmitLine), without "
+    "requests in job scripts.",
+)
 REQUEUED = Rule("requeued", "notice", "The run ended because its job was put back into the queue; each run is a separate job.")
 HET_COMPONENT = Rule("het_component", "notice", "The job is a component of a heterogeneous job; each component is a separate job.")
 EARLIER = Rule(
@@ -53,8 +59,8 @@ ELAPSED_DIFFERS = Rule(
     "The elapsed time, which is the runtime, differs from the time from start to end: the job was suspended, or the log is inconsistent.",
 )
 RULES = (
-    STEP, EARLIER, PART_OF_RESIZED, NEVER_STARTED, LOST_START, START_FROM_STEP, SHRUNK_LIMIT, REQUEUED, HET_COMPONENT, ELAPSED_DIFFERS,
-    JOINED_RUNS, SEVERAL_CLUSTERS,
+    STEP, EARLIER, PART_OF_RESIZED, NEVER_STARTED, LOST_START, START_FROM_STEP, SHRUNK_LIMIT, GPUS_OF_LINE, REQUEUED, HET_COMPONENT,
+    ELAPSED_DIFFERS, JOINED_RUNS, SEVERAL_CLUSTERS,
 )  # fmt: skip
 AGAIN = ("REQUEUED", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL")
 """The states of a run after which Slurm may have put the job back into the queue."""
@@ -115,6 +121,10 @@ def slurm_log(
     state.count(rules.AMBIGUOUS, is_open & kept)
     state.count(rules.SKIPPED, kept & np.logical_or.reduce([times.skipped for times in local]))
     state.count(SHRUNK_LIMIT, shrunk & kept)
+    of_line = (records["gpus"] < 0) & (records["GPUS"] > 0)
+    state.count(GPUS_OF_LINE, of_line & kept)
+    for name in ("gpus", "requested_gpus"):
+        records[name] = np.where(of_line, records["GPUS"], records[name])
     state.count(JOINED_RUNS, (earlier > 0) & kept)
     state.count(REQUEUED, records["REQUEUED"] & kept)
     state.count(HET_COMPONENT, (records["het_job"] >= 0) & kept)

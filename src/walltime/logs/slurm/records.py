@@ -169,6 +169,7 @@ class RecordReader:
         elapsed = table.read(table.first("elapsedraw", "elapsed"), self._elapsed)
         requested, odd_limit = self._limits(table.texts(table.first("timelimitraw", "timelimit")))
         commands, of_commands = command_requests(table.texts("submitline"))
+        types = fields.gpus(of_commands.pop("gres"))[1]
         values = {
             "KEY": key,
             "IDENTIFIED": ~bracket,
@@ -197,7 +198,9 @@ class RecordReader:
         asked = of_commands["reservation"]
         named["reservation"] = named["reservation"].fill_null(asked.set(asked == "", None))
         amounts, named["gpu_type"], named["requested_gpu_type"] = _resources(table)
-        values |= amounts
+        values |= amounts | {"GPUS": _gpus_of_line(commands, amounts)}
+        is_counted = pl.Series(amounts["requested_gpus"] >= 0)
+        named["requested_gpu_type"] = named["requested_gpu_type"].zip_with(is_counted, types)
         for name, one in times.items():
             values |= {f"{name}:first": one.first, f"{name}:last": one.last, f"{name}:skipped": one.skipped}
         summary, unreadable = jobstats.summaries(table.texts("admincomment"))
@@ -328,6 +331,14 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
         "user_cpu_time": _known(table.read("usercpu", fields.elapsed, needed=False)),
     }
     return values, kinds[0], kinds[1]
+
+
+def _gpus_of_line(commands: dict[str, Array], amounts: dict[str, Array]) -> Array:
+    """Return the number of GPUs that each job's command line requests, -1 for none."""
+    nodes, cpus = _known(amounts["requested_nodes"], amounts["nodes"]), np.maximum(commands["cpus_per_task"], 1)
+    tasks = np.maximum(amounts["requested_procs"], 1) // cpus
+    per_node, per_task = (np.maximum(commands[name], 0) for name in ("gpus_per_node", "gpus_per_task"))
+    return _known(per_node * np.maximum(nodes, 1), commands["GPUS"], per_task * tasks)
 
 
 def _usage(table: RecordTable) -> dict[str, Array]:

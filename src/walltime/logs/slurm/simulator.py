@@ -44,7 +44,7 @@ def _runs(line: str) -> Iterator[Run]:
     tasks = whole(given["--ntasks"], "--ntasks") if "--ntasks" in given else nodes * tasks_per_node
     if values["tasks_per_node"] > 0:
         nodes = max(nodes, -(-tasks // tasks_per_node))
-    per_node, in_total = values["gpus_per_node"], max(values["gpus_per_task"], 0) * tasks
+    per_node, in_total = values["gpus_per_node"], max(values.pop("GPUS"), values["gpus_per_task"] * tasks, 0)
     memory = values["mem_mb_per_node"] * nodes if values["mem_mb_per_node"] > 0 else max(values["mem_mb_per_cpu"], 0) * tasks * cpus
     numbers = {
         "job_id": int(number[0]) if number else MISSING,
