@@ -212,9 +212,7 @@ class _Simulations:
         waits, base = np.array(best.waits), base[: len(best.waits)]
         own, others = (metrics.prediction_interval(waits[:, k] - base[:, k]) for k in (0, 1))
         before, after = float(base[:, 0].mean()), float(waits[:, 0].mean())
-        return UserGain(
-            best.advice, before, after, own.mean, own.half_width, best.lost, others.mean, others.half_width, len(waits) - 1
-        )
+        return UserGain(best.advice, before, after, own.mean, own.half_width, best.lost, others.mean, others.half_width, len(waits) - 1)
 
     def _waits(self, jobs: Workload, copy: int, users: Sequence[UserAdvice], check: Callable[[int], None]) -> Array:
         """Return the mean wait of all jobs and, for each user, of the user's jobs and of all others, s."""
