@@ -22,7 +22,7 @@ from walltime.machine import HINDSIGHT
 from walltime.machine.placing import RESOURCES
 from walltime.schedule.schedule import LongWait, Schedule
 from walltime.tables import Cell, Table
-from walltime.wording import UNDEFINED, counted, human_time, lower_first, time_form
+from walltime.wording import UNDEFINED, counted, human_time, listed, lower_first, time_form
 
 MOST_LISTED = 3
 """Maximum number of jobs, or changes of a reservation, in a text."""
@@ -215,8 +215,8 @@ def _overtaking(why: SinglePoolExplanation) -> Iterator[str]:
     delays = why.delayed_by
     if delays:
         worst = sorted(delays, key=lambda one: -one.delay)[:MOST_LISTED]
-        each = [f"job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)}) by {human_time(one.delay)}" for one in worst]
-        yield f"while first in the queue, it was delayed by {', '.join(each)}{more(len(delays))}"
+        each = [f"{human_time(one.delay)} by job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)})" for one in worst]
+        yield f"while first in the queue, it was delayed {listed(each)}{more(len(delays))}"
     elif why.head_since is not None:
         yield (
             "none of them delayed it while it was first in the queue" if len(overtakers) > 1 else "no delay while it was first in the queue"
