@@ -108,7 +108,7 @@ class AuditReport:
                 return f"undecided: {kept}, so it is unknown whether it keeps {promised}{unchecked}."
             if self.decided is not None and self.decided < 1:
                 unchecked += f"; decisions were checked at {human_percent(100 * self.decided)} of the events"
-            return f"{name} keeps {promised}: none of {len(self.checked)} rules is broken by any of its {self.jobs:,} jobs{unchecked}."
+            return f"{name} keeps {promised}: none of {len(self.checked)} rules is broken by its {counted(self.jobs, 'job')}{unchecked}."
         return (
             f"{name} breaks {promised}: {len(self.counts)} of {len(self.checked)} rules, {counted(broken, 'time')} "
             f"in total, first at {first.told(workload.origin)}."

@@ -156,6 +156,10 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
     """Return the report page of an inference; `settings`: further entries of the provenance record, such as `command`."""
     record = provenance(workload, **(settings or {}))
     first, *rest = verdict(inference)
+    rules, under, without = "of EASY", "under EASY", ""
+    if inference.rules:
+        rules = under = "with the rules"
+        without = f" ({inference.before.prompt_f1:.2f} without)"
     sections = [Section(f"{table.title[0].upper()}{table.title[1:]}", [table]) for table in tables_of(inference)]
     if not inference.refused:
         sections.insert(0, Section("", [months_drawing(inference)]))
@@ -169,11 +173,11 @@ def inference_page(inference: Inference, workload: Workload, settings: Mapping[s
         [*rest[len(inference.rules) :], *inference.notes],
         numbers=[
             ("rules found", f"{len(inference.rules):,}"),
-            ("agreement with the rules", f"{inference.after.prompt_f1:.2f} ({inference.before.prompt_f1:.2f} without)"),
+            (f"agreement {rules}", f"{inference.after.prompt_f1:.2f}{without}"),
             ("proposals followed", f"{100 * inference.after.followed:.0f} %"),
             ("followed promptly", f"{100 * inference.after.followed_promptly:.0f} %"),
             *(
-                ("mean wait, simulated with the rules", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
+                (f"mean wait, simulated {under}", f"{human_time(one.mean_simulated)} ({human_time(one.mean_recorded)} recorded)")
                 for one in inference.free[1:2]
             ),
         ],
@@ -187,7 +191,9 @@ def months_drawing(inference: Inference) -> Drawing:
     from walltime.report.figures import months_figure
 
     months = inference.months
-    lines = {"plain policy": [one.before.prompt_f1 for one in months], "with the site's rules": [one.after.prompt_f1 for one in months]}
-    alternative = "One-step agreement by month, under the plain policy and with the site's rules."
+    lines = {"EASY": [one.before.prompt_f1 for one in months]}
+    if inference.rules:
+        lines["with the site's rules"] = [one.after.prompt_f1 for one in months]
+    alternative = f"One-step agreement by month: {', '.join(lines)}."
     caption = "One-step agreement by month, of the starts that were not used to choose rules."
     return Drawing(months_figure([one.month for one in months], lines, "one-step agreement", 1), "months", alternative, caption)

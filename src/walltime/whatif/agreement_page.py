@@ -14,6 +14,7 @@ from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, n
 from walltime.schedule.groups import TITLES
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.whatif.calibration import ALL, ERROR, GROUPED_BY, Calibration, group_name
+from walltime.whatif.track_record import class_of
 from walltime.wording import UNDEFINED, human_percent, human_time, time_form
 from walltime.workload import Workload
 
@@ -35,11 +36,12 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         workload, policy=calibration.policy, trim=calibration.trim, machine_digest=calibration.machine_digest, **(settings or {})
     )
     first, second, *rest = calibration.verdict
+    weeks = " Bars: 90 % intervals of the mean (sampling of weeks)." if any(math.isfinite(row.low) for row in drawn(calibration)) else ""
     drawing = Drawing(
         bias_figure(calibration),
         "bias",
         "Mean simulated minus mean recorded wait of each group of jobs, with intervals over weeks.",
-        "Simulated minus recorded mean wait. Bars: 90 % intervals of the mean (sampling of weeks). Grey: not usable.",
+        f"Simulated minus recorded mean wait.{weeks} Grey: not usable.",
     )
     waits: list[Block] = []
     for table in agreement_tables(calibration):
@@ -50,7 +52,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
     return Page(
         "calibration",
         f"Recorded and simulated waits on {calibration.machine}",
-        [f"{first} {second}"],
+        [f"{direction(calibration)}{first} {second}"],
         [
             Section("Calibration error", [note(RULE), drawing]),
             Section("Recorded and simulated waits", waits),
@@ -66,6 +68,17 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
         workload=workload,
         record=record,
     )
+
+
+def direction(calibration: Calibration) -> str:
+    """Return a sentence on how often the direction of a change is right, with a blank after it; empty if nothing is comparable."""
+    comparable = class_of(calibration.overall)
+    return f"Usable for the direction of changes: on comparable synthetic sites, {comparable.right}. " if comparable else ""
+
+
+def drawn(calibration: Calibration) -> list[Agreement]:
+    """Return the groups of the first figure."""
+    return [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
 
 
 RULE = (
@@ -161,7 +174,7 @@ def bias_figure(calibration: Calibration) -> Figure:
     """Draw simulated minus recorded mean wait for all jobs and for groups, with intervals."""
     from walltime.report.figures import BLUE, rows_figure, unit_of
 
-    rows = [row for row in calibration.rows if row.by in SHORT][:MOST_GROUPS]
+    rows = drawn(calibration)
     ends = [abs(value) for row in rows for value in (row.bias, row.low, row.high) if math.isfinite(value)]
     divisor, unit = unit_of(max(ends, default=1.0))
     with rows_figure([group_name(row) for row in rows], f"simulated minus recorded mean wait, {unit}", 0.27) as (figure, axes):

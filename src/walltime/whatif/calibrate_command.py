@@ -96,8 +96,7 @@ def calibrate(
 
 def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Block | Facts | str]:
     """Yield the verdict, a table of waits by group, and the suggested next command; with `verbose`, all tables."""
-    from walltime.whatif.agreement_page import full_tables, short_table
-    from walltime.whatif.track_record import class_of
+    from walltime.whatif.agreement_page import direction, full_tables, short_table
     from walltime.wording import human_time
 
     every = calibration.overall
@@ -106,8 +105,7 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
     hours = f"For all jobs together, do not rely on differences in hours: {every.doubt}{some}."
     if not every.doubt:
         hours = f"Differences in mean wait above {human_time(every.threshold)} exceed the calibration error."
-    comparable = class_of(every)
-    yield f"Usable for the direction of changes: on comparable synthetic sites, {comparable.right}. {hours}" if comparable else hours
+    yield f"{direction(calibration)}{hours}"
     yield table
     if verbose:
         yield from paragraphs([calibration.verdict[0], *calibration.doubted])  # the table above has the rest of the verdict

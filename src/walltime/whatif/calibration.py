@@ -212,7 +212,7 @@ def calibrate(
     notes = [*placing_notes(jobs, machine), *schedule.interruption_notes, *filter(None, [hindsight_note(jobs)])]
     unknown = {"unknown_wait": (recorded < 0) & ~carried_over(jobs)}
     return Calibration(
-        log=jobs.origin.name,
+        log=jobs.origin.site,
         sha256=jobs.origin.sha256,
         jobs_sha256=jobs_sha256(workload),
         machine=sanitize(machine.name),

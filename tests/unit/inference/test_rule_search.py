@@ -29,8 +29,10 @@ DAY = 86_400
 )
 @pytest.mark.parametrize("procs", [16, pytest.param(64, marks=pytest.mark.nightly)])
 def test_infer__refuses_a_record_whose_starts_are_random(kind, procs):
-    found = infer(at_random(kind, 2_000, procs, seed=1))
+    log = at_random(kind, 2_000, procs, seed=1)
+    found = infer(log)
     assert found.rules == []
+    assert dict(inference_page(found, log).numbers)["agreement of EASY"] == f"{found.after.prompt_f1:.2f}"
     assert "nothing is inferred" in found.refused
     assert found.after == found.before
     assert found.after.followed > 0.98
