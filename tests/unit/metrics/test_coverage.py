@@ -38,6 +38,8 @@ MADE_BY = {
     "shaken.copy": [
         "simulation.spread.Spread.difference",
         "accuracy.advice_gains.simulate_advice",
+        "accuracy.advice_gains.may_be_clear",
+        "accuracy.advice_gains._Simulations.gain",
         "benchmark.predictions._Base._gain",
         "simulation.spread.Spread.scatter",
         "whatif.effects.differences",
@@ -54,7 +56,7 @@ MADE_BY = {
         "slurm.starts.learned.simulated_starts",
     ],
     "suggestion.risk": [
-        "estimates.suggestion._suggestion",
+        "estimates.suggestion.suggestion_from",
         "accuracy.advice._kind",
         "accuracy.advice._requests",
         "accuracy.requests._advice",
