@@ -99,7 +99,9 @@ class AuditReport:
 
     def answer(self, name: str, workload: Workload, policy: str | None) -> str:
         """Return the result as a sentence; `name`: the name of the schedule's file; `policy`: None if no guarantees were checked."""
-        promised = f"the guarantees of {policy}" if policy else "the rules common to all policies (without a policy, decisions are not checked)"
+        promised = (
+            f"the guarantees of {policy}" if policy else "the rules common to all policies (without a policy, decisions are not checked)"
+        )
         first, broken = self.first, len(self.violations)
         if first is None:
             unchecked = f"; {len(self.skipped)} could not be checked" if self.skipped else ""
