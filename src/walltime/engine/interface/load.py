@@ -134,7 +134,7 @@ _TABLE = (
     *(_loop(one, loop.run, _example_run, own, one, make_pass=own.make) for own in PASSES for one in own.loops),
     _loop(Loop("cluster", _POOLS, 118, 14), cluster.run_cluster, _example_cluster, HEAD),
     _loop(Loop("cluster-kept", f"kept reservations on {_POOLS}", 147, 16), cluster.run_cluster, _example_cluster, KEEP),
-    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 168, 22),
+    Entry("slurm", "Slurm's scheduling", compiled_entry(slurm.run_slurm), _example_slurm, 177, 80),
     Entry("easy-nodes", "FCFS and EASY on single nodes", compiled_entry(easy.run_easy), _example_easy, 114, 13),
     Entry("planned-nodes", "several reservations on single nodes", compiled_entry(planned.run_planned), _example_planned, 113, 13),
     Entry("oar", "OAR's scheduling", compiled_entry(oar.run_oar), _example_oar, 23, 6),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from walltime.compiled.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, inlined_kernel, kernel
 from walltime.engine.kernel.bits import (
     add_in_planes,
     exclude,
@@ -37,7 +37,7 @@ def row_at(state, running, time):
     return 0 if released == 0 else running[released - 1].row
 
 
-@kernel
+@inlined_kernel
 def shortfall(state, job, site, use, plan, time, length):
     """Find the nodes that a job can use for a length from a time on, given the first `state.ahead` blocks; they become the set USABLE.
 

@@ -23,7 +23,7 @@ The rules, which reference/slurm.py and reference/nodes.py implement in plain Py
 Simplification: passes take no time, so nothing changes during a pass.
 """
 
-from walltime.compiled.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, inlined_kernel, kernel
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.choice import choose, shortfall
@@ -149,7 +149,7 @@ def _process_events(state, rules, jobs, site, use, plan, traffic):
         state.news = state.news_for_all = 1
 
 
-@called_kernel
+@inlined_kernel
 def _place_first(state, rules, jobs, site, use, plan, traffic):
     """Give the jobs that run at the beginning their nodes, in order of their starts."""
     for k in range(state.at_first):
@@ -241,7 +241,7 @@ def _is_blocked(state, rules, jobs, site, use, traffic):
     return not _cannot_reserve(state, rules, jobs[traffic.queue[0]])
 
 
-@called_kernel
+@inlined_kernel
 def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
     """Start the jobs that fit, in queue order; the first job that does not fit closes its partition."""
     for p in range(len(site.partitions)):
@@ -292,7 +292,7 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
         state.news = 1
 
 
-@kernel
+@inlined_kernel
 def _could_start(state, site, use, plan, job, length):
     """Return whether there is room for a job now, after the blocks ahead."""
     part = site.partitions[job.partition]
@@ -430,7 +430,7 @@ def _limit(state, rules, site, plan, job):
     return max(job.time_min, room // 60 * 60) if room < job.believed else job.believed
 
 
-@kernel
+@inlined_kernel
 def _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic):
     """Return the place after the last job before `last` that could start now, given the plan, or that needs its first reservation."""
     if rules.preempts > 0 and state.preemptable > 0:

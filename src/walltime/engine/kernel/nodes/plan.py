@@ -19,7 +19,7 @@ Single nodes are considered only at times when these bounds allow a start.
 
 import numpy as np
 
-from walltime.compiled.jit import called_kernel, kernel
+from walltime.compiled.jit import called_kernel, inlined_kernel, kernel
 from walltime.engine.kernel.bits import count_bits, mark, total_of
 from walltime.engine.kernel.nodes.choice import choose, released_by, row_at, shortfall
 from walltime.engine.kernel.nodes.limits import exceeds_nodes
@@ -36,7 +36,7 @@ PARTS = 24
 shortfall later on."""
 
 
-@kernel
+@inlined_kernel
 def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, fresh):
     """Return the earliest start of the job at a place in the queue; if it is at most `latest`, choose its nodes (`plan.choice.chosen`).
 
@@ -176,7 +176,7 @@ def leave_plan(state, site, plan, place):
         plan.earliest_starts[k] = plan.earliest_starts[k + 1]
 
 
-@kernel
+@inlined_kernel
 def _earliest(state, site, use, plan, job, least, latest):
     """Return the earliest time from `least` on at which a job has nodes, or only a lower bound if that is after `latest`.
 
