@@ -83,7 +83,7 @@ def test_accuracy__users_that_ask_for_most_come_first():
     assert [row["asked_hours"] for row in rows] == [8, 2, 1]
     assert [row["used_share"] for row in rows] == pytest.approx([1 / 8, 1 / 2, 1 / 120])
     assert sum(row["share_of_unused"] for row in rows) == pytest.approx(1)
-    assert found.table("account")["group"].to_list() == ["account x", "account y"]
+    assert found.table("account")["group"].to_list() == ["x", "y"]
     assert [row["jobs"] for row in found.groups["time"]] == [3]
     assert "partition" not in found.groups
 
