@@ -2,6 +2,8 @@
 
 import gc
 import os
+import random
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -27,12 +29,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("slurm")
         if item.path.parent == HERE / "browser":
             item.add_marker("drawn")
+    _leave_cases_for_the_night(items)
     slow = [item for item in items if item.get_closest_marker("slow")]
     short = [item for item in items if not item.get_closest_marker("slow")]
     a, b = len(slow) // 2, len(short) // 2
     while 0 < a < len(slow) and slow[a].path == slow[a - 1].path:
         a += 1  # what a module has made for its tests is not made again by the other worker
     items[:] = slow[:a] + short[:b] + slow[a:] + short[b:]
+
+
+def _leave_cases_for_the_night(items: list[pytest.Item]) -> None:
+    """Mark as `nightly` all cases of each `sampled` test but one in so many."""
+    tests: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("sampled") and not item.get_closest_marker("nightly"):
+            tests[item.nodeid.partition("[")[0]].append(item)
+    for name, cases in tests.items():
+        mark = cases[0].get_closest_marker("sampled")
+        assert mark is not None
+        chosen = random.Random(name).sample(cases, -(-len(cases) // mark.args[0]))
+        for case in cases:
+            if case not in chosen:
+                case.add_marker("nightly")
 
 
 @pytest.fixture(autouse=True)

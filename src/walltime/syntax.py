@@ -1,15 +1,71 @@
-"""Hash Python code without its comments, docstrings and formatting."""
+"""Hash Python code without its comments, docstrings and formatting, and store the hashes in the folder of compiled kernels."""
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
+import os
+import secrets
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 _SAYS_NOTHING = {"kind", "returns", "type_comment"}
 """Fields of the syntax tree that do not affect results, such as return annotations."""
+REMOVED, _SOURCES = ".removed-", "sources"
+SOURCES_KNOWN = 32
+"""Number of versions of the sources whose hashes are stored."""
+
+
+def cache_root() -> Path:
+    """Return the folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
+    own = os.environ.get("WALLTIME_CACHE")
+    if own:
+        return Path(own)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
+
+
+def code_hash(files: list[Path], folder: Path) -> str:
+    """Return a hash of the sources' syntax; results are stored by the files' content, since parsing takes longer than reading."""
+    written = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes())
+    for file in files:
+        content = file.read_bytes()
+        written.update(f"\0{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
+    name, memo = written.hexdigest(), cache_root() / _SOURCES
+    known: dict[str, str] = {}
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        lines = [line.split() for line in memo.read_text().splitlines()]
+        known = {line[0]: line[1] for line in lines if len(line) == 3 and line[2] == _mark(*line[:2])}
+    if name in known:
+        return known[name]
+    known[name] = syntax_hash(files, folder)
+    with contextlib.suppress(OSError):
+        memo.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(memo, "".join(f"{' '.join(line)} {_mark(*line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
+    return known[name]
+
+
+def _mark(written: str, does: str) -> str:
+    """Return a checksum of one line in the file of stored hashes."""
+    return hashlib.sha256(f"{written} {does}".encode()).hexdigest()[:16]
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file so that other processes find either the old text or the new one.
+
+    The file always gets the same modification time, since Numba compares it.
+    """
+    new = file.with_name(f"{REMOVED}{secrets.token_hex(8)}")
+    try:
+        new.write_text(text)
+        os.utime(new, (0, 0))
+        new.replace(file)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
 
 
 def syntax_hash(files: Iterable[Path], folder: Path) -> str:

@@ -196,6 +196,7 @@ def test_a_ledger_that_can_only_be_read_gives_back(golden, tmp_path):
     one.ledger.close()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["removed", "emptied", "damaged", "older"])
 @pytest.mark.parametrize("with_spool", [True, False], ids=["spool", "no spool"])
 def test_a_lost_ledger_ends_no_job(tmp_path, how, with_spool):

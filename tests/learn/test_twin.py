@@ -79,6 +79,7 @@ def test_jobs_that_end_where_the_head_can_start__are_backfilled_as_by_the_twin(d
         play(as_episodes(jobs), {"decision": decision, "dialect": dialect}, seed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("decision", ["next", "backfill", "formula", "both"])
 @pytest.mark.parametrize("dialect", ["papers", "rlscheduler"])
 def test_queues_with_more_jobs_than_slots__are_shown_as_by_the_twin(decision, dialect):

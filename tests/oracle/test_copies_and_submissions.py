@@ -139,6 +139,7 @@ def submitted_one_by_one(draw, workload, policy, options):
     return simulation.finish()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("share", range(SHARES))
 @pytest.mark.parametrize("kind", MACHINES)

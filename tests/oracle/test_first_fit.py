@@ -65,6 +65,7 @@ def assert_no_node_has_more(schedule):
         assert of_node[n].name in machine.partitions[schedule.placement.partition[k]].pools
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", COMPILED)
 def test_kernel_equals_reference(policy):
@@ -121,6 +122,7 @@ PLAIN = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [*COMPILED, *PLAIN])
 def test_schedules_pass_the_audit_and_moved_starts_do_not(policy):

@@ -150,6 +150,7 @@ def kth(kth_log, count) -> wt.Workload:
     return wt.workloads.head(kth_log, count)
 
 
+@pytest.mark.sampled(2)
 @PARTS
 @pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("policy", KTH_POLICIES, ids=lambda policy: policy.label)

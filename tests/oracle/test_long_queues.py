@@ -125,6 +125,7 @@ def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
                 assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     "number",

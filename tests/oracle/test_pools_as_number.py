@@ -58,6 +58,7 @@ def outcomes(run):
     return [engine.outcome() for engine in engines]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("predicting", [False, True], ids=["estimates", "predictions"])

@@ -248,6 +248,7 @@ def test_replay__equals_its_plain_python(data):
 PREDICTORS = ("tang13:window=all", "tang13:cobalt,key=user", "tsafrir07:recompute=yes", "mualem01-history:key=user", "last:key=double")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("policy", [wt.Easy(backfill_order=wt.SJF), wt.Easy(order=wt.WFP), wt.Conservative()], ids=lambda p: p.label)
 @pytest.mark.parametrize("name", PREDICTORS)

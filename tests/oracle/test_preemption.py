@@ -68,6 +68,7 @@ def longer(workload: Workload) -> Workload:
     return replace(workload, runtime=20 * workload.runtime, requested=20 * workload.requested, believed=20 * workload.believed)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cause", ["preemption", "failure", "both"])

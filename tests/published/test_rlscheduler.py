@@ -44,6 +44,7 @@ def test_rlscheduler__gives_the_printed_means_to_the_last_digit(log, formula):
         assert f"{np.mean([schedule.summary().mean_bounded_slowdown for schedule in schedules]):.2f}" == f"{printed:.2f}"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(("log", "formula"), PRINTED)
 def test_formulas_as_agents_of_the_learning_environment__give_the_printed_means(log, formula):

@@ -49,6 +49,7 @@ SLOW = {
 """Kinds of which one trial takes long, and how many are tried in `make test`."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", INPUTS)
 def test_damaged_input__is_one_line_or_counted_in_full(kind):
@@ -59,6 +60,7 @@ def test_damaged_input__is_one_line_or_counted_in_full(kind):
 NO_TEXT = ("parquet", "predictions-parquet", "schedule-parquet", "agent")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [pytest.param(kind, marks=[pytest.mark.nightly] * (kind in SLOW)) for kind in INPUTS if kind not in NO_TEXT]

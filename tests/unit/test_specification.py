@@ -59,6 +59,7 @@ def needed(variant):
     return [key for key, one in variant.keys.items() if one.default is MISSING]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("title", "name"), NAMES)
 @given(data=st.data())
 def test_specifications__are_read_as_they_are_written(title, name, data):

@@ -17,7 +17,7 @@ from walltime.plugins.parts import named_packages
 from walltime.policy import Dialect, named_files
 from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_backfill_order, parse_scheduler
-from walltime.syntax import syntax_hash
+from walltime.syntax import code_hash, syntax_hash
 
 USER_FILE_SETTINGS = ("mapping", "model", "policy", "order", "backfill_order", "estimates", "predictor")
 """Parameters with values that may name a user's file."""
@@ -154,7 +154,7 @@ def engine_version(machines: bool = False) -> str:
     `machines`: whether to include the code for machines with several pools.
     """
     package = Path(__file__).parent.parent
-    return syntax_hash(files_of_results(package, machines), package)[:16]
+    return code_hash(files_of_results(package, machines), package)[:16]
 
 
 def files_of_results(package: Path, machines: bool = False) -> list[Path]:

@@ -23,7 +23,8 @@ from typing import Any, TypeVar
 
 import numba
 
-from walltime.compiled.folder import PACKAGE, cache_folder, code_hash, write_whole
+from walltime.compiled.folder import PACKAGE, cache_folder
+from walltime.syntax import code_hash, write_whole
 
 T = TypeVar("T")
 _config: Any = numba.config

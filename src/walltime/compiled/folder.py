@@ -10,7 +10,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import secrets
 import shutil
 import sys
 import tempfile
@@ -23,18 +22,16 @@ import numba
 import numpy as np
 from llvmlite import binding
 
-from walltime import syntax
+from walltime.syntax import REMOVED, cache_root, code_hash
 
-PACKAGE = Path(syntax.__file__).parent
+PACKAGE = Path(__file__).parent.parent
 """The folder of the package walltime."""
 
 _config: Any = numba.config
 DAY = 86_400
 KEPT_UNUSED = 30 * DAY
 """Time after which an unused folder is removed, s."""
-_NAME, _REMOVED, _STAMP, _SOURCES = "kernels-", ".removed-", "used", "sources"
-SOURCES_KNOWN = 32
-"""Number of versions of the sources whose hashes are stored."""
+_NAME, _STAMP = "kernels-", "used"
 
 
 @functools.cache
@@ -55,58 +52,9 @@ def source_hash() -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def code_hash(files: list[Path], folder: Path) -> str:
-    """Return a hash of the sources' syntax; results are stored by the files' content, since parsing takes longer than reading."""
-    written = hashlib.sha256(sys.version.encode() + Path(syntax.__file__).read_bytes())
-    for file in files:
-        content = file.read_bytes()
-        written.update(f"\0{file.relative_to(folder).as_posix()}\0{len(content)}\0".encode() + content)
-    name, memo = written.hexdigest(), cache_root() / _SOURCES
-    known: dict[str, str] = {}
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        lines = [line.split() for line in memo.read_text().splitlines()]
-        known = {line[0]: line[1] for line in lines if len(line) == 3 and line[2] == _mark(*line[:2])}
-    if name in known:
-        return known[name]
-    known[name] = syntax.syntax_hash(files, folder)
-    with contextlib.suppress(OSError):
-        memo.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(memo, "".join(f"{' '.join(line)} {_mark(*line)}\n" for line in list(known.items())[-SOURCES_KNOWN:]))
-    return known[name]
-
-
-def _mark(written: str, does: str) -> str:
-    """Return a checksum of one line in the file of stored hashes."""
-    return hashlib.sha256(f"{written} {does}".encode()).hexdigest()[:16]
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a file so that other processes find either the old text or the new one.
-
-    The file always gets the same modification time, since Numba compares it.
-    """
-    new = file.with_name(f"{_REMOVED}{secrets.token_hex(8)}")
-    try:
-        new.write_text(text)
-        os.utime(new, (0, 0))
-        new.replace(file)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
-
-
 def folder_name() -> str:
     """Return the name of the folder of the kernels compiled from exactly this code."""
     return f"{_NAME}{source_hash()}"
-
-
-def cache_root() -> Path:
-    """Return the folder of this user's compiled kernels: `WALLTIME_CACHE`, else `XDG_CACHE_HOME`, else `~/.cache`, below `walltime`."""
-    own = os.environ.get("WALLTIME_CACHE")
-    if own:
-        return Path(own)
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "walltime"
 
 
 @functools.cache
@@ -153,7 +101,7 @@ def remove_unused(current: Path) -> None:
     for folder in kernel_folders(current.parent):
         if folder != current and time.time() - last_use(folder) > KEPT_UNUSED:
             remove(folder)
-    for rest in current.parent.glob(f"{_REMOVED}*"):  # left by a process that was killed while it removed a folder
+    for rest in current.parent.glob(f"{REMOVED}*"):  # left by a process that was killed while it removed a folder
         shutil.rmtree(rest, ignore_errors=True)
         with contextlib.suppress(OSError):
             rest.unlink()
@@ -165,7 +113,7 @@ def remove(folder: Path) -> bool:
     The folder is renamed first, so that other processes find all of it or nothing. A process that is using it loses only the results that
     it stores later: it creates the folder again.
     """
-    gone = folder.with_name(f"{_REMOVED}{folder.name}-{os.getpid()}")
+    gone = folder.with_name(f"{REMOVED}{folder.name}-{os.getpid()}")
     try:
         folder.rename(gone)
     except OSError:

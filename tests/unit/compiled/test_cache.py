@@ -14,6 +14,7 @@ from subprocess import PIPE
 import pytest
 
 import walltime
+from walltime import syntax
 from walltime.compiled import folder
 from walltime.engine.interface.load import ENTRIES
 
@@ -106,11 +107,11 @@ def test_cache_root__is_walltimes_own_then_xdgs_then_the_home_folder(monkeypatch
     monkeypatch.setenv("WALLTIME_CACHE", str(tmp_path / "own"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert folder.cache_root() == tmp_path / "own"
+    assert syntax.cache_root() == tmp_path / "own"
     monkeypatch.delenv("WALLTIME_CACHE")
-    assert folder.cache_root() == tmp_path / "xdg" / "walltime"
+    assert syntax.cache_root() == tmp_path / "xdg" / "walltime"
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert folder.cache_root() == tmp_path / "home" / ".cache" / "walltime"
+    assert syntax.cache_root() == tmp_path / "home" / ".cache" / "walltime"
 
 
 @pytest.mark.nightly
@@ -272,10 +273,10 @@ def test_sources__need_not_be_remembered(copied, tmp_path):
 def test_sources__that_are_remembered_do_not_become_ever_more(copied, tmp_path):
     memo = tmp_path / "sources"
     memo.write_text(
-        "".join(f"{one} {one} {folder._mark(one, one)}\n" for one in (f"{number:064}" for number in range(2 * folder.SOURCES_KNOWN)))
+        "".join(f"{one} {one} {syntax._mark(one, one)}\n" for one in (f"{number:064}" for number in range(2 * syntax.SOURCES_KNOWN)))
     )
     run_script(PARSED, PYTHONPATH=str(copied), WALLTIME_CACHE=str(tmp_path))
-    assert len(memo.read_text().splitlines()) == folder.SOURCES_KNOWN
+    assert len(memo.read_text().splitlines()) == syntax.SOURCES_KNOWN
 
 
 def test_what_is_compiled__is_in_the_kernel_and_depends_on_nothing_else():

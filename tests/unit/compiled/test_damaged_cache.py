@@ -18,6 +18,7 @@ import pytest
 import walltime as wt
 from tests.errors import raises
 from tests.profiles import scaled
+from walltime import syntax
 from walltime.benchmark.result import _read_part
 from walltime.compiled import cache, folder
 from walltime.compiled.jit import StoredFunction
@@ -113,6 +114,7 @@ def kept(tmp_path, monkeypatch) -> Path:
     return place
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 @pytest.mark.parametrize("ending", [".nbi", ".nbc", ".sha256"])
@@ -190,10 +192,10 @@ def test_cache_folder__that_cannot_be_used_is_made_elsewhere(tmp_path, monkeypat
 def test_sources__that_cannot_be_read_are_hashed_again(tmp_path, monkeypatch, damage):
     monkeypatch.setenv("WALLTIME_CACHE", str(tmp_path))
     files = [folder.PACKAGE / "compiled" / "jit.py"]
-    whole = folder.code_hash(files, folder.PACKAGE)
+    whole = syntax.code_hash(files, folder.PACKAGE)
     memo = tmp_path / "sources"
     damage(memo)
-    assert folder.code_hash(files, folder.PACKAGE) == whole
+    assert syntax.code_hash(files, folder.PACKAGE) == whole
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -237,6 +239,7 @@ def test_windows_of_a_suite__that_cannot_be_read_are_run_again(tmp_path, damage)
     assert ("s", 7) in _read_part(part, header), "what is run again is kept"
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_results_of_a_paper__that_cannot_be_read_are_computed_again(tmp_path, damage):

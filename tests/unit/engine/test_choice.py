@@ -99,6 +99,7 @@ def called(policy, machine, feature):
     return workload, policy, options
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("feature", [None, *FEATURES])
 @pytest.mark.parametrize("machine", MACHINES)

@@ -77,6 +77,7 @@ def may_wait(schedule: wt.Schedule, job: int) -> int:
     return math.floor(omega * int(schedule.reserved_start[job] - schedule.submit[job])) if omega else 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [text for text in policy_variants() if "order=" not in text or text.startswith("easy:order=sjf")])
 def test_explain__says_of_reservations_what_the_engine_kept(text):

@@ -43,6 +43,7 @@ def rows(log, *names):
     return list(zip(*(log.column(name).tolist() if name in log.columns else unknown for name in names), strict=True))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("container", TABLE["containers"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])

@@ -85,6 +85,7 @@ def mapping(tmp_path):
     return tmp_path / "m.toml"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("odd", "end"), [*((odd, "\n") for odd in ODD), ("plain", "\r\n"), ("quotes", "\r\n"), ("several lines", "\r\n"), ("blanks", "\r\n")]

@@ -70,6 +70,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_layout__is_read_without_options(name, tmp_path, capsys):

@@ -102,6 +102,7 @@ def frame():
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*PLAIN, "t.parquet", "t.csv.zst", "parts"])
 def test_info__reads_every_format_without_the_size_of_the_machine(name, tmp_path, capsys):

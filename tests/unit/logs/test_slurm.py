@@ -437,6 +437,7 @@ def test_json__bad_record_is_one_line(golden, written, change):
     assert (log.records, len(log.bad_lines)) == (1, 1)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "form", ["{}", "cpu=4,gres/gpu:a100={}", "gres/gpu:{}", "mem={}M", "{}-00:00:00", "2026-03-02T10:00:{}", "[1-{}]", "x={}"]
 )

@@ -38,6 +38,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("forms")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_form__gives_the_same_workload(form, folder, tmp_path):
@@ -99,6 +100,7 @@ def test_sacct_command__whose_output_is_read_with_every_column(capsys, tmp_path,
 KEPT = json.loads((Path(__file__).parents[3] / "docs" / "generators" / "slurm-forms.json").read_text())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("container", KEPT["containers"])
 def test_table_of_the_guide__has_what_is_read_from_each_container(container, tmp_path):

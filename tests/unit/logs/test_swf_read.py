@@ -565,6 +565,7 @@ def test_gaia__indented_header():
     assert len(header["Queue"]) == 3
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",

@@ -122,6 +122,7 @@ def file_of(name, folder):
     return folder / "t.csv"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", shipped())
 def test_shipped__reads_its_layout_by_recognition_and_by_name(name, tmp_path):
@@ -334,6 +335,7 @@ SHORT = ("capitals", "utf-16", "comments", "epoch ms", "us")
 """Of these, what is in `make quick`, too."""
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [pytest.param(how, marks=[] if how in SHORT else pytest.mark.slow) for how in HOW])
 def test_shipped__is_recognised_however_it_is_written(how, tmp_path):
@@ -507,6 +509,7 @@ def test_own_table__a_column_without_a_value_is_unknown_and_one_of_texts_is_refu
     golden("info", call(capsys, "info", path)[2])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", shipped())
 def test_mapping_command__round_trip_of_every_shipped_layout(name, tmp_path, capsys):

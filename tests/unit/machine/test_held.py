@@ -104,6 +104,7 @@ def started(jobs, machine):
     return schedule.workload.job_id, schedule.start
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12))
 def test_random_holds__give_the_schedule_of_jobs_that_come_so_much_later(tmp_path, seed):

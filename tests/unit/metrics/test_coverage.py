@@ -174,6 +174,7 @@ def test_experiment__of_an_undeclared_interval_is_refused():
         coverage.experiment("guesses", "other seeds", "none")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, one in EXPERIMENTS.items() if one.quick])
 def test_coverage__is_about_what_is_said(name):

@@ -95,6 +95,7 @@ def test_limit__follows_the_longest_wait(engine):
     assert starts("sjf:limit=0.5,starvation=107") == starts("sjf:limit=0") == starts("fcfs") == [0, 100, 110, 160]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text", [ORDERS[2], *ORDERS[-2:], *(pytest.param(text, marks=pytest.mark.nightly) for text in (*ORDERS[:2], *ORDERS[3:-2]))]
@@ -113,6 +114,7 @@ def test_orders__kernel_equals_reference_and_the_auditor_agrees(text):
     assert moved, "the order matters"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", ["sjf:limit=0.4", "lxf:limit=0.3", "expr:0.7*log(wait+60)-log(believed+60),limit=0.4", "unicef:limit=0.5"])
 def test_limit__in_a_deep_queue_equals_the_reference(text):

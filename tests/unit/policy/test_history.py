@@ -69,6 +69,7 @@ def test_history__does_not_count_what_happens_now():
     assert wt.simulate(jobs, wt.Easy(order=by_wait)).start.tolist() == [0, 10, 10, 15]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("policy", ["easy", "conservative", "fcfs", "hybrid:depth=2", "relaxed", "easy one by one"])
 @pytest.mark.parametrize("order", [of_last, decaying, patient, short_of_patient], ids=["last", "half-life", "alike", "of the job, too"])
 def test_history__kernel_equals_reference(policy, order):

@@ -163,6 +163,7 @@ QUEUES = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("queue", QUEUES, ids=lambda queue: queue.name)
 def test_theory__engine_passes_and_waits_that_are_5_percent_longer_do_not(queue):
     sizes = replace(TINY, jobs=40_000, seeds=20)
