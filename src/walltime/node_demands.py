@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.distinct import distinct_rows
 from walltime.engine.machines import CHARGE, NodeDemands, Nodes, OarSettings, Preemption, Shares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine, Placement
@@ -148,9 +149,8 @@ def _partitions(placement: Placement) -> tuple[list[tuple[int, int]], Array]:
     number = placement.partition.astype(np.int64)
     inside = np.flatnonzero(placement.reservation)
     if len(inside):
-        pairs = np.stack([placement.partition, placement.reservation], axis=1)[inside]
-        kinds, of = np.unique(pairs, axis=0, return_inverse=True)
-        number[inside] = len(partitions) + of.ravel()
+        kinds, of = distinct_rows([placement.partition[inside], placement.reservation[inside]])
+        number[inside] = len(partitions) + of
         partitions += [(part, of_part) for part, of_part in kinds.tolist()]
     return partitions, number
 
@@ -184,9 +184,9 @@ def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ..
     rows = np.flatnonzero(((requests[0] > 0) | (requests[1] > 0)) & (placement.since == NEVER))
     if not len(rows):
         return sets, of, number, unknown
-    kinds, of_row = np.unique(np.stack([partition, *requests], axis=1)[rows], axis=0, return_inverse=True)
+    kinds, of_row = distinct_rows([column[rows] for column in (partition, *requests)])
     for k, (part, constraint, gpu_type) in enumerate(kinds.tolist()):
-        mine = rows[of_row.ravel() == k]
+        mine = rows[of_row == k]
         words = placed.origin.name_of("constraints", constraint) if constraint > 0 else ""
         kind = placed.origin.name_of("requested_gpu_type", gpu_type) if gpu_type > 0 else ""
         wanted = "" if "+" in kind else kind

@@ -11,6 +11,7 @@ import numpy as np
 
 from walltime.accuracy.adjusted import Bars, has_column, no_bars
 from walltime.accuracy.requests import RequestAdvice, suggest_requests
+from walltime.distinct import distinct_rows
 from walltime.errors import PolicyError
 from walltime.estimates.suggestion import LEAST, SURE, allowed_kills, exceeded_by, killed_in_hindsight, outran, share_at_most
 from walltime.metrics.right_size import STEPS as AMOUNTS
@@ -252,9 +253,7 @@ def _advise(workload: Workload, user: int, mine: Array, risk: float, by: str, ne
     first = ("user",) if by == "group" else ()
     names = [name for name in (*first, *COLUMNS) if name == "procs" or has_column(workload, name)]
     names += [] if "executable" in names else ["requested"]
-    values = np.column_stack([_column(workload, name)[mine] for name in names])
-    alike, place = np.unique(values, axis=0, return_inverse=True)
-    place = place.reshape(-1)
+    alike, place = distinct_rows([_column(workload, name)[mine] for name in names])
     kinds = [
         _kind(workload, mine[place == k], dict(zip(names, alike[k].tolist(), strict=True)), risk, needed)
         for k in np.flatnonzero(np.bincount(place) >= ENOUGH)

@@ -15,6 +15,7 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, used_by
 from walltime.cli.output import PageOutput, caveats
 from walltime.declared import nearest
+from walltime.distinct import distinct_rows
 from walltime.errors import WorkloadError
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, shown
@@ -159,13 +160,13 @@ def _kinds(workload: Workload, jobs: Array, risk: float, least: int) -> list[dic
     columns = [name for name in KIND_NAMES if name in workload.columns]
     if not columns:
         return []
-    values = np.column_stack([workload.columns[name][jobs] for name in columns])
-    alike, place, counts = np.unique(values, axis=0, return_inverse=True, return_counts=True)
+    alike, place = distinct_rows([workload.columns[name][jobs] for name in columns])
+    counts = np.bincount(place)
     found, amounts = list[dict[str, Any]](), defaultdict[str, list[int]](list)
     for k in np.argsort(-counts, kind="stable").tolist()[:MOST_KINDS]:
         if counts[k] < least:
             continue
-        mine = jobs[place.reshape(-1) == k]
+        mine = jobs[place == k]
         walltime, requests = suggestion_from(workload, mine, risk, least).walltime, suggest_requests(workload, mine, risk)
         names = {
             name: workload.origin.name_of(name, number) for name, number in zip(columns, alike[k].tolist(), strict=True) if number >= 0

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from walltime.distinct import distinct_rows
 from walltime.errors import WorkloadError
 from walltime.inference.candidate_rules import EachLimit, InferredPool, RecordedLog, submitted_in
 from walltime.inference.free_runs import free_waits
@@ -155,8 +156,7 @@ class RuleTrial:
         self.choose = self.log.known & (self.fold % 2 == 0)
         self.judge = self.log.known & (self.fold % 2 == 1)
         self.users = workload.columns.get("user", np.full(len(workload), -1))
-        rows = np.stack([self.users, workload.procs, workload.requested], axis=1)
-        self.alike = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        self.alike = distinct_rows([self.users, workload.procs, workload.requested])[1]
         self.done, self.until = 0.0, 1.0
         self.workers = os.cpu_count() or 1
         self._windows: dict[tuple[Window, int], tuple[Hours, Array]] = {}

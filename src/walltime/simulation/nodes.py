@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.distinct import distinct_rows
 from walltime.engine.interface.choice import check_features
 from walltime.engine.machines import NodeDemands, Nodes
 from walltime.machine import Machine, Placement, place
@@ -123,9 +124,10 @@ def _fit_when_empty(nodes: Nodes, demands: NodeDemands) -> Array:
     """Return whether each job fits on the nodes that it may use, when they are empty."""
     fits = np.zeros(len(demands.nodes), bool)
     names = ("members", "whole", "task", "least", "most", "each", "per_task", "memory", "task_memory")
-    kinds, kind = np.unique(np.stack([getattr(demands, name) for name in names], axis=1), axis=0, return_inverse=True)
-    for k, (members, whole, task, least, most, each, per_task, memory, task_memory) in enumerate(kinds.tolist()):
-        mine, own = np.flatnonzero(kind.ravel() == k), nodes.members[members]
+    kinds, kind = distinct_rows([getattr(demands, name) for name in names])
+    of_kind = np.split(np.argsort(kind, kind="stable"), np.cumsum(np.bincount(kind))[:-1])
+    for mine, (members, whole, task, least, most, each, per_task, memory, task_memory) in zip(of_kind, kinds.tolist(), strict=False):
+        own = nodes.members[members]
         procs, second = nodes.procs[own], nodes.second[own]
         if not whole:
             tasks = procs // task if per_task == 0 else np.minimum(procs // task, second // per_task)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from walltime.distinct import distinct_rows
 from walltime.machine import Machine, Partition, Placement, Pool, place
 from walltime.machine.tables import numbers_of
 from walltime.node_demands import pool_needs
@@ -153,11 +154,10 @@ class RecordedSpan:
         numbers = {one: k for k, one in enumerate(dict.fromkeys(rules))}
         of_rules = np.array([numbers[one] for one in rules], np.int64)
         planned = self.jobs.believed[self.waiting] * bool(placement.reservations or placement.windows or self.announced)
-        keys = np.column_stack([self.members[self.waiting], self.amounts[self.waiting], of_rules, planned])
-        _, kind = np.unique(keys, axis=0, return_inverse=True)
-        order = np.argsort(kind.ravel(), kind="stable")
+        _, kind = distinct_rows([self.members[self.waiting], *self.amounts[self.waiting].T, of_rules, planned])
+        order = np.argsort(kind, kind="stable")
         used = {limit: self._used(limit) for limits, _, _ in numbers for limit in limits}
-        for mine in np.split(self.waiting[order], np.cumsum(np.bincount(kind.ravel()))[:-1]):
+        for mine in np.split(self.waiting[order], np.cumsum(np.bincount(kind))[:-1]):
             job = int(mine[0])
             needs, cause = self.amounts[job], np.full(len(self.lengths), UNKNOWN)
             left = free[self.members[job]]

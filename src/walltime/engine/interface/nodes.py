@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from walltime.distinct import distinct_rows
 from walltime.engine.interface.compiled import CompiledEngine, new_jobs
 from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
@@ -214,7 +215,7 @@ class FirstFitEngine(NodesEngine):
         point_to_orders(rules, self._kept)
         jobs = _lowered_jobs(problem, EASY_JOB)
         jobs.order_length = jobs.believed
-        jobs.form = np.unique(np.stack([jobs[name] for name in FORM], axis=1), axis=0, return_inverse=True)[1].ravel()
+        jobs.form = distinct_rows([jobs[name] for name in FORM])[1]
         followers, limits_of = followers_of(demands.after, jobs.after, jobs.pending), as_lists(demands.limits)
         self._memory: Any = new_easy_memory(rules, jobs, machine, lowered_limits(machine.limits), limits_of, followers)
         self._await_arrivals(demands.since)
