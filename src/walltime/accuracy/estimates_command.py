@@ -171,7 +171,7 @@ def estimates(
         "figure": drawn,
         "report": output.report,
     }
-    blocks: list[Part] = [*_hours(workload.origin.name, hours, estimated.model), *_blocks(record, estimated.model)]
+    blocks: list[Part] = [*_hours(workload.origin.site, hours, estimated.model), *_blocks(record, estimated.model)]
     blocks += [*_group_tables(record["by"]), *filter(None, [judged_table(judged)]), *_simulated(accuracy)]
     if accuracy is not None:
         blocks[: 0 if hours is None else 1] = [accuracy_answer(accuracy)]
@@ -387,7 +387,7 @@ def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Tab
     for row in record["ends"]:
         hours = (hours_cell(row[f"{what}_hours"]) for what in ("asked", "unused"))
         rows.append([row["group"], f"{row['jobs']:,}", human_percent(100 * row["jobs"] / t["jobs"]), *hours])
-    yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "Processor-hours by how jobs ended")
+    yield Table(["", "jobs", "of all jobs", "requested", "not used"], rows, "Unused processor-hours by job outcome")
 
 
 def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:

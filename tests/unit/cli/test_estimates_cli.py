@@ -94,7 +94,7 @@ def test_table__counts_a_small_log(capsys, log):
 def test_text__names_rows_values_and_facts(capsys, log):
     status, out, err = call(capsys, "estimates", log)
     assert (status, err) == (0, "")
-    for words in ["1 h 00 min", "largest estimate", "mean accuracy", "Processor-hours by how jobs ended"]:
+    for words in ["1 h 00 min", "largest estimate", "mean accuracy", "Unused processor-hours by job outcome"]:
         assert words in out
 
 

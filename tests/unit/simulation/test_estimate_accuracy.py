@@ -287,7 +287,7 @@ def test_cli__page_text_and_json(capsys, tmp_path, monkeypatch):
     status, out, err = call(capsys, "estimates", log, "--report", "page.html", "--replications", "2")
     assert status == 0, err
     for words in (
-        "Processor-hours by how jobs ended",
+        "Unused processor-hours by job outcome",
         "By user",
         "few underestimates",
         "walltime suggest LOG",
