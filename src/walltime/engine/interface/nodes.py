@@ -76,6 +76,18 @@ def _lowered_jobs(problem: Problem, dtype: Any) -> Records:
     return jobs
 
 
+def _count_memory_in_units(jobs: Records, machine: Nodes) -> Nodes:
+    """Count the jobs' memory in the largest unit that divides all requests, and return the machine in this unit: the schedule is the same.
+
+    The loops store a node's memory in as many words as its number has bits.
+    """
+    unit = int(np.gcd.reduce(np.concatenate([jobs.memory, jobs.task_memory]), initial=0))
+    if unit == 0:
+        return machine._replace(memory=np.zeros_like(machine.memory))
+    jobs.memory, jobs.task_memory = jobs.memory // unit, jobs.task_memory // unit
+    return machine._replace(memory=machine.memory // unit)
+
+
 def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
     """Return which jobs cannot use all free processors of a node, bool, shape (jobs,)."""
     largest = np.array([machine.procs[own].max() for own in machine.members])[demands.members]
@@ -144,6 +156,7 @@ class NodesEngine(PlannedNodes):
         )
         jobs = _lowered_jobs(problem, SLURM_JOB)
         jobs.procs, jobs.asked = problem.procs // unit, demands.asked // unit
+        machine = _count_memory_in_units(jobs, machine)
         jobs.opens |= demands.sole.any()
         jobs.owner = np.where(demands.sole > 0, -1, 1) * (demands.user + 1) * demands.sole.any()
         jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
@@ -214,6 +227,7 @@ class FirstFitEngine(NodesEngine):
         rules = record(EASY_RULES, backfill=int(passes.backfills), depth=depth, keeps=passes.kind == "kept")
         point_to_orders(rules, self._kept)
         jobs = _lowered_jobs(problem, EASY_JOB)
+        machine = _count_memory_in_units(jobs, machine)
         jobs.order_length = jobs.believed
         jobs.form = distinct_rows([jobs[name] for name in FORM])[1]
         followers, limits_of = followers_of(demands.after, jobs.after, jobs.pending), as_lists(demands.limits)

@@ -8,6 +8,8 @@ The rules, which reference/first_fit.py and reference/pools.py implement in plai
   already have a reservation on a job's pools, the job gets none: it starts only if it can start now.
 * If reservations are kept, each job gets one on arrival. When a job ends early, reservations move to earlier times where possible, in queue
   order. When an outage becomes known or a job is overdue, all reservations are made again. A job over a limit has none.
+  A reservation can move only into what has become free on its partition's pools since it was last tried: `levels.pools` has the time until
+  which something has, for each pool, and what moves free for jobs ahead of them in the queue counts at the next early end.
 
 The plan is the free amounts of each node over time: a list of *levels*, each valid from its time to the next one's. It is kept from pass to
 pass as long as nothing becomes free. As long as reservations are only added, the earliest time found for a request is a lower bound for
@@ -44,6 +46,8 @@ from walltime.engine.kernel.search import first_from
 
 TAKE, RELEASE = np.int64(1), np.int64(-1)
 """Signs of amounts that a reservation takes out of the plan, or releases to it."""
+FREED, FREED_BY_MOVES = np.int64(0), np.int64(1)
+"""Columns of `levels.pools` if reservations are kept: until when something has become free since the last moves, and by these moves."""
 
 
 def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budget):
@@ -63,7 +67,7 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
             if now == NEVER:
                 return STUCK
             state.now = now
-            _process_events(state, jobs, site, use, traffic)
+            _process_events(state, jobs, site, use, traffic, levels)
             state.between = 1
         if state.spare_rows < state.waiting or len(use.ranges) - state.ranges < state.most_ranges:
             return PAUSED
@@ -100,16 +104,21 @@ def _next_time(state, rules, jobs, traffic):
 
 
 @kernel
-def _process_events(state, jobs, site, use, traffic):
+def _process_events(state, jobs, site, use, traffic, levels):
     """Process all events of this instant before the pass: terminations, outages, arrivals; note those that change the plan."""
     while state.events > 0 and traffic.ends[0].rank == state.now:
         job = jobs[traffic.ends[0].job]
         state.early |= state.now < job.start + job.believed
+        for k in range(state.running):
+            if use.running[k].job == traffic.ends[0].job:
+                _note_freed(levels, job, use.running[k].release, FREED)
         end_next(state, jobs, site, use, traffic)
         state.gone, state.level_count = 1, 0
     changes, news = change_outages(state, site, traffic)
     state.gone |= changes > 0
     state.void |= news > 0
+    if changes > 0:
+        levels.pools[:, FREED] = NEVER
     take_arrivals(state, jobs, traffic)
 
 
@@ -175,13 +184,22 @@ def _keep_reservations(state, rules, jobs, site, use, plan, traffic, line, level
     for i in range(state.waiting):
         job = jobs[queue[i]]
         if job.held_from >= 0 and (afresh or full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) >= 0):
+            _note_freed(levels, job, job.held_from + job.believed, FREED)
             job.held_from, state.early = -1, 1
     if state.early or afresh or state.level_count == 0:
         _make_levels(state, site, use, levels)
         _hold_again(state, jobs, site, use, queue, levels)
-    for i in range(state.waiting if state.early and not afresh else 0):
-        if jobs[queue[i]].held_from >= 0:
-            _move(state, jobs[queue[i]], site, use, plan, line, levels)
+    if state.early and not afresh:
+        for pool in range(len(levels.pools)):
+            levels.pools[pool, FREED] = max(levels.pools[pool, FREED], levels.pools[pool, FREED_BY_MOVES])
+            levels.pools[pool, FREED_BY_MOVES] = 0
+        for i in range(state.waiting):
+            if jobs[queue[i]].held_from >= 0:
+                _move(state, jobs[queue[i]], site, use, plan, line, levels)
+    if afresh:
+        levels.pools[:] = 0
+    elif state.early:
+        levels.pools[:, FREED] = 0
     state.passes += 1  # earlier search results may not hold after moves
     last = -1
     while last < NEVER:
@@ -225,13 +243,47 @@ def _hold(state, job, site, use, chosen, levels, begin):
 @called_kernel
 def _move(state, job, site, use, plan, line, levels):
     """Move a job's reservation to an earlier time, or to lower-numbered nodes at the same time, where other reservations allow it."""
-    old, held = job.held_from, levels.held[state.half]
+    old, held, freed = job.held_from, levels.held[state.half], FIRST
+    for pool in list_of(levels.pools_of, job.partition):
+        freed = max(freed, levels.pools[pool, FREED])
+    latest = min(old, freed - 1)
+    if not _may_move(state, job, site, levels, held, latest):
+        return
     _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, RELEASE)
-    begin = _find_start(state, job, site, use, plan, line, levels, old, False)
+    begin = _find_start(state, job, site, use, plan, line, levels, latest, False)
     if begin < NEVER:
         _hold(state, job, site, use, plan.choice.chosen, levels, begin)
+        for column in (FREED, FREED_BY_MOVES):
+            _note_freed(levels, job, old + job.believed, column)
     else:
         _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, TAKE)
+
+
+@kernel
+def _note_freed(levels, job, until, column):
+    """Note that something has become free, until this time, on the pools of a job's partition."""
+    for pool in list_of(levels.pools_of, job.partition):
+        levels.pools[pool, column] = max(levels.pools[pool, column], until)
+
+
+@called_kernel
+def _may_move(state, job, site, levels, held, latest):
+    """Return whether a job could begin at `latest` or earlier by the sums over its partition's nodes, if its reservation is left out."""
+    if latest < state.now:
+        return False
+    kind, procs, second = site.partitions[job.partition].kind, FIRST, FIRST
+    capacity = site.sets[CAPACITY + state.planes + kind]
+    for r in range(job.held, job.held + job.held_count):
+        nodes = count_between(capacity, held[r].node, held[r].node + held[r].count)
+        procs, second = procs + nodes * held[r].procs, second + nodes * held[r].second
+    begin, k = state.now, FIRST
+    while begin <= latest:
+        short = _first_short(state, job, site, levels, k, begin + length_of(job), procs, second)
+        if short < 0:
+            return True
+        k = max(short, k + 1)
+        begin = levels.times[k] if k < state.level_count else NEVER
+    return False
 
 
 @kernel
@@ -378,10 +430,10 @@ def _find_start(state, job, site, use, plan, line, levels, latest, by_form):
     times, begin, length, found = levels.times, state.now, length_of(job), line.failed[2 * job.form]
     if by_form and has_failed(found, state.passes, job):
         begin = max(begin, found.begin)
-    kind, need = site.partitions[job.partition].kind, least_needed(job, site.members[job.members])
+    need = least_needed(job, site.members[job.members])
     members, k = site.sets[site.members[job.members].row], first_from(times, 1, state.level_count, begin + 1) - 1
     while begin <= latest and begin < NEVER:
-        short = _first_short(state, levels, kind, need, k, begin + length)
+        short = _first_short(state, job, site, levels, k, begin + length, FIRST, FIRST)
         if short < 0:
             short = _least_between(state, use, levels, members, need, k, begin + length)
             if short < 0 and shortfall_of(state, job, site, levels.least, plan, begin, length) == 0:
@@ -396,11 +448,18 @@ def _find_start(state, job, site, use, plan, line, levels, latest, by_form):
 
 
 @kernel
-def _first_short(state, levels, kind, need, k, end):
-    """Return the level after the last one with too few processors in total, between level `k` and the time `end`; -1 if all have enough."""
-    short = -1
+def _first_short(state, job, site, levels, k, end, procs, second):
+    """Return the level after the last one with too little in total, between level `k` and the time `end`; -1 if all have enough.
+
+    `procs` and `second` are added while the job's own reservation is in the plan.
+    """
+    short, kind, need = -1, site.partitions[job.partition].kind, least_needed(job, site.members[job.members])
+    need_second = 0 if job.whole or levels.totals.shape[1] == state.kinds else max(job.total, job.nodes * job.each)
     while k < state.level_count and levels.times[k] < end:
-        if levels.totals[levels.rows[k], kind] < need:
+        row, own = levels.rows[k], job.held_from <= levels.times[k] < job.held_from + job.believed
+        if levels.totals[row, kind] + own * procs < need:
+            short = k + 1
+        elif need_second > 0 and levels.totals[row, kind + state.kinds] + own * second < need_second:
             short = k + 1
         k += 1
     return short
