@@ -281,7 +281,13 @@ def test_outages_are_kept_free_in_time():
     """Node 1 is away from 100 s to 200 s, which is known from 50 s on."""
     machine = single(2, outages=(Outage("all", 100, 200, 1, 50),))
     assert run(machine, "", [(40, 90, 90, 2)]).start.tolist() == [40], "it is not known yet, and what runs runs on"
-    assert run(machine, "", [(60, 50, 50, 2), (61, 30, 30, 1), (62, 60, 60, 1)]).start.tolist() == [200, 90, 120]
+    assert run(machine, "", [(60, 50, 50, 2), (61, 30, 30, 1), (62, 59, 59, 1)]).start.tolist() == [200, 90, 120]
+
+
+def test_a_job_must_end_before_a_reservation_begins():
+    """Job 0 has a reservation from 180 s on, its start of 200 s rounded down to a minute, so job 2 would end at 120 + 60 s too late."""
+    machine = single(2, outages=(Outage("all", 100, 200, 1, 50),))
+    assert run(machine, "", [(60, 50, 50, 2), (61, 30, 30, 1), (62, 60, 60, 1)]).start.tolist() == [200, 90, 250]
 
 
 PRIORITY = "priority_calc_period=00:00:10,"

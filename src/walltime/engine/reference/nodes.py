@@ -94,12 +94,13 @@ class SlurmJob(Job):
 
 @dataclass
 class Block:
-    """Nodes that are reserved in [begin, end) for a job, or for the jobs of a user `reservation`; 0 for none."""
+    """Nodes that are reserved in [begin, end) for jobs of a user `reservation`, 0 for none, or for a job that backfill has `planned`."""
 
     nodes: Array
     begin: int
     end: int
     reservation: int = 0
+    planned: bool = False
 
 
 class NodesInUse:
@@ -135,13 +136,14 @@ class NodesInUse:
     def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block], gone: Sequence[SlurmJob] = ()) -> Free:
         """Return the nodes that a job can use from `time` on for `length` s, given `free` amounts of each node, shape (3, nodes).
 
-        `gone`: running jobs that are treated as ended.
+        `gone`: running jobs that are treated as ended. A job must end before a planned block begins, not when it does. Source: Slurm 24.11,
+        _attempt_backfill of backfill.c (begin_time <= end_time).
         """
         own = self.partitions[job.partition]
         is_open = np.zeros(len(self.capacity[0]), bool)
         is_open[self.machine.members[job.members]] = True
         for block in blocks:
-            if block.begin < time + length and block.end > time and not self._admits(block, job):
+            if block.begin < time + length + block.planned and block.end > time and not self._admits(block, job):
                 is_open[block.nodes] = False
         own_times = [one for one in self.machine.outages if self._reservation(job) == one[4] > 0 and one[2] > time]
         if own_times:
@@ -265,7 +267,8 @@ class NodesInUse:
     def reservation(self, job: SlurmJob, free: Free, begin: int, length: int) -> Block:
         """Return the reservation of nodes for a job that backfill plans to start at `begin` and to run for `length` s."""
         step = self.settings["bf_resolution"]
-        return Block(self.choose(job, free).nodes, max(begin // step * step, self.now), math.ceil((begin + length) / step) * step)
+        nodes, end = self.choose(job, free).nodes, math.ceil((begin + length) / step) * step
+        return Block(nodes, max(begin // step * step, self.now), end, planned=True)
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:

@@ -85,7 +85,7 @@ def shortfall_of(state, job, site, free, plan, time, length):
         _leave_out(sets, OTHERS, 0, words)
     for k in range(state.ahead):
         block = blocks[k]
-        if block.valid_from < time + length and block.end > time:
+        if block.valid_from <= time + length and block.end > time:
             _leave_out(sets, block.row, block.first_word, block.last_word + 1)
     if job.shaped:
         _shape(state, job, free, site.shaped, sets[USABLE])

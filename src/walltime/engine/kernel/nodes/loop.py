@@ -9,7 +9,7 @@ The rules, which reference/slurm.py and reference/nodes.py implement in plain Py
   planned runtime, capacity changed, or the queue has another order. It tries `most_tested` jobs in order. A job gets the earliest time, at
   most `window` ahead, from which enough nodes are free of running jobs (by their planned ends) and of reservations. If that time is now,
   the job starts; otherwise its nodes are reserved as a whole, from that time (rounded down to `resolution`) to its planned end (rounded
-  up).
+  up). A job must end before a reservation of another one begins, not when it does.
 * Backfill plans a job with a `time_min` for this time. When it starts the job, the job's limit is the time that fits, in whole minutes, but
   at least `time_min`; if `time_min` is a soft limit, the job keeps its full limit.
 * A job that does not fit may preempt running jobs (preemption.py): these end after their grace time, at least a second later, when the main
