@@ -28,7 +28,7 @@ NEAR_F0 = 0.9
 
 @item("F2")
 def figure_2(study: Study) -> Parts:
-    """Fig. 2: real and perfect estimates, and twice these."""
+    """Fig. 2: real estimates, perfect estimates, and both doubled."""
     results: dict[str, dict[str, dict[str, float]]] = {}
     for subject in study.subjects:
         table = study.cells(f"{subject.name}: doubled estimates", subject, [{"estimates": name} for name in REAL], trim=TRIM)
