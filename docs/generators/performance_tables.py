@@ -220,7 +220,7 @@ def reading(result: Numbers) -> str:
 def start(result: Numbers) -> str:
     """Response times of commands."""
     rows = [(f"`{name}`" if name.startswith("walltime") else name, f"{s['median']:.2f}") for name, s in result["seconds"].items()]
-    return table(("what", "seconds"), rows)
+    return table(("command or step", "seconds"), rows)
 
 
 def processor(result: Numbers) -> str:
