@@ -85,12 +85,12 @@ def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
     A hybrid of depth 1 uses EASY's own code path by definition, so the path of deeper hybrids is forced to run with depth 1.
     """
     runtime, believed = effective_times(workload, "kill")
-    afresh = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2)))
-    afresh._memory.rules.depth = 1
-    afresh.run()
+    rebuilt = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2)))
+    rebuilt._memory.rules.depth = 1
+    rebuilt.run()
     easy = simulate(workload, wt.Easy())
     named = simulate(workload, wt.Hybrid(depth=1))
-    return differing((easy.start, easy.kind), (afresh.start, afresh.kind)) + differing(whole(easy), whole(named))
+    return differing((easy.start, easy.kind), (rebuilt.start, rebuilt.kind)) + differing(whole(easy), whole(named))
 
 
 def unlimited_depth(workload: wt.Workload, simulate: Simulate) -> Finding:
@@ -280,7 +280,7 @@ class Identity:
 
 IDENTITIES: dict[str, Identity] = {
     "both variants": Identity(both_variants, "perfect estimates: conservative from scratch is conservative with compression"),
-    "depth 1": Identity(depth_one, "a reservation for the first blocked job, in a profile made afresh, is EASY"),
+    "depth 1": Identity(depth_one, "a reservation for the first blocked job, in a newly built profile, is EASY"),
     "unlimited depth": Identity(unlimited_depth, "a hybrid deeper than the queue is conservative from scratch"),
     "one estimate": Identity(one_estimate, "one estimate for all: EASY backfills through extra processors only"),
     "allowed": Identity(allowed, "every job that EASY backfills is expected to end by the shadow time, or fits the extra processors"),

@@ -35,7 +35,7 @@ from walltime.slurm import read_cluster
 Array = np.ndarray
 Numbers = dict[str, Any]
 OUT = Path(__file__).resolve().parents[1] / "docs" / "generators" / "slurm.json"
-LATE = "slurm, half a second later"
+LATE = "slurm, nodes free 0.5 s later"
 WAYS = {
     "slurm": "slurm",
     LATE: "slurm",
@@ -217,7 +217,7 @@ def compared(runs: Sequence[Run], cpus: int) -> Numbers:
             if group.any()
         },
         "starts": {
-            "between repetitions": [closeness(a.start, b.start) for a, b in combinations(runs, 2)],
+            "another real run": [closeness(a.start, b.start) for a, b in combinations(runs, 2)],
             **{way: [closeness(run.wait, wait) for run, wait in zip(runs, waits[way], strict=True)] for way in WAYS},
         },
     }

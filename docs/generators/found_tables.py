@@ -163,7 +163,7 @@ def everywhere(kept: dict[str, Any]) -> str:
         ]
         means = [math.exp(sum(math.log(log["mean"][place]) for log in row["logs"]) / len(cells)) for place in (0, 3)]
         rows.append((named(row), "found" if 1 <= number <= one["found"] else "", f"{means[0]:.2f} / {means[1]:.2f}", *cells))
-    return table(("scheduler", "", "all logs", *one["logs"]), rows)
+    return table(("scheduler", "origin", "all logs", *one["logs"]), rows)
 
 
 def everywhere_rest(kept: dict[str, Any]) -> str:
@@ -182,7 +182,7 @@ def judged(one: dict[str, Any]) -> str:
     rows = [row for row in one["rows"] if row["kind"] in ("found", "front")]
     for kind, shown in (("named", 2 * SHOWN), ("limited", SHOWN), ("predicted", SHOWN)):
         rows += sorted((row for row in one["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:shown]
-    head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
+    head = ("scheduler", "origin", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
     return table(head, [(named(row), row["kind"], *(f"{value:.2f}" for value in row["overall"])) for row in rows])
 
 
@@ -229,7 +229,7 @@ def knows(kept: dict[str, Any]) -> str:
 
 
 def _final(final: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    head = ("scheduler", "", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %", *final["logs"])
+    head = ("scheduler", "origin", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %", *final["logs"])
     cells = [
         (
             named(row),
@@ -284,7 +284,7 @@ def _losers(logs: Sequence[dict[str, Any]]) -> str:
             slowdowns = f"{row['easy'][1]:.1f} -> {row['found'][1]:.1f}"
             above = "" if row["high"] > 10**8 else f"{row['high']:g}"
             rows.append((log["log"], row["kind"], f"{row['low']:g} to {above}", f"{row['jobs']:,}", waits, slowdowns))
-    return table(("log", "", "jobs with", "jobs", "mean wait", "mean bounded slowdown"), rows)
+    return table(("log", "property", "jobs with", "jobs", "mean wait", "mean bounded slowdown"), rows)
 
 
 def apart_users(kept: dict[str, Any]) -> str:

@@ -206,7 +206,7 @@ def memory(result: Numbers) -> str:
 def making(result: Numbers) -> str:
     """Seconds to generate workloads and estimates."""
     rows = [(name, f"{s['median']:.3g}") for name, s in result["seconds"].items()]
-    return f"For {result['jobs']:,} jobs:\n\n{table(('what', 'seconds'), rows)}"
+    return f"For {result['jobs']:,} jobs:\n\n{table(('task', 'seconds'), rows)}"
 
 
 def reading(result: Numbers) -> str:
@@ -220,7 +220,7 @@ def reading(result: Numbers) -> str:
 def start(result: Numbers) -> str:
     """Response times of commands."""
     rows = [(f"`{name}`" if name.startswith("walltime") else name, f"{s['median']:.2f}") for name, s in result["seconds"].items()]
-    return table(("what", "seconds"), rows)
+    return table(("command or step", "seconds"), rows)
 
 
 def processor(result: Numbers) -> str:

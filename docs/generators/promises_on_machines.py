@@ -26,7 +26,8 @@ WORDS = {
     "free(p, t)": "processors and units of the second resource of pool p that no job or outage holds at t",
     "plan(p, u)": "the expected free part of p at u ≥ t: running jobs end as expected, overdue ones in a second; known outages and "
     "earlier reservations apply",
-    "fits(j, u)": "the pools of j's partition are sufficient: Σ over p of min of plan(p, v) for u ≤ v < u + length(j) ≥ need(j)",
+    "fits(j, u)": "the pools of j's partition are sufficient: Σ over p of min of plan(p, v) for u ≤ v < u + length(j) ≥ need(j); "
+    "length(j) is the planned runtime, with overheads",
 }
 """Terms of the statements."""
 
@@ -38,8 +39,8 @@ PROMISES = (
     ),
     Promise(
         "window_shut",
-        "begin ≤ start(j) < end for no hours [begin, end) of a window for jobs of j's kind; and under `drain`, or without an end, "
-        "start(j) < begin < start(j) + believed(j) for none.",
+        "No job starts in the hours [begin, end) of a window for jobs of its kind. Under `drain`, or if the window has no end, "
+        "no job that starts before begin is planned beyond it: start(j) + length(j) ≤ begin.",
         POOL_POLICIES,
     ),
     Promise(

@@ -41,7 +41,7 @@ def waits(result: Numbers) -> str:
         (name, part["jobs"], f"**{mean(part['real']):.1f}**", span(part["real"]), *(f"{mean(part['simulated'][way]):.1f}" for way in ways))
         for name, part in result["classes"].items()
     ]
-    return table(("class", "jobs", "real Slurm, s", "its repetitions", *(f"{way}, s" for way in ways)), rows)
+    return table(("class", "jobs", "real Slurm, mean, s", "range of its runs, s", *(f"{way}, s" for way in ways)), rows)
 
 
 def starts(result: Numbers) -> str:
@@ -51,7 +51,7 @@ def starts(result: Numbers) -> str:
         if found:
             near, nearer, median = (mean(values) for values in zip(*found, strict=True))
             rows.append((what, f"{100 * near:.0f} %", f"{100 * nearer:.0f} %", f"{median:.0f} s"))
-    return table(("starts of the same job", "within 10 s", "within 60 s", "median difference"), rows)
+    return table(("compared with a real run", "starts within 10 s", "within 60 s", "median difference"), rows)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -91,15 +91,15 @@ def milliseconds(seconds: float) -> str:
 
 
 def noise(stored: Numbers) -> str:
-    """How far starts are from each other, and from the simulated ones, in s and in units of two real runs."""
+    """How far starts are from each other, and from the simulated ones, in s and relative to two real runs."""
     rows = []
     for name, result in stored.items():
         real = result["apart"]["two real runs"]
         for what, (median, whole) in result["apart"].items():
             units = f"{median / real[0]:.1f}" if real[0] else "", f"{whole / real[1]:.1f}" if real[1] else ""
             rows.append((f"{name}, {result['runs']} runs", what, f"{median:.1f} s", f"{whole:.1f} s", *units))
-    heads = ("median", "mean")
-    return table(("scenario", "starts of the same job", *heads, *(f"{one}, in units of two real runs" for one in heads)), rows)
+    heads = ("median difference", "mean difference")
+    return table(("scenario", "starts compared", *heads, *(f"{one}, relative to two real runs" for one in heads)), rows)
 
 
 PARTS = {"facts": facts, "waits": waits, "starts": starts}

@@ -37,7 +37,7 @@ def changes() -> str:
     rows.append(("`licences.NAME`", ALL_SIGNS, "a whole number of 1 or more", "licences of the machine, under the policy slurm"))
     rows += [(f"`{name}`", signs_of(name), "as in Slurm", "a setting of Slurm, under the policy slurm") for name in SETTINGS]
     lines = [f"| {what} | {' '.join(f'`{sign}`' for sign in signs)} | {value} | {meaning} |" for what, signs, value, meaning in rows]
-    return "\n".join(["| what | how | value | meaning |", "| --- | --- | --- | --- |", *lines])
+    return "\n".join(["| key | operators | value | meaning |", "| --- | --- | --- | --- |", *lines])
 
 
 def section(name: str, variant: Variant) -> str:

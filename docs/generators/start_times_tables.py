@@ -10,7 +10,7 @@ from performance_tables import table
 
 FILE = Path(__file__).with_name("start-times.json")
 HEAD = (
-    *("log", "start predicted", "predictions", "days", "effective days", "within", "mean of days", "adjusted: within", "mean of days"),
+    *("log", "predicted start in", "predictions", "days", "effective days", "within", "mean of days", "adjusted: within", "mean of days"),
     *("median error", "by limits alone", "median width"),
 )
 

@@ -71,7 +71,7 @@ def waits(result: Numbers, family: str) -> str:
         half = (wait["high95"] - wait["low95"]) / 2
         beside = ", ".join(f"{line['what'].removeprefix('mean wait, ')} {line['deviation']:+.1f}" for line in others)
         cells.append((queue, load_, number(wait["theory"]), f"{number(wait['ours'])} ± {number(half, 2)}", deviation(wait), beside))
-    return table(("queue", "load", "mean wait: theory", "ours, 95 %", "off by", "other values are off by"), cells)
+    return table(("queue", "load", "mean wait: theory", "simulated, 95 %", "off by", "other values are off by"), cells)
 
 
 FAMILIES: dict[str, Callable[[str], bool]] = {
@@ -89,7 +89,7 @@ def saturated(result: Numbers) -> str:
         (line["what"], number(line["theory"]), f"{number(line['ours'])} ± {(line['high95'] - line['low95']) / 2:.5f}", deviation(line))
         for line in lines
     ]
-    return table(("", "theory", "ours, 95 %", "off by"), rows)
+    return table(("", "theory", "simulated, 95 %", "off by"), rows)
 
 
 def same(result: Numbers) -> str:

@@ -118,7 +118,7 @@ def test_jobs_that_outlive_their_time_min_count_against_the_next_ones(tmp_path, 
 
 def test_what_a_user_holds_beyond_time_min_is_limited(tmp_path):
     overdue = ran(tmp_path, crowd(), 7, 0)  # 7 node-hours; 1 % of four nodes over a week are 6.7
-    assert "outlived" in overdue.exclusion_reason(queued(), FACTS, SidecarSettings())
+    assert "beyond their TimeMin" in overdue.exclusion_reason(queued(), FACTS, SidecarSettings())
     assert overdue.exclusion_reason(queued(), FACTS, SidecarSettings(overdue=0.02)) is None
     assert overdue.exclusion_reason(queued(UserName="bob"), FACTS, SidecarSettings()) is None
     assert overdue.exclusion_reason(queued(Partition="free"), FACTS, SidecarSettings()) is None

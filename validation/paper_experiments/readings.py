@@ -349,7 +349,7 @@ def readings(study: Study) -> Parts:
             value = float(getattr(row, field))
             line.append(None if math.isnan(value) else Value(value, digits=digits))
         lines.append([*line, row.note])
-    columns = ["open point", "reading", *(name for _, name, _ in NUMBERS), ""]
+    columns = ["open point", "interpretation", *(name for _, name, _ in NUMBERS), ""]
     note = (
         "The default comes first within each open point, marked *. The last three columns of numbers compare EASY's months with print, or "
         "with the default where nothing is printed. Interpretations without a compiled engine run on the reference engine."

@@ -42,7 +42,7 @@ def readings(study: Study) -> Parts:
             measured: list[Entry] = [accuracy, Value(mine["avgft"]), Value(mine["avgbsld"], digits=1), Value(mine["maxbsld"])]
             shown = CORRECTORS.get(corrector, "") if triple.policy == SJBF else ""
             rows.append([subject.name, name, reading, shown, *measured])
-    columns = ["log", "scheduler", "reading", "correction", "accuracy", "mean response (s)", "mean bounded slowdown", "largest"]
+    columns = ["log", "scheduler", "interpretation", "correction", "accuracy", "mean response (s)", "mean bounded slowdown", "largest"]
     note = "The learned ones backfill the shortest first. Accuracy: the smaller of runtime and prediction over the larger."
     title = "What the authors may have meant, and its effect"
     yield Table("readings", title, columns, rows, note)

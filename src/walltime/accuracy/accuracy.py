@@ -214,7 +214,7 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
     missing = origin.changed.get("runtime_as_estimate", 0)
     if missing:
         sentences.append(
-            f"{missing:,} of {counted(origin.records, 'record')} have no requested time: the runtime replaces it. "
+            f"{missing:,} of {counted(origin.records, 'record')} have no requested time; the runtime is used instead. "
             "Accuracies are therefore too high, and unused hours too low."
         )
     if "recon" in origin.name:

@@ -244,7 +244,7 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
             return None
         if missing:
             of = f"{missing:,} of {counted(len(workload), 'job')} {'has' if missing == 1 else 'have'} no estimate in the log"
-            notes.append(f"{of}: the runtime replaces it, which adds to the peak at 100 %")
+            notes.append(f"{of}; the runtime is used instead, which adds to the peak at 100 %")
     drawn = workload.with_estimates(chosen, seed)
     if chosen.limit == "model":
         killed = workload.runtime > drawn.believed

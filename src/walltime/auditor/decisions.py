@@ -34,7 +34,7 @@ STEPS = 20_000
 COINCIDENT = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
 COMPRESSION = {"once": 0, "fixpoint": 1, "always": 2}
 EXTRA = {"all": s.ALL, "literal": s.LITERAL, "none": s.NONE}
-SHADOW = {"afresh": s.AFRESH, "kept": s.UNTIL_END, "once": s.ONCE}
+SHADOW = {"always": s.AFRESH, "kept": s.UNTIL_END, "once": s.ONCE}
 INCREMENTS = {"prediction": s.BY_PREDICTION, "elapsed": s.BY_ELAPSED}
 CORRECTIONS = {"none": s.NOT_CORRECTED, "estimate": s.TO_ESTIMATE, "double": s.DOUBLED, "half": s.HALVED, "soft": s.EXTENDED}
 

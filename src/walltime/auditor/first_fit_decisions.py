@@ -46,7 +46,7 @@ class Sample(NamedTuple):
         first = np.searchsorted(events, bounds)
         needed = np.add.reduceat(work, first[:-1])
         passes = policy.passes
-        keeps = passes.kind not in ("head", "fresh") or passes.committed or passes.shadow != "afresh" or passes.head_runtime_factor != 1
+        keeps = passes.kind not in ("head", "fresh") or passes.committed or passes.shadow != "always" or passes.head_runtime_factor != 1
         order = np.arange(len(needed)) if keeps else np.random.default_rng(SEED).permutation(len(needed))
         count = max(1, int(np.searchsorted(np.cumsum(needed[order]), MOST_WORK, side="right")))
         chosen = np.sort(order[:count])

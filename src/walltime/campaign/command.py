@@ -159,7 +159,7 @@ def report(
     pivot: Annotated[
         str | None, o.option("Show one table per metric, with a column for each value of this parameter, as in policy.", metavar="KEY")
     ] = None,
-    level: o.LevelOption = None,
+    level: o.PlanLevelOption = None,
     own: o.OwnOption = None,
     page: o.ReportOption = None,
     out: Annotated[Path | None, o.out("the table of all cells", *o.TABLE)] = None,

@@ -231,7 +231,7 @@ ScaleByOption = Annotated[
 ShakeOption = Annotated[int, _jobs("Shift each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
 FeedbackOption = Annotated[
     bool,
-    _jobs("Submit a job that names a preceding job only after the preceding job has ended and the think time has passed.", advanced=True),
+    _jobs("If a job names a preceding job, submit it when that job has ended and the think time has passed.", advanced=True),
 ]
 
 # ---------------------------------------------------------------------- Scheduler
@@ -268,8 +268,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions everywhere (regular), except for running jobs (selective), nowhere (none), or for the uses that "
-        "three bits select: the queue order, the job to start, and running jobs. For example, 110 selects the first two.",
+        "Use predictions for all jobs (regular), only for waiting jobs (selective), for none (none), or where one of three bits is 1: "
+        "in the queue order, for the job to start, and for running jobs, as in 110.",
         advanced=True,
     ),
 ]
@@ -284,8 +284,8 @@ RuntimePredictorOption = Annotated[
 CorrectionOption = Annotated[
     str,
     _scheduler(
-        "Use this rule to correct the planned runtime of a job that outlives its prediction: tsafrir07, tsafrir07:elapsed, "
-        "estimate, double, double:uncapped, half, soft or none.",
+        "When a job runs longer than predicted, correct its planned runtime by this rule: tsafrir07, tsafrir07:elapsed, estimate, "
+        "double, double:uncapped, half, soft or none.",
         advanced=True,
     ),
 ]
@@ -329,18 +329,13 @@ def _level(percent: float | None) -> float | None:
     return None if percent is None else check_level(percent / 100)
 
 
-LevelOption = Annotated[
-    float | None,
-    _runs(
-        "Set the confidence level of the intervals, in percent. Default: 90, or the plan's.",
-        "--level",
-        min=50,
-        max=99.999,
-        metavar="PERCENT",
-        callback=_level,
-        advanced=True,
-    ),
-]
+def _level_option(default: str) -> Any:
+    text = f"Set the confidence level of the intervals, in percent. Default: {default}."
+    return _runs(text, "--level", min=50, max=99.999, metavar="PERCENT", callback=_level, advanced=True)
+
+
+LevelOption = Annotated[float | None, _level_option("90")]
+PlanLevelOption = Annotated[float | None, _level_option("the level of the plan")]
 CopiesOption = Annotated[
     int, _runs("Simulate N copies of the log with submissions shifted by up to 30 s, to measure the effect of chance; 0 for none.", min=0)
 ]
@@ -357,9 +352,9 @@ WorkersOption = Annotated[int | None, _runs("Use this many threads. Default: one
 TrimOption = Annotated[
     str,
     _runs(
-        "Measure all jobs (none), or all but the first 1 % of jobs to end and the jobs that end after the last arrival (tsafrir06); "
-        "steady measures all jobs if tsafrir06 would leave out over a tenth. Other values are after:7, without the jobs submitted in the "
-        "first 7 days, and FILE.py:NAME, a function of your own.",
+        "Measure all jobs (none), or leave some out: the first 1 % to end and all that end after the last submission (tsafrir06), or "
+        "those of the first 7 days (after:7). The value steady is tsafrir06 unless that leaves out over a tenth. FILE.py:NAME is a "
+        "function of your own.",
         advanced=True,
         callback=known_trim,
     ),

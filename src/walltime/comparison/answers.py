@@ -76,12 +76,12 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     changes = f"{second} {_changes([field for field in SHOW if field not in unclear], summaries)}, compared with {first}"
     if not unclear:
         return changes
-    copies = "" if spread is None else f", {shown_level(spread.level)}, if submissions shift by up to {spread.seconds} s"
+    copies = "" if spread is None else f"; {shown_level(spread.level)} interval if submissions shift by up to {spread.seconds} s"
     measures = []
     for field in unclear:
         show, what = SHOW[field]
-        values = " against ".join(show(getattr(summary, field)) for summary in summaries[:2])
-        values += "" if spread is None else f"; ±{show(spread.difference(field, 0, 1)[1])}"
+        values = " and ".join(show(getattr(summary, field)) for summary in summaries[:2])
+        values += "" if spread is None else f", difference ± {show(spread.difference(field, 0, 1)[1])}"
         measures.append(f"{what} ({values}{copies if field == unclear[-1] else ''})")
     why = "" if spread is not None else f"; a difference below {CLOSE:.0f} % may be chance, and its spread was not measured"
     if len(unclear) == len(SHOW):

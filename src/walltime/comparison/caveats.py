@@ -242,11 +242,11 @@ def _close(names: Sequence[str], summaries: Sequence[Summary], spread: Spread | 
         return f"{lower_first(names[a])} and {lower_first(names[b])} differ by {size}"
 
     unclear = [(a, b) for a, b in pairs if spread is not None and not distinct("mean_wait", a, b, summaries, spread)]
-    if unclear and spread is not None:
+    if unclear and spread is not None and len(names) > 2:  # the answer describes the difference of the first two
         told = [differ(a, b, " ± ".join(map(human_time, spread.difference("mean_wait", a, b)))) for a, b in unclear]
         sentences.append(
-            f"No clear difference in mean wait: {listed(told)} (mean of the log and {spread.copies} copies with submissions shifted by up "
-            f"to {spread.seconds} s, and {shown_level(spread.level)} prediction interval of one copy)."
+            f"No clear difference in mean wait: {listed(told)} (mean over the log and {spread.copies} copies with submissions shifted by "
+            f"up to {spread.seconds} s; {shown_level(spread.level)} prediction interval for one more copy)."
         )
     close = [(a, b) for a, b in pairs if (a, b) not in unclear and abs(metrics.relative_difference(waits[b], waits[a])) < CLOSE]
     if close:

@@ -307,7 +307,7 @@ def _predictions(schedule: Schedule, trim: str) -> Facts:
     rows = [
         ("mean accuracy", f"{p.mean_accuracy:.3f}", own),
         ("jobs predicted", f"{100 - p.na_percent:.1f} %", wrong),
-        ("corrections", f"{p.corrections:,}", "for jobs that outlived their predictions"),
+        ("corrections", f"{p.corrections:,}", "for jobs that ran longer than predicted"),
         ("reserved starts missed", f"{p.reserved_starts_missed:,}", f"of {p.reserved_jobs:,} jobs with a reservation {late}".rstrip()),
     ]
     return Facts(f"Predictions by {schedule.predictions.prediction.title}", rows)

@@ -69,7 +69,7 @@ class UserEstimates(EstimateModel):
 
     limit: Annotated[Literal["model", "user"], Field(inside=True)] = field(default="user", kw_only=True, init=False)
     truncated: Annotated[int | None, Field(least=1)] = None
-    """largest request E_max, s, at which longer requests and runtimes end (the truncated real estimates of tsafrir06, Fig. 13)"""
+    """largest request, E_max, s; longer requests and runtimes are cut to it (the truncated real estimates of tsafrir06, Fig. 13)"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

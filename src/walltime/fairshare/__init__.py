@@ -1,1 +1,1 @@
-"""Fair shares of accounts and users: use, decay, factors, recovery, and their cost in waits."""
+"""Fair shares of accounts and users: use, decay, factors, recovery, and their effect on waits."""

@@ -1,4 +1,4 @@
-"""`walltime fairshare`: shares, decayed use and fair-share factors, their cost in waits, and when they recover."""
+"""`walltime fairshare`: shares, decayed use and fair-share factors, their effect on waits, and when they recover."""
 
 from __future__ import annotations
 
@@ -26,20 +26,22 @@ LISTED = 40
 @manual(
     "guides/slurm-policy",
     ("Show the shares and the use of all accounts and users.", "fairshare jobs.txt.gz --machine machine.toml"),
-    ("Explain the factor of a user, with the cost in waits.", "fairshare jobs.txt.gz --machine machine.toml --user u1"),
+    ("Explain the factor of a user, with its effect on waits.", "fairshare jobs.txt.gz --machine machine.toml --user u1"),
 )
 def fairshare(
     trace: o.TraceArgument,
     *,
     user: Annotated[str | None, o.option("Explain the factor of this user, by name.", group=o.JOBS)] = None,
     account: Annotated[str | None, o.option("Explain this account, by name; with --user, the user in this account.", group=o.JOBS)] = None,
-    waits: Annotated[bool, o.option("Simulate the log with and without fair share, for the cost in waits.", "--waits/--no-waits")] = True,
+    waits: Annotated[
+        bool, o.option("Simulate the log with and without fair share, to show the effect on waits.", "--waits/--no-waits")
+    ] = True,
     stretch: RecordedWindow,
     reading: LogOptions,
     machine_file: o.MachineOption = None,
     output: PageOutput,
 ) -> None:
-    """Show the shares, decayed use and fair-share factors of accounts and users, their cost in waits, and when they recover."""
+    """Show the shares, decayed use and fair-share factors of accounts and users, their effect on waits, and when they recover."""
     from walltime.fairshare.shares import cost_in_waits, fair_share
     from walltime.provenance import version
 
@@ -113,7 +115,7 @@ def _answer(found: FairShare, k: int) -> list[str]:
 def _price(cost: Cost, whose: str) -> str:
     """Return a sentence on the effect of fair share on the waits of a user's or an account's jobs."""
     if not cost.jobs:
-        return "No job of this log counts towards it, so the cost in waits is unknown."
+        return "No job of this log counts towards it, so its effect on waits is unknown."
     now, without = map(time_form([cost.with_weight, cost.without]), (cost.with_weight, cost.without))
     mean = f"the mean wait of the {whose}'s {counted(cost.jobs, 'job')}"
     if now == without:

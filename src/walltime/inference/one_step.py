@@ -146,8 +146,8 @@ class Score:
     def text(self) -> str:
         """Return the shares, in words that follow the name of a policy."""
         return (
-            f"would start {100 * self.at:.0f} % of the jobs that the site started ({100 * self.prompt_at:.0f} % at most {self.within} s "
-            f"earlier), and the site started {100 * self.followed:.0f} % of the jobs that the policy would start "
+            f"proposes {100 * self.at:.0f} % of the recorded starts ({100 * self.prompt_at:.0f} % at most {self.within} s before them), "
+            f"and the site followed {100 * self.followed:.0f} % of the proposals "
             f"({100 * self.followed_promptly:.0f} % within {self.within} s)"
         )
 

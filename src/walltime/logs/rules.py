@@ -81,9 +81,9 @@ NOT_UTF8 = Rule("not_utf8", "change", "The line contains bytes that are not UTF-
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
 FLOORED = Rule("floored_time", "change", "A time of day has a fraction of a second: it is rounded down.")
 UNREADABLE_DURATION = Rule(
-    "unreadable_duration", "change", "A request, or another duration that is not essential, cannot be read: it is unknown."
+    "unreadable_duration", "change", "A request, or another duration that is not essential, cannot be read: it counts as unknown."
 )
-UNREADABLE_VALUE = Rule("unreadable_value", "notice", "A value that is not needed for a simulation is unreadable; it is unknown.")
+UNREADABLE_VALUE = Rule("unreadable_value", "notice", "A value that is not needed for a simulation is unreadable; it counts as unknown.")
 SUBMITTED_AGAIN = Rule(
     "submitted_again",
     "change",

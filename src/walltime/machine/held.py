@@ -23,7 +23,7 @@ from walltime.workload import MAX_TIME, Workload
 from walltime.workload.scaling import held_until
 
 TITLES = ("job_id", "held")
-HINDSIGHT = "held_by_hindsight"
+HINDSIGHT = "held_in_hindsight"
 """The column with the seconds by which a job's submission was moved to its eligible time."""
 
 

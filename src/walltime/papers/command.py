@@ -50,7 +50,7 @@ def list_items(
         rows = [[item.name, item.title] for item in items_of(name)]
         items = [{"item": item, "title": title} for item, title in rows]
         record[name] = {"title": given.title, "source": given.source, "logs": list(given.logs), "items": items}
-        blocks += [Table(["item", "what it is"], rows, f"{name}: {given.title}", texts=2), f"{given.source}; logs: {', '.join(given.logs)}"]
+        blocks += [Table(["item", "title"], rows, f"{name}: {given.title}", texts=2), f"{given.source}; logs: {', '.join(given.logs)}"]
     output.show({"papers": record}, blocks)
 
 

@@ -34,7 +34,7 @@ def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Sub
     caveats += ["Quick: a coarser grid and fewer seeds than in the paper."] if quick else []
     logs = [[s.name, s.log, s.about, Cell((s.workload.origin.sha256 or "")[:16], look="code")] for s in subjects]
     numbers = [("printed numbers reproduced", tally.numbers), ("within run-to-run variation", f"{chaos}" if tally.numbers else "")]
-    sources = [Section("Provenance", [Shown(["", "file", "what it is", "SHA-256"], logs, "logs", texts=-1)])] if logs else []
+    sources = [Section("Provenance", [Shown(["", "file", "origin", "SHA-256"], logs, "logs", texts=-1)])] if logs else []
     return Page(
         f"{given.paper} reproduced",
         given.title,

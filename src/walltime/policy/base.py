@@ -57,14 +57,14 @@ class PassSpec(NamedTuple):
     backfills: bool = True
     """whether a job may overtake another"""
     window: int = 0
-    """number of waiting jobs in the queue, by arrival; 0 for all"""
+    """number of waiting jobs that are considered, by arrival; 0 for all"""
     committed: bool = False
     """whether a job that has reached the head stays there until it starts"""
     every_arrival: bool = True
     """with predicted runtimes: whether each arrival triggers a pass, or only the arrival of a job that fits"""
     extra: str = "all"
     """which processors are extra, as in EASY's option"""
-    shadow: str = "afresh"
+    shadow: str = "always"
     """when the shadow time is computed, as in EASY's option"""
     ends: str = "by"
     """when backfilled jobs must end, as in EASY's option"""
@@ -171,7 +171,7 @@ class Policy(Specification):
     def promises(self) -> Mapping[str, str]:
         """Return the rules of `walltime.auditor.CHECKS` that its schedules satisfy on a single-pool machine, as clauses.
 
-        They use the variables of a pass: `now`, `believed`, `procs`, `free`.
+        They use the values of a pass: now, planned runtime, procs, free.
         """
         return {}
 
@@ -251,7 +251,7 @@ class HeadPolicy(Policy):
     decisions: Literal["revised", "committed"] = field(default="revised", kw_only=True)
     """the head is determined in every pass (`revised`), or stays the same until it starts (`committed`)"""
     window: Annotated[int, Field(least=0)] = field(default=0, kw_only=True)
-    """number of waiting jobs in the queue, by arrival; 0 for all"""
+    """number of waiting jobs that are considered, by arrival; 0 for all"""
 
 
 @dataclass(frozen=True)
@@ -274,8 +274,8 @@ class BoundedBackfilling(Backfilling):
     """
 
     overtakes: Annotated[int | None, Field(least=0)] = field(default=None, kw_only=True)
-    """number of jobs that may start before a waiting job that arrived earlier; then the processors stay free for that job. Needs the queue
-    order fcfs"""
+    """number of later arrivals that may start before a waiting job; after that, processors are kept free for the job. Needs the queue order
+    fcfs"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -292,7 +292,7 @@ class BoundedBackfilling(Backfilling):
         """Return the promises of the policy with the bound."""
         if self.overtakes is None:
             return dict(promises)
-        bound = f"no job starts while {self.overtakes:,} jobs that arrived later than a job ahead of it have started before that job"
+        bound = f"no job starts before an earlier arrival that {self.overtakes:,} later arrivals have already overtaken"
         if not self.overtakes:
             bound = "no job starts while a job that arrived earlier waits"
         left = f"{promises['left_waiting']}; this ends where the bound on overtaking jobs is reached"

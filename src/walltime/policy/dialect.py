@@ -39,11 +39,11 @@ class Dialect(Specification):
     decisions: Literal["revised", "committed"] = "revised"
     """head of the queue: determined in every pass, or kept until it starts"""
     window: Annotated[int, Field(least=0)] = 0
-    """number of waiting jobs in the queue, by arrival; 0 for all"""
+    """number of waiting jobs that are considered, by arrival; 0 for all"""
     extra: Literal["all", "literal", "none"] = "all"
     """extra processors of EASY: all, counted up to the first running job that suffices, or none"""
-    shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """shadow time of EASY: computed for each backfilled job, when a job has ended or the head has changed, or once for a head"""
+    shadow: Literal["always", "kept", "once"] = "always"
+    """shadow time of EASY: computed before each backfilled job, when a job has ended or the head has changed, or once for each head"""
     ends: Literal["by", "before"] = "by"
     """backfilled jobs of EASY end by the shadow time, or before it"""
     backfill_order: Literal["order", "fcfs"] = "order"
@@ -95,7 +95,7 @@ DIALECTS = Family(
         "papers": _form("feitelson98, mualem01, tsafrir06 and tang13, with the interpretations in docs/background/dialects.md"),
         "pyss": _form("the program pyss by the authors of mualem01 and tsafrir06", coincident="sequential"),
         "predictsim": _form(
-            "the program predictsim of gaussier15, a fork of pyss", coincident="sequential", expiry="silent", arrivals="fitting"
+            "the program predictsim of gaussier15, derived from pyss", coincident="sequential", expiry="silent", arrivals="fitting"
         ),
         "rlscheduler": _form(
             "the program RLScheduler of zhang20",
@@ -108,14 +108,16 @@ DIALECTS = Family(
         ),
         "sc17": _form("the program of carastan17, whose policies order the first 32 waiting jobs by arrival", window=32),
         "batsched": _form("Batsim's scheduler batsched, which reserves particular processors", processors="particular"),
-        "mualem01-measured": _form("the monthly rows of Table 1 of mualem01", coincident="one-by-one", extra="literal", shadow="kept"),
+        "mualem01-measured": _form(
+            "reproduces the monthly rows of Table 1 of mualem01", coincident="one-by-one", extra="literal", shadow="kept"
+        ),
     },
 )
 """The dialects by name, each with its source."""
 VALIDATION: Mapping[str, str] = {
     "pyss": "EASY on KTH-SP2 and SDSC-SP2 equals the published schedules of a derived program, job for job",
-    "predictsim": "EASY, EASY with exact runtimes, with and without shortest job backfilled first, EASY++, and shortest job backfilled "
-    "first with learned predictions on KTH-SP2 and SDSC-SP2 equal the published schedules, job for job",
+    "predictsim": "on KTH-SP2 and SDSC-SP2, five schedules equal the published ones, job for job: EASY with requests; EASY with exact "
+    "runtimes, in queue order and shortest jobs first; EASY++; and EASY with learned predictions, shortest jobs first",
     "rlscheduler": "with the log's runtimes, the twenty means of Table V of zhang20 for its formulas agree to the last digit",
     "sc17": "medians on a reconstruction of SDSC-BLUE-2000 are near the published ones, and far from them without the window",
     "batsched": "EASY on a published workload of 801 jobs on 32 machines equals batsched's schedule: all starts and all sets of machines",

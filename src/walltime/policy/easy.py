@@ -72,16 +72,17 @@ class Easy(HeadPolicy, BoundedBackfilling):
         *("backfill-order=sjf", "backfill-order=saf", "backfill-order=lxf"),
     )
     extra: Literal["all", "literal", "none"] = "all"
-    """the extra processors: `all` that are free at the shadow time and not needed by the head, `none`, or `literal`. The last counts them
-    in a search through the running jobs, by expected end and then by latest start, up to the first end that suffices for the head"""
-    shadow: Literal["afresh", "kept", "once"] = "afresh"
-    """when shadow time and extra processors are computed: `afresh`, before each backfilled job; `once`, for each head; `kept`, when a job
-    has ended or the head has changed. With `kept`, backfilled jobs may use the same extra processors twice and delay the head"""
+    """the extra processors: `all` that are free at the shadow time and that the head does not need; `none`; or `literal`, a literal
+    reading of the papers. If several jobs are expected to end at the shadow time, `literal` counts only as many as the head needs"""
+    shadow: Literal["always", "kept", "once"] = "always"
+    """how often shadow time and extra processors are computed: before each backfilled job (`always`), once for each head (`once`), or when
+    a job has ended or the head has changed (`kept`). With `kept`, backfilled jobs may use the same extra processors twice and delay the
+    head"""
     ends: Literal["by", "before"] = "by"
     """a backfilled job that uses no extra processors must be expected to end `by` the shadow time, or `before` it"""
     arrivals: Literal["all", "fitting"] = "all"
-    """which arrivals trigger a pass: `all`, or `fitting`. With the latter, predictions and queue order, only jobs that fit into the free
-    processors do, which makes a difference only after a silent expiry has moved the shadow time"""
+    """the arrivals that trigger a scheduling pass: `all`, or `fitting`, only those of jobs that fit into the free processors. They differ
+    only with predictions, backfilling in queue order, and a dialect that makes no pass when a job exceeds its prediction"""
 
     processors: Literal["counted", "particular"] = "counted"
     """the head reserves a number of processors, or, as in Batsim's batsched, `particular` ones: the lowest-numbered that are free then"""
@@ -89,7 +90,7 @@ class Easy(HeadPolicy, BoundedBackfilling):
     def __post_init__(self) -> None:
         super().__post_init__()
         readings = (self.extra, self.shadow, self.ends, self.decisions, self.window, self.overtakes)
-        if self.processors == "particular" and not (self._in_queue_order and readings == ("all", "afresh", "by", "revised", 0, None)):
+        if self.processors == "particular" and not (self._in_queue_order and readings == ("all", "always", "by", "revised", 0, None)):
             message = "easy with particular processors has only the options order and arrivals; leave out the others"
             raise PolicyError(message, "conflicting_options")
 
@@ -115,13 +116,12 @@ class Easy(HeadPolicy, BoundedBackfilling):
                 f"{tried} starts if enough of the same processors stay free; it and the head's reservation get {PARTICULAR}"
             )
         by = "<" if self.ends == "before" else "<="
-        room = "" if self.extra == "none" else " or procs <= extra processors"
-        when = {"afresh": "for each backfilled job", "kept": "when a job has ended or the head has changed", "once": "once for each head"}
-        counted = ", counted at the first running job that suffices" if self.extra == "literal" else ""
-        fits = f"procs <= free, and now + believed {by} shadow time{room}{counted}"
-        return self.bounded(
-            pass_promises(f"in backfill order, every job behind the head starts that has {fits}; computed {when[self.shadow]}")
-        )
+        when = {"always": "for each backfilled job", "kept": "when a job has ended or the head has changed", "once": "once for each head"}
+        counted = ", counted up to the first running job that suffices" if self.extra == "literal" else ""
+        delays = f"now + planned runtime {by} shadow time"
+        delays = f"({delays} or procs <= extra processors{counted})" if self.extra != "none" else delays
+        text = f"in backfill order, every job behind the head starts if procs <= free and {delays}; computed {when[self.shadow]}"
+        return self.bounded(pass_promises(text))
 
     @property
     def passes(self) -> PassSpec:
@@ -129,7 +129,7 @@ class Easy(HeadPolicy, BoundedBackfilling):
         if self.processors == "particular":
             return PassSpec("particular", 1, compression="scratch")
         every_arrival = self.arrivals == "all" or not self._in_queue_order
-        default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "afresh", "by")
+        default = self.decisions == "revised" and not self.window and (self.extra, self.shadow, self.ends) == ("all", "always", "by")
         readings: dict[str, Any] = {
             "extra": self.extra,
             "shadow": self.shadow,
@@ -160,9 +160,9 @@ class Double(Backfilling):
     def promises(self) -> Mapping[str, str]:
         """Return the guarantees: the head starts as soon as it fits; other jobs start if they do not delay it, given doubled heads."""
         return pass_promises(
-            "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= shadow time "
-            "or procs <= extra processors; both are recomputed for each backfilled job",
-            head=f"{HEAD_STARTS}; a job that starts as the head is expected to run for 2 x believed, other jobs for believed",
+            "in backfill order, every job behind the head starts if procs <= free and (now + planned runtime <= shadow time "
+            "or procs <= extra processors); both are recomputed for each backfilled job",
+            head=f"{HEAD_STARTS}; a job that starts as the head is planned with twice its planned runtime",
         )
 
 
@@ -186,8 +186,8 @@ class Relaxed(Backfilling):
         """Return the guarantees: the head starts as soon as it fits; other jobs start unless they delay it too much."""
         latest = "latest = earliest shadow time as the head + omega x (first shadow time - submit), or the shadow time if later"
         return pass_promises(
-            "in backfill order, every job behind the head starts that has procs <= free, and now + believed <= latest or "
-            f"procs <= processors that the head leaves free at that time; {latest}"
+            "in backfill order, every job behind the head starts if procs <= free and (now + planned runtime <= latest or "
+            f"procs <= processors that the head leaves free at that time); {latest}"
         )
 
     @property

@@ -177,7 +177,7 @@ class Expression(ScoredOrder):
         object.__setattr__(self, "formula", template.fill(template.numbers))
         if self.history_of and (self.last is None) == (self.half_life is None):
             name = next(name for name in self.arguments if name in HISTORY)
-            raise PolicyError(f"the expression reads {name}; set one of last=SECONDS and half-life=SECONDS, the period of past use")
+            raise PolicyError(f"{name} counts past use; set its period: last=SECONDS, or half-life=SECONDS")
 
     @property
     def template(self) -> Template:

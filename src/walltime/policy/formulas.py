@@ -57,7 +57,7 @@ class FittedFormula(Formula):
     """
 
     submit_weight: Annotated[float | None, Field(least=0)] = None
-    """w; by default the published 870, 25,600, 6.86e6, and 5.30e5"""
+    """weight w of the submission time; by default the published one: 870 for f1, 25,600 for f2, 6.86e6 for f3, 5.30e5 for f4"""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -95,11 +95,11 @@ class Hybrid(BoundedBackfilling):
             return {**combination(GREEDY_AHEAD, self.metric, self.depth > 0), **KINDS}
         if self.depth == 0:
             rest = {"out_of_turn": "no other job starts", "reserved_start_differs": "no job has a reservation"}
-            left = "in backfill order, every job behind the head starts that has procs <= free"
+            left = "in backfill order, every job behind the head starts if procs <= free"
             return self.bounded({"head_waits": HEAD_STARTS, "left_waiting": left, **rest, **KINDS})
         reserved = "the head" if self.depth == 1 else f"the first {self.depth:,} blocked jobs"
         promises = pass_promises(
-            f"in backfill order, every job starts that fits now next to the reservations of {reserved}",
+            f"in backfill order, every job that fits now next to the reservations of {reserved} starts",
             others=f"no other job starts: every pass makes reservations for {reserved}, in queue order",
             first=FIRST_OF_HEAD if self.depth == 1 else FIRST_OF_ALL,
         )

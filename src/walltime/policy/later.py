@@ -66,7 +66,7 @@ class Lookahead(Backfilling):
 
 def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:
     """Return the guarantees of backfilling sets of jobs; `reserves`: whether the head has a reservation."""
-    may = " and (now + believed <= shadow time or procs <= extra processors)" if reserves else ""
+    may = " and (now + planned runtime <= shadow time or procs <= extra processors)" if reserves else ""
     return {
         "head_waits": HEAD_STARTS,
         "left_waiting": f"candidates are the first {ahead} jobs in backfill order with procs <= free{may}. Among all sets that fit "
@@ -81,8 +81,8 @@ def combination(ahead: int, objective: str, reserves: bool) -> dict[str, str]:
 class Selective(Backfilling):
     """Backfilling with reservations for the jobs whose expansion factor exceeds a `threshold`.
 
-    The expansion factor is (wait + believed) / believed at the pass. Every pass makes reservations for these jobs, in queue order; then
-    all others that delay none of them start, in backfill order. With a threshold of 0 it is conservative backfilling from scratch.
+    The expansion factor is 1 + wait / planned runtime. Every pass makes reservations for these jobs, in queue order; then all others that
+    delay none of them start, in backfill order. With a threshold of 0 it is conservative backfilling from scratch.
 
     Source: Srinivasan, Kettimuthu, Subramani and Sadayappan, JSSPP 2002; the threshold 2 is an assumption.
     """
@@ -108,7 +108,7 @@ class Selective(Backfilling):
         least = "the mean bounded slowdown so far" if self.threshold == "adaptive" else f"{self.threshold:g}"
         return pass_promises(
             "the same holds for every other job; those without a reservation follow in backfill order",
-            head=f"reservations are made in every pass, in queue order, for jobs with (wait + believed) / believed > {least}; "
+            head=f"reservations are made in every pass, in queue order, for jobs with 1 + wait / planned runtime > {least}; "
             "the head starts if it has one for now, or if it has none and fits next to them",
             others="no other job starts",
             first=FIRST_OF_ALL,

@@ -15,7 +15,7 @@ COLUMNS = ("requested", "user", "group", "executable", "queue", "partition", "jo
 """The readable log columns, integers: the user's request (s), and codes, which are -1 if unknown."""
 LATER = frozenset(
     (
-        *("wait", "runtime", "allocated_procs", "cpu_time", "memory", "status", "held", "held_by_hindsight", "nodes", "node_list", "gpus"),
+        *("wait", "runtime", "allocated_procs", "cpu_time", "memory", "status", "held", "held_in_hindsight", "nodes", "node_list", "gpus"),
         *("gpu_type", "gpu_use", "gpu_mem_mb", "mem_mb", "used_mem_mb", "max_rss_mb", "ave_rss_mb", "user_cpu_time", "energy", "billing"),
         *("earlier_runtime", "priority", "restarts", "run_count", "exit_code", "exit_signal", "sched_backfill", "state", "reason"),
         *("gpus_idle", "machine", "cores", "eligible_wait", "start", "end", "kind", "reserved_start", "limit", "interrupted"),

@@ -57,8 +57,8 @@ class Oar(Policy):
     security_time: Annotated[int, Field(least=0)] = 60
     """seconds added to a job's request in the plan"""
     slots: Literal["2016", "2023"] = "2016"
-    """the version of the plan's code: in 2016 a running job that ends before the slot of the previous one blocked the first slot only, so
-    that later slots wrongly showed its nodes as free; fixed in 2023"""
+    """the version of OAR's planning code: in 2016, a running job that ends before the slot of the previous one blocked only the first slot,
+    so later slots wrongly showed its nodes as free; fixed in 2023"""
     latencies: Literal["measured", "none"] = "measured"
     """duration of passes; with `none`, a pass at each arrival and end takes no time"""
     seed: Annotated[int, Field(least=0)] = 0

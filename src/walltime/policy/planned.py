@@ -38,14 +38,14 @@ class PlanBased(Policy):
     lookahead: Annotated[int, Field(least=1, most=10_000)] = 100
     """number of waiting jobs, by arrival, whose order is searched; later jobs are planned behind them by arrival"""
     seed: Annotated[int, Field(least=0)] = 0
-    """additional seed: with another value here, runs of the same seed are independent"""
+    """additional seed: runs with the same seed but different values here are independent"""
 
     @property
     def promises(self) -> Mapping[str, str]:
         """Return the guarantees: every job that the plan starts now starts."""
         return {
             "head_waits": "the first job by arrival starts if the best plan found starts it now",
-            "left_waiting": f"after {self.iterations:,} swaps from the given seed, every job starts that the best plan found starts now",
+            "left_waiting": f"every job that starts now in the best plan of {self.iterations:,} swaps with the given seed starts",
             "reservation_delayed": "no other job starts",
             "reserved_start_differs": FIRST_OF_ALL,
             **KINDS,

@@ -38,7 +38,7 @@ class FitOptions:
     features: str | None = o.field(
         None,
         "Use these features in the score, separated by slashes as in wait/area: wait, believed (the planned runtime), procs or "
-        "area; for a linear score also log-wait, ... Default: depends on --score.",
+        "area; for a linear score also log-wait, ... Default: wait/believed/procs, for a linear score also area, log-wait and log-area.",
         group=o.SCHEDULER,
     )
     where: str = o.field("order", "Fit the queue order (order) or the backfill order (backfill-order).", group=o.SCHEDULER, advanced=True)
@@ -113,8 +113,8 @@ class SearchOptions:
     )
     predictions_for: str | None = o.field(
         None,
-        "Use predictions everywhere (regular), except for running jobs (selective), or for the uses that three bits select: the "
-        "queue order, the job to start, and running jobs. Default: 100, for the order only.",
+        "Use predictions for all jobs (regular), only for waiting jobs (selective), or where one of three bits is 1: in the queue order, "
+        "for the job to start, and for running jobs. Default: 100, in the queue order only.",
         "--predictions-for",
         group=o.SCHEDULER,
         advanced=True,

@@ -108,7 +108,7 @@ class Calibration:
             f"{every.rank_correlation:.2f}.",
             f"For all jobs together, do not rely on differences in hours: {every.doubt}."
             if every.doubt
-            else f"Differences in hours over all jobs are usable above {human_time(every.threshold)}.",
+            else f"Over all jobs, differences above {human_time(every.threshold)} are usable.",
         ]
         for by in ("class", "partition"):
             usable: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ class Calibration:
                 if row.by == by and not row.doubt:
                     usable.setdefault(human_time(row.threshold), []).append(row.group)
             told = [f"{threshold} for {listed(groups)}" for threshold, groups in usable.items()]
-            sentences += [f"By {by}, differences are usable above {'; '.join(told)}."] if told else []
+            sentences += [f"Usable differences by {by}: above {'; above '.join(told)}."] if told else []
         return sentences + self.doubted
 
     @property

@@ -52,7 +52,7 @@ SWF_COLUMNS = (
 
 BATCH_COLUMNS = (
     Column("held", "int64", "s", "time between the submission and the time from which the job waited for processors"),
-    Column("held_by_hindsight", "int64", "s", "the part of that time from the machine file (`eligible`)"),
+    Column("held_in_hindsight", "int64", "s", "the part of that time from the machine file (`eligible`)"),
     Column("nodes", "int64", "nodes", "nodes allocated, or requested where the job did not start"),
     Column("requested_nodes", "int64", "nodes", "nodes requested (`node` of ReqTRES)"),
     Column("most_nodes", "int64", "nodes", "maximum number of nodes (`-N 2` or `-N 1-2`)"),

@@ -44,7 +44,7 @@ def typed(monkeypatch, capsys):
         ("walltime simulate LOG --correction double:un", ["uncapped"]),
         ("walltime generate lub", ["lublin99", "lublin99-typeless"]),
         ("walltime generate lublin99 --estimates mu", ["mualem01"]),
-        ("walltime dialects LOG --dialect papers:sh", ["shadow=", "shadow=afresh", "shadow=kept", "shadow=once"]),
+        ("walltime dialects LOG --dialect papers:sh", ["shadow=", "shadow=always", "shadow=kept", "shadow=once"]),
         ("walltime simulate LOG --by size", ["size", "size-length"]),
         ("walltime what-if LOG --change po", ["policy=", "pool."]),
         ("walltime what-if LOG --change SchedulerParameters+=bf_max_job_t", ["bf_max_job_test="]),

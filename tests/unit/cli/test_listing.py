@@ -36,7 +36,7 @@ def test_list__shows_the_options_of_a_name(capsys):
     options = {one["name"]: one for one in json.loads(call(capsys, "list", "policies", "easy", "--json")[1])["options"]}
     assert options["order"]["default"] == "fcfs"
     assert options["backfill-order"]["default"] == "none"
-    assert options["shadow"]["value"] == "one of afresh, kept, once"
+    assert options["shadow"]["value"] == "one of always, kept, once"
     assert "backfill-order" in call(capsys, "list", "policies", "easy")[1]
     column = json.loads(call(capsys, "list", "predictors", "column", "--json")[1])["options"]
     assert column[0]["default"] is None

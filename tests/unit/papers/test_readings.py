@@ -158,7 +158,7 @@ def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_eng
 
 
 def test_readings_of_policies__at_their_default_are_the_policies():
-    assert wt.Easy(extra="all", shadow="afresh") == wt.Easy()
+    assert wt.Easy(extra="all", shadow="always") == wt.Easy()
     assert wt.Conservative(compression="once") == wt.Conservative()
     assert all(policy.passes.compiled for policy in (wt.NoBackfilling(), wt.Easy(), wt.Hybrid(), wt.Conservative()))
     assert wt.Easy(extra="literal", shadow="kept").label == "easy:extra=literal,shadow=kept"

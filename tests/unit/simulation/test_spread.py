@@ -103,8 +103,10 @@ def test_answer__the_best_of_many_names_its_equals(golden, schedules):
 def test_caveats__say_what_shaking_can_undo(golden, schedules):
     two = schedules[1:]
     wait = two[0].summary().mean_wait
-    near = spread_of(two, [[wait, wait, wait], [two[1].summary().mean_wait, 0, 3 * wait]], [[1, 1, 1], [1, 1, 1]])
-    golden("compare", caveats_of(two, "none", spread=near))
+    waits = [[wait, wait, wait], [two[1].summary().mean_wait, 0, 3 * wait]]
+    near = spread_of(schedules, [[9 * wait] * 3, *waits], [[1, 1, 1]] * 3)
+    golden("compare", caveats_of(schedules, "none", spread=near))
+    assert not any("No clear" in line for line in caveats_of(two, "none", spread=spread_of(two, waits, [[1, 1, 1]] * 2)))
     assert any("No intervals" in line for line in caveats_of(two, "none"))
     assert not any("No intervals" in line for line in caveats_of(two[:1], "none"))
 

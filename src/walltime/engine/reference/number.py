@@ -252,7 +252,7 @@ class Reference(Engine):
     def _shadow_and_extra(self, head: Job) -> tuple[int, int]:
         """Return the head's shadow time and extra processors, computed now or in an earlier pass (step 1)."""
         reading, (kept_for, shadow, extra) = self.passes, self._kept
-        if kept_for is not head or reading.shadow == "afresh" or (self.terminated and reading.shadow == "kept"):
+        if kept_for is not head or reading.shadow == "always" or (self.terminated and reading.shadow == "kept"):
             shadow, extra = self._shadow(head, literal=reading.extra == "literal")
             extra = 0 if reading.extra == "none" else extra
             self._kept, self.terminated = (head, shadow, extra), False

@@ -54,7 +54,7 @@ def table_1(study: Study) -> Parts:
 
 @item("T2")
 def table_2(study: Study) -> Parts:
-    """Table 2: the quality of the estimates."""
+    """Table 2: bounded slowdown with f-model estimates."""
     names = [*(f"f:{factor}" for factor in FACTORS), "user"]
     rows: Rows = []
     for subject in study.subjects:

@@ -46,7 +46,7 @@ def killed_jobs(subject: Subject) -> Array | None:
 
 @item("T2")
 def table_2(study: Study) -> Parts:
-    """Table 2: the parts of the histograms."""
+    """Table 2: jobs in each part of the histograms of used shares."""
     printed, subjects = study.printed.tables["T2"], study.with_estimates
     uses = {s.name: estimate_use_table(s.workload.runtime, s.workload.requested, killed_jobs(s)) for s in subjects}
     rows: Rows = []
@@ -60,18 +60,18 @@ def table_2(study: Study) -> Parts:
     rows.append(["zero jobs", *("" if value is None else f"printed: {value:,.0f}" for value in zeros)])
     yield Table("table2", printed.title, ["", *(s.name for s in subjects)], rows, printed.note)
     yield "Killed: status 0; 100 % peak: bins 99 and 100 of floor(100 r / e); 0 % peak: bin 0; definitions inferred from KTH."
-    yield "A reconstruction has no status, no jobs without length, and no runtimes over the estimate."
+    yield "A reconstructed log has no status, no jobs with a runtime of 0, and no runtimes over the estimate."
 
 
 @item("F8")
 def figure_8(study: Study) -> Parts:
     """Fig. 8: users' estimates and runtimes."""
     yield use_chart("fig8", study.with_estimates)
-    yield "Left: how much of the request was used. Right: jobs that requested up to 2 h."
+    yield "Left: share of the request that was used. Right: jobs that requested up to 2 h."
 
 
 def use_chart(name: str, subjects: Sequence[Subject]) -> Chart:
-    """Return the chart of how much of their requests the jobs of logs used."""
+    """Return the chart of the share of the request that each job used, one row per log."""
     jobs = {s.name: (s.workload.runtime, s.workload.requested, killed_jobs(s)) for s in subjects}
     return _histograms(name, jobs, "share of the estimate that was used", "The last bin holds all jobs that used more than 100 %.")
 

@@ -29,9 +29,9 @@ SHAKE = 30
 NOTICEABLE = 0.05
 """A printed difference larger than this must have the same sign in our results."""
 CHAOS_NOTE = (
-    f"Where a number is beyond the accepted deviation, the small print gives the spread of ours. For one run it is the 5th to the 95th "
-    f"percentile of runs whose submit times are shaken by up to {SHAKE} s. For a mean over seeds it is the range in which two such means "
-    "would differ by chance 9 times in 10. A printed number inside is marked ~, one outside !."
+    f"Where a number is beyond the accepted deviation, the small print gives the spread of our number. For one run it is the 5th to the "
+    f"95th percentile of runs whose submissions are shaken by up to {SHAKE} s. For a mean over seeds, it contains another such mean with a "
+    "probability of 90 %. A printed number inside the spread is marked ~, a number outside it !."
 )
 
 
@@ -63,7 +63,7 @@ def measure(study: Study, subject: Subject, estimates: Sequence[str], print_of: 
 
 
 def chaos(cells: Array, shaken: Array | None) -> tuple[float, float] | None:
-    """Return the range of a printed number due to chaos: see `CHAOS_NOTE`."""
+    """Return the range in which a printed number may differ from ours by chance: see `CHAOS_NOTE`."""
     if len(cells) > 1:
         half = 1.645 * float(np.std(cells, ddof=1)) * float(np.sqrt(2 / len(cells)))
         return float(cells.mean()) - half, float(cells.mean()) + half

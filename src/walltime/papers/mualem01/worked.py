@@ -40,7 +40,7 @@ def figure_1(_study: Study) -> Parts:
 
 @item("F2", where="a worked example")
 def figure_2(_study: Study) -> Parts:
-    """Fig. 2: backfilling again after an early end."""
+    """Fig. 2: conservative backfilling after an early end."""
     names = ["a", "b", "1", "2"]
     examples = [
         Example("compressed", REPEATED, Conservative(), names=names),

@@ -77,7 +77,7 @@ def _use(subject: Subject) -> Array:
 
 @item("F1")
 def figure_1(study: Study) -> Parts:
-    """Fig. 1: share of the request used by jobs."""
+    """Fig. 1: share of the request that jobs use."""
     printed = study.printed.tables["F1"]
     used = {s.name: _use(s) for s in study.with_users}
     edges = np.linspace(0, 1, 21)
@@ -105,7 +105,7 @@ def figure_1(study: Study) -> Parts:
 
 @item("F2")
 def figure_2(study: Study) -> Parts:
-    """Fig. 2: use of requests by quarter."""
+    """Fig. 2: used share of the request by quarter."""
     printed = study.printed.tables["F2"]
     rows: Rows = [["tang13: Intrepid", *(float(row["value"]) for row in printed.rows)]]
     lines: dict[str, Array] = {}
@@ -209,7 +209,7 @@ def _classes_figure(study: Study, name: str, key: str, threshold: float) -> tupl
 
 @item("F5")
 def figure_5(study: Study) -> Parts:
-    """Fig. 5: over- and under-estimates."""
+    """Fig. 5: over- and under-estimates after adjustment."""
     triple, by_log = _classes_figure(study, "fig5-triple", "triple", 0.0)
     yield triple
     double, with_projects = _classes_figure(study, "fig5-double", "double", 0.0)

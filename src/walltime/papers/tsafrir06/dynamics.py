@@ -28,7 +28,7 @@ def _rises(sweep: Sweep, metric: str, name: str) -> Claim:
 
 @item("F5")
 def figure_5(study: Study) -> Parts:
-    """Fig. 5: how many jobs are backfilled, and how long they run."""
+    """Fig. 5: share and runtime of backfilled jobs."""
     metrics = {"backfilled_percent": ("backfilled jobs (%)", 1.0), "mean_runtime_backfilled": ("their mean runtime (min)", 60.0)}
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
     yield sweep_chart("fig5", sweeps, "Backfilled jobs over f.", metrics)
@@ -40,13 +40,13 @@ def figure_5(study: Study) -> Parts:
         for metric, word in (("backfilled_percent", "share"), ("mean_runtime_backfilled", "runtime")):
             first, last = sweep.at(metric, 0), sweep.at(metric, AT)
             rows.append([sweep.log, word, first, last, f"{100 * (last / first - 1):+.1f} %", f"{low:g} to {high:g} %"])
-    columns = ["log", "of the backfilled jobs", "f = 0", "f = 10", "growth", "growth in print"]
+    columns = ["log", "measure of backfilled jobs", "f = 0", "f = 10", "growth", "growth in print"]
     yield Table("fig5-growth", "From f = 0 to f = 10", columns, rows, digits=1)
 
 
 @item("F7")
 def figure_7(study: Study) -> Parts:
-    """Fig. 7: wild backfills."""
+    """Fig. 7: wild backfills, which delay the head of the queue."""
     metrics = {"wild_percent": ("wildly backfilled jobs (%)", 1.0), "mean_runtime_wild": ("their mean runtime (min)", 60.0)}
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
     yield sweep_chart("fig7", sweeps, "Wildly backfilled jobs over f.", metrics)
@@ -79,7 +79,7 @@ def figure_8(study: Study) -> Parts:
 
 @item("F9")
 def figure_9(study: Study) -> Parts:
-    """Fig. 9: all other jobs, and SJFness."""
+    """Fig. 9: runtime of jobs that are not backfilled, and SJFness."""
     metrics = {"mean_runtime_others": ("runtime of the others (min)", 60.0), "sjfness": ("SJFness (%)", 1.0)}
     sweeps = [run_sweep(study, subject) for subject in study.subjects]
     yield sweep_chart("fig9", sweeps, "Runtime of the jobs that are not backfilled, and SJFness, over f.", metrics)
@@ -87,7 +87,7 @@ def figure_9(study: Study) -> Parts:
     for sweep in sweeps:
         log = sweep.log
         first, last = sweep.at("mean_runtime_others", 0), sweep.at("mean_runtime_others", AT)
-        yield Claim(f"{log}: the others' runtime becomes shorter", last < first, f"{first:,.0f} s to {last:,.0f} s")
+        yield Claim(f"{log}: the mean runtime of the other jobs falls", last < first, f"{first:,.0f} s to {last:,.0f} s")
         values = smooth(sweep.f, sweep.mean("sjfness"))
         top = int(np.argmax(values))
         rise, drop = values[top] - values[0], values[top] - values[-1]
@@ -96,9 +96,9 @@ def figure_9(study: Study) -> Parts:
         share = float((sweep.twin("sjfness")[1:] > sweep.mean("sjfness")[1:]).mean())
         yield Claim(f"{log}: SJFness is higher under the deterministic model", share > 0.5, f"{100 * share:.0f} % of the f")
         rows.append([log, float(values[0]), float(values[top]), *(sweep.at(name, AT) for name in ("sjfness", "sjfness_of_choices"))])
-    title = "SJFness (%): every start counted, and without starts of jobs that were alone"
-    yield Table("fig9-sjfness", title, ["log", "f = 0", "highest", "f = 10", "f = 10, of real choices only"], rows, digits=2)
-    yield "SJFness counts every start, also of a job that was alone in the queue; the table has the other reading too."
+    title = "SJFness (%), the share of starts that began the shortest waiting job"
+    yield Table("fig9-sjfness", title, ["log", "f = 0", "highest", "f = 10", "f = 10, several jobs waiting"], rows, digits=2)
+    yield "SJFness counts every start, even of a job that was alone in the queue. The last column of the table leaves such starts out."
 
 
 def _range(study: Study, table: str, quantity: str) -> tuple[float, float]:

@@ -39,7 +39,7 @@ def table_1(study: Study) -> Parts:
         days = f"{(int(w.submit[-1]) - int(w.submit[0])) / 86_400:,.0f} days"
         size = [Value(w.machine_procs, procs, within=0), Value(len(w), jobs, within=0.01)]
         rows.append([subject.name, subject.log, subject.about, *size, days, Value(w.offered_load, load, within=0.02, digits=3)])
-    columns = ["log", "file", "what it is", "processors", "jobs", "submitted over", "offered load"]
+    columns = ["log", "file", "origin", "processors", "jobs", "submitted over", "offered load"]
     yield Table("table1", "The logs", columns, rows)
 
 
@@ -100,7 +100,7 @@ def figure_6(_study: Study) -> Parts:
 
 @item("F10", where="a formula")
 def figure_10(_study: Study) -> Parts:
-    """Fig. 10: how often the f-model gives the wrong order."""
+    """Fig. 10: probability that the f-model puts two jobs in the wrong order."""
     factors = np.linspace(1, 30, 59)
     few = factors[::6]
     first, second = np.random.Generator(np.random.Philox(10)).random((2, SAMPLES))

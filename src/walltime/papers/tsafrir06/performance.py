@@ -28,7 +28,7 @@ NEAR_F0 = 0.9
 
 @item("F2")
 def figure_2(study: Study) -> Parts:
-    """Fig. 2: real and perfect estimates, and twice these."""
+    """Fig. 2: real estimates, perfect estimates, and both doubled."""
     results: dict[str, dict[str, dict[str, float]]] = {}
     for subject in study.subjects:
         table = study.cells(f"{subject.name}: doubled estimates", subject, [{"estimates": name} for name in REAL], trim=TRIM)
@@ -144,16 +144,16 @@ def figure_13(study: Study) -> Parts:
             f, other = cut.crossing(metric), free.crossing(metric)
             ends = [Value(value, digits=DIGITS[metric]) for value in (cut.real(metric), float(cut.mean(metric)[-1]))]
             rows.append([word, log, _f(f), _f(other), *ends, f"{cut.subject.emax / 3600:g} h"])
-            yield Claim(f"{log}, {word}: the truncated model crosses the real line", f is not None, f"at f = {_f(f)}")
+            yield Claim(f"{log}, {word}: the truncated model becomes worse than real estimates", f is not None, f"at f = {_f(f)}")
             worst = f"mean at f = {free.f[-1]:g}: {100 * (free.mean(metric)[-1] / free.real(metric) - 1):+.1f} % of real"
             exception = log == "BLUE" and metric == "mean_wait"
-            name = f"{log}, {word}: the vanilla model does not{' (tsafrir06: an exception, up to f = 10,000)' if exception else ''}"
+            name = f"{log}, {word}: the plain model does not{' (tsafrir06: an exception, up to f = 10,000)' if exception else ''}"
             yield Claim(name, None if exception else other is None, worst)
-    columns = ["metric", "log", "truncated crosses at f", "vanilla crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
+    columns = ["metric", "log", "truncated crosses at f", "plain crosses at f", "real", "truncated at f = 10,000", "largest estimate"]
     yield sweep_chart("fig13", truncated, _caption(study), ROWS)
     yield sweep_chart("fig13-wide", truncated, "The same up to f = 10,000, on a logarithmic axis from f = 0.1 on.", ROWS, wide=True)
-    yield Table("fig13-crossings", "Where the random model's mean crosses the real line", columns, rows)
-    yield "The printed table of crossings is lost in the text at hand, so there is nothing to compare them with."
+    yield Table("fig13-crossings", "Values of f at which the random model's mean becomes worse than real estimates", columns, rows)
+    yield "The printed table of these values is missing from our copy of the paper, so they are not compared."
     yield (
         "The largest estimate is the site's limit: fewer than 0.1 % of the jobs request more. The paper gives 4 h and 2 h as the "
         "effective ones of KTH and BLUE. Longer runtimes are cut, also under the real estimates."

@@ -76,7 +76,7 @@ Found = Mapping[str, np.ndarray]
 
 @item("T5")
 def table_5(study: Study) -> Parts:
-    """Table V: formulas without and with backfilling."""
+    """Table V: bounded slowdown of formulas without and with backfilling."""
     rows: Rows = []
     for subject in study.subjects:
         for backfilling in (False, True):

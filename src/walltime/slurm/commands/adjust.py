@@ -403,11 +403,11 @@ def what_happened(
     reading: LogOptions,
     output: PageOutput,
 ) -> None:
-    """Report what became of the jobs that walltime slurm adjust has adjusted, from its ledger and the job log.
+    """Report the outcome of each job that walltime slurm adjust has adjusted, from its ledger and the job log.
 
     The report shows first whether any job ended before its user's limit; then the jobs that backfill started and the jobs they overtook,
     the runtimes against TimeMin, prediction and limit, and how late limits were restored. With --machine it also shows which jobs were
-    delayed by adjusted jobs that outlived their TimeMin; this part is simulated.
+    delayed by adjusted jobs that ran longer than their TimeMin; this part is simulated.
     """
     from walltime.machine import read_machine
     from walltime.provenance import version

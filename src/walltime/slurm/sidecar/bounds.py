@@ -145,5 +145,5 @@ class Overruns:
         for name in job.partitions:
             beyond = sum(ran.beyond for ran in self._jobs_of(job.user) if ran.partition == name)
             if beyond and beyond > settings.overdue * MEMORY * max(len(cluster.partitions[name].nodes), 1):
-                return "earlier jobs of its user have outlived their TimeMin for too long"
+                return "earlier jobs of its user have run too long beyond their TimeMin"
         return None

@@ -46,7 +46,8 @@ class SidecarSettings:
         Field(least=0, meaning="Let one user's jobs occupy at most this share of a partition's weekly capacity beyond their TimeMin."),
     ] = 0.01
     misses: Annotated[
-        int, Field(least=0, meaning="Lengthen the TimeMin of a user's next jobs after N jobs have outlived theirs within a week.")
+        int,
+        Field(least=0, meaning="After N jobs of a user have exceeded their TimeMin within a week, lengthen it for the user's next jobs."),
     ] = 3
 
     def __post_init__(self) -> None:

@@ -89,7 +89,7 @@ def scores_table(scores: Sequence[Score]) -> Table:
         ]
         for one in scores
     ]
-    head = ["start predicted", "jobs", "within", "before", "after", "error", "by limits", "Slurm's", "width"]
+    head = ["predicted start", "jobs", "inside", "earlier", "later", "median error", "by limits", "Slurm's", "width"]
     return Table(head, rows)
 
 

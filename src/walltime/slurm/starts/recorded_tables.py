@@ -67,7 +67,9 @@ def verdict(starts: RecordedStarts) -> list[str]:
     if not large:
         holds = f"No class has more than {AT_LEAST} predictions, so this is weak evidence."
     better = [NAMES[name] for name, one in scores.items() if name != "prediction" and not own.error < one.error]
-    errors = f"Methods whose median error is not larger: {', '.join(better)}" if better else "All other methods have larger median errors"
+    errors = (
+        f"Other methods with at most this median error: {', '.join(better)}" if better else "All other methods have larger median errors"
+    )
     best = min((name for name in scores if name != "prediction"), key=lambda name: scores[name].interval_score)
     return [
         f"{on_log(starts.log)}, {human_percent(100 * own.inside)} of {count:,} waiting jobs started within the 90 % intervals "
