@@ -60,6 +60,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def numbered(word: str, name: str) -> str:
+    """Return a name, or a number after its word.
+
+    >>> numbered("user", "alice"), numbered("user", "7")
+    ('alice', 'user 7')
+    """
+    return f"{word} {name}" if name.isdecimal() else name
+
+
 def on_log(name: str) -> str:
     """Return `On` with the name of a log, or with `this log` for the names that a log has by default.
 

@@ -397,9 +397,8 @@ def _simulated(simulated: WalltimeAccuracy | None) -> Iterator[Part]:
 
     if simulated is None:
         return
-    for by, rows in simulated.groups.items():
-        if len(rows) > 1 or (rows and by == "user"):
-            yield accuracy.use_table(rows, f"By {by}", "")
+    for by, words in accuracy.groupings(simulated).items():
+        yield accuracy.use_table(simulated.groups[by], f"By {words}", "")
     yield accuracy.MEANING
     if simulated.adjusted is not None:
         yield accuracy.adjusted_table(simulated.adjusted)

@@ -21,7 +21,7 @@ from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
 from walltime.metrics.right_size import WORDS
 from walltime.tables import Cell, Row, Table, hours_cell, time_cell
-from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, listed, printable, shown
+from walltime.wording import UNDEFINED, counted, hours, human_percent, human_time, listed, numbered, printable, shown
 
 MOST_LETTERS = 10
 """Default number of letters, which go to the users who gain the most."""
@@ -154,8 +154,9 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
         f"becomes {human_time(abs(change))} {'shorter' if change < 0 else 'longer'}" if abs(change) > scatter else "does not clearly change"
     )
     unit = BY[first.advice.by]
+    who = numbered(unit, first.advice.user)
     return (
-        f"{counted(len(helped), unit)} of {name} would wait less with smaller requests. {unit.capitalize()} {first.advice.user} "
+        f"{counted(len(helped), unit)} of {name} would wait less with smaller requests. {who[0].upper()}{who[1:]} "
         f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) for each of {first.advice.jobs:,} jobs. "
         f"{written:,} letter{'s were' if written != 1 else ' was'} written. "
         f"If all these {unit}s follow the advice, the mean wait of all jobs ({human_time(before)}) {effect}."

@@ -16,9 +16,9 @@ from walltime.metrics.estimates import FAILED
 from walltime.metrics.intervals import SHOWN_LEVEL
 from walltime.provenance import provenance
 from walltime.report.page import Block, Code, Drawing, Fold, Group, Heading, Page, Paragraph, Section, note
-from walltime.schedule.groups import UNKNOWN
+from walltime.schedule.groups import UNKNOWN, alike_columns
 from walltime.tables import Cell, Row, Table, hours_cell, time_cell
-from walltime.wording import UNDEFINED, counted, hours, human_difference, human_number, human_percent, human_time
+from walltime.wording import UNDEFINED, counted, hours, human_difference, human_number, human_percent, human_time, listed, numbered
 
 Rows = Sequence[Mapping[str, Any]]
 MUCH_OVER = 0.01
@@ -130,12 +130,20 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
         caption = "The users who request the most hours, with the share used at the right of each bar. The table below has more users."
         blocks.append(Drawing(hours_figure(named[:MOST_DRAWN]), "users", alternative, caption))
     if accuracy.advice:
-        users = "; ".join(f"user {one.user} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
+        users = "; ".join(f"{numbered('user', one.user)} {hours(one.unused_hours)}" for one in accuracy.advice[:MOST_NAMED])
         blocks.append(Paragraph(f"Users with the most unused hours: {users}."))
-    for by in COLUMNS:
-        if by in accuracy.groups and (by == "user" or len(accuracy.groups[by]) > 1):
-            blocks += [Heading(f"By {by}"), use_table(accuracy.groups[by], f"By {by}", by)]
+    for by, words in groupings(accuracy).items():
+        if by in COLUMNS:
+            blocks += [Heading(f"By {words}"), use_table(accuracy.groups[by], f"By {words}", by)]
     return Section("Requests by user", blocks)
+
+
+def groupings(accuracy: WalltimeAccuracy) -> dict[str, str]:
+    """Return the groupings with several groups, or by user, and their words; equal groupings are one, such as `user and account`."""
+    names = {column: by for by, column in COLUMNS.items()}
+    alike = [[names[column] for column in columns] for columns in alike_columns(accuracy.jobs, names)]
+    words = {by[0]: listed(by) for by in alike} | {by: by for by in accuracy.groups if by not in COLUMNS}
+    return {by: text for by, text in words.items() if by == "user" or len(accuracy.groups[by]) > 1}
 
 
 def _ends(accuracy: WalltimeAccuracy) -> Section:

@@ -59,7 +59,7 @@ def advice_page(w: Workload, user: str, advice: Advice, answer: Sequence[str], b
     words = "Risk that the job is killed, by requested walltime. Dashed line: median request of earlier jobs."
     return Page(
         "suggested walltime",
-        f"Walltime for the next job of user {user}",
+        f"Walltime for the next job of {user}",
         answer,
         list(sections(blocks)),
         caveats=["The request is the kill limit: a job with too short a walltime loses its whole run."],

@@ -18,7 +18,7 @@ from walltime.declared import nearest
 from walltime.distinct import distinct_rows
 from walltime.errors import WorkloadError
 from walltime.tables import Cell, Row, Table
-from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, shown
+from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, numbered, shown
 
 if TYPE_CHECKING:
     from walltime.accuracy.requests import RequestAdvice
@@ -111,9 +111,9 @@ def suggest(
     kinds = _kinds(workload, jobs, usual.risk, advising.min_jobs)
     record = {"trace": str(trace), "sha256": workload.origin.sha256, "user": number, **asdict(advice)}
     record |= {"requests": [asdict(one) for one in requests], "kinds": kinds, "version": version()}
-    called = workload.origin.name_of("user", number)
+    called = numbered("user", workload.origin.name_of("user", number))
     names = _job_names(workload, number, advising.min_jobs) if "executable" not in advice.like else []
-    answer, blocks = _answer(called, workload.origin.name, advice, names, kinds), list(_blocks(kind, advice))
+    answer, blocks = _answer(called, workload.origin.site, advice, names, kinds), list(_blocks(kind, advice))
     if requests:
         blocks = [_request_table(requests), *blocks]
     if kinds:
@@ -203,7 +203,7 @@ def _kinds_table(kinds: Sequence[dict[str, Any]], risk: float) -> Table:
     return Table([*(KIND_NAMES[name] for name in columns), "request", "jobs"], rows, title, note, texts=len(columns) + 1)
 
 
-def _answer(user: str, log: str, advice: Advice, names: Sequence[str], kinds: Sequence[object]) -> list[str]:
+def _answer(user: str, site: str, advice: Advice, names: Sequence[str], kinds: Sequence[object]) -> list[str]:
     """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime.
 
     `names`: of such jobs. `kinds`: suggestions by kind of job, which the answer refers to.
@@ -211,10 +211,10 @@ def _answer(user: str, log: str, advice: Advice, names: Sequence[str], kinds: Se
     from walltime.accuracy.letters import clock
 
     one = _usual(advice)
-    past = f"{counted(advice.jobs, 'similar earlier job')} in the log {log}"
+    past = f"{counted(advice.jobs, 'similar earlier job')} on {site}"
     medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
     answer = [
-        f"Request {clock(one.walltime)} for the next job of user {user}: the risk that it is killed is about {one.risk:g} %, and at most "
+        f"Request {clock(one.walltime)} for the next job of {user}: the risk that it is killed is about {one.risk:g} %, and at most "
         f"{human_percent(one.upper)} with 95 % confidence ({past}: {medians})."
     ]
     walltimes = [s.walltime for s in advice.suggestions]

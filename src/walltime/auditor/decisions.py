@@ -193,13 +193,13 @@ class Decisions:
         """Describe a job that the policy starts now but the schedule does not."""
         state, jobs, lists = self.memory.state, self.memory.jobs, self.memory.lists
         now, own = int(state.now), self.ids[job]
-        start = f"but it does not start until {jobs.start[job]}"
+        late = f"job {own} starts at {jobs.start[job]}"
         if "reserved_start_missed" in self.policy.promises:
-            return self._violation("reserved_start_missed", f"the reserved start of job {own} is {now}, {start}", job)
+            return self._violation("reserved_start_missed", f"{late}, although it has a reserved start at {now}", job)
         needs = self._needs(job)
         if job == (state.at_head if state.at_head >= 0 else lists.line[0]):
-            return self._violation("head_waits", f"job {own} is the head of the queue and {needs}, {start}", job)
-        return self._violation("left_waiting", f"job {own} {needs}, and {self.policy.label} starts it at {now}, {start}", job)
+            return self._violation("head_waits", f"{late}, although it is first in the queue at {now}: it {needs}", job)
+        return self._violation("left_waiting", f"{late}, although {self.policy.label} starts it at {now}: it {needs}", job)
 
     def _early(self, job: int) -> Violation:
         """Describe a job that the schedule starts now but the policy does not."""
@@ -223,7 +223,8 @@ class Decisions:
         return self._violation("reservation_delayed", what, job, ahead)
 
     def _needs(self, job: int) -> str:
-        return f"needs {counted(int(self.memory.jobs.procs[job]), 'processor')}, {self.memory.state.free} are free"
+        free = int(self.memory.state.free)
+        return f"needs {counted(int(self.memory.jobs.procs[job]), 'processor')}, and {free:,} {'is' if free == 1 else 'are'} free"
 
     def _violation(self, rule: str, message: str, *jobs: int) -> Violation:
         return Violation(rule, message, tuple(int(self.ids[job]) for job in jobs), int(self.memory.state.now))

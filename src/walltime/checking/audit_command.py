@@ -149,5 +149,5 @@ def _blocks(report: AuditReport, workload: Workload) -> Iterator[Block | Facts |
     reasons: dict[str, list[str]] = {}
     for rule, why in report.skipped.items():
         reasons.setdefault(why, []).append(rule)
-    unchecked = [f"Not checked, as {why}: {', '.join(rules)}." for why, rules in reasons.items()]
-    yield from caveats([*unchecked, *(f"Assumed: {text}." for text in report.assumed)])
+    each = [f"{', '.join(rules)} ({why})" for why, rules in reasons.items()]
+    yield from caveats([*([f"Not checked: {'; '.join(each)}."] if each else []), *(f"Assumed: {text}." for text in report.assumed)])

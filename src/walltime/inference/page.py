@@ -11,7 +11,7 @@ from walltime.inference.step_agreement import GroupAgreement
 from walltime.provenance import provenance
 from walltime.report.page import Code, Drawing, Page, Section, note, workload_facts
 from walltime.tables import Cell, Row, Table, time_cell
-from walltime.wording import counted, human_time
+from walltime.wording import counted, human_time, numbered
 from walltime.workload import Workload
 
 WHAT_IT_IS = (
@@ -83,7 +83,8 @@ def short_notes(inference: Inference) -> list[str]:
 def short_tables(inference: Inference) -> list[Table]:
     """Return tables of the rules with their gains, and of simulated and recorded waits, for the terminal."""
     found = inference.rules
-    rules: list[Row] = [[f"{one.text}{inference.period_of(one)}", one.agreement, f"{one.better} / {one.worse}"] for one in found]
+    texts = [Cell(f"{one.text}{inference.period_of(one)}", look="wrap") for one in found]
+    rules: list[Row] = [[text, one.agreement, f"{one.better} / {one.worse}"] for text, one in zip(texts, found, strict=True)]
     names = ("plain EASY", "with the rules", "with the rules, against a copy shaken by 30 s", "with eligible times known in hindsight")
     runs: list[Row] = [
         [name, time_cell(run.mean_simulated), f"{run.rank_correlation:.2f}", f"{100 * run.within:.0f} %"]
@@ -100,7 +101,9 @@ def short_tables(inference: Inference) -> list[Table]:
 
 def tables_of(inference: Inference) -> list[Table]:
     """Return the tables of rules, simulations, months and groups."""
-    rules: list[Row] = [[rule.text, Cell(rule.evidence, look="wrap"), rule.agreement, rule.weeks] for rule in inference.rules]
+    rules: list[Row] = [
+        [Cell(rule.text, look="wrap"), Cell(rule.evidence, look="wrap"), rule.agreement, rule.weeks] for rule in inference.rules
+    ]
     free: list[Row] = []
     for run in inference.free:
         waits = time_cell(run.mean_simulated), time_cell(run.mean_recorded)
@@ -137,7 +140,7 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
     )
     rows: list[Row] = [
         [
-            f"user {one.name}" if one.by == "users" and one.name.isdecimal() else one.name,
+            numbered("user", one.name) if one.by == "users" else one.name,
             f"{one.score.jobs:,}",
             f"{100 * one.score.at:.0f} %",
             f"{100 * one.score.followed:.0f} %",

@@ -64,11 +64,10 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
 def right_sized(workload: Workload, resource: str, how: str | float, risk: float = RISK) -> Workload:
     """Return the jobs with other requests of a resource (`STEPS`), never larger than their own.
 
-    `how`: "used" for each job's own use; "suggested" for the amount that at most `risk` percent of the earlier jobs with the same user, job
-    name and processors exceeded, if at least ten are known; or a factor. Jobs for which this is unknown keep their request. So do jobs on
-    several nodes, for processors and GPUs, and jobs on whole nodes, for processors. A job that needs more memory than it requests is
-    simulated with twice its runtime: it fails at its end and runs again, with twice the memory or, if that does not suffice, with its old
-    request. `SHORT` marks it. Raises WorkloadError if the log does not record the use.
+    `how`: "used" for each job's own use; "suggested" for `suggested_amounts` at this `risk`, percent; or a factor. Jobs for which this is
+    unknown keep their request. So do jobs on several nodes, for processors and GPUs, and jobs on whole nodes, for processors. A job that
+    needs more memory than it requests is simulated with twice its runtime: it fails at its end and runs again, with twice the memory or, if
+    that does not suffice, with its old request. `SHORT` marks it. Raises WorkloadError if the log does not record the use.
     """
     w = workload
     needed, cut, old = _needs_of(w, resource)
@@ -103,23 +102,23 @@ def with_requests(workload: Workload, resource: str, new: Array, how: str) -> Wo
 def suggested_amounts(w: Workload, resource: str, risk: float = RISK) -> Array:
     """Return the suggested amount for each job, float64, in the unit of `STEPS`; NaN if fewer than ten earlier jobs are known.
 
-    At most `risk` percent of the earlier jobs with the same user, job name and processors exceeded it. Earlier jobs are those that had
-    ended before the job was submitted.
+    At most `risk` percent of the earlier jobs with the same user, job name, processors and request exceeded it. Earlier jobs are those that
+    had ended before the job was submitted. Jobs that request another amount usually need another amount.
     """
-    needed, cut, _ = _needs_of(w, resource)
+    needed, cut, old = _needs_of(w, resource)
     users, names = (w.columns.get(name, np.zeros(len(w), np.int64)).tolist() for name in ("user", "executable"))
-    sizes = w.procs.tolist()
+    sizes, requests = w.procs.tolist(), np.nan_to_num(old, nan=-1).tolist()
     lengths = np.where(np.isnan(needed), -1, np.ceil(np.nan_to_num(needed)) + cut).astype(np.int64).tolist()
     wait = w.recorded_wait
     end = w.submit + w.runtime + (0 if wait is None else np.maximum(wait, 0))
-    ends, known, place = np.argsort(end, kind="stable").tolist(), defaultdict[tuple[int, ...], list[int]](list), 0
+    ends, known, place = np.argsort(end, kind="stable").tolist(), defaultdict[tuple[float, ...], list[int]](list), 0
     found = np.full(len(w), np.nan)
     for job in np.argsort(w.submit, kind="stable").tolist():
         while place < len(ends) and end[ends[place]] < w.submit[job]:
             earlier, place = ends[place], place + 1
             if lengths[earlier] >= 0:
-                insort(known[users[earlier], names[earlier], sizes[earlier]], lengths[earlier])
-        like = known[users[job], names[job], sizes[job]]
+                insort(known[users[earlier], names[earlier], sizes[earlier], requests[earlier]], lengths[earlier])
+        like = known[users[job], names[job], sizes[job], requests[job]]
         if len(like) >= LEAST:
             found[job] = 0 if resource == "gpus" and like[-1] == 0 else exceeded_by(risk, like, STEPS[resource])
     return found

@@ -98,7 +98,7 @@ def _has_width() -> bool:
 
 
 def _print_table(table: Table) -> None:
-    """Print a table; the first column keeps its width, no cell is cut off, and empty columns are omitted.
+    """Print a table; the first column keeps its width unless its cells are wrapped, no cell is cut off, and empty columns are omitted.
 
     On a narrow terminal, heads and columns of text are wrapped. Columns that still do not fit are printed below, in
     further blocks that repeat the columns with the names of the rows.
@@ -123,7 +123,7 @@ def _print_table(table: Table) -> None:
     narrowest = [max(map(_width, column), default=1) for column in columns]
     longest_word = max(room - narrowest[0] - BETWEEN, LONGEST_WORD)
     for k, (head, column) in enumerate(zip(heads, columns, strict=True)):
-        if k and (wrapped[k] or (text[k] and table.texts < 0)):
+        if wrapped[k] or (k and text[k] and table.texts < 0):
             narrowest[k] = min(max((_width(cell, words=True) for cell in column), default=1), longest_word)
         narrowest[k] = max(narrowest[k], _width(head, words=True))
     most = room - BETWEEN - max(narrowest[1:], default=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar
@@ -16,7 +16,7 @@ from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics import bounded_slowdown, month_starts, recorded_waits
 from walltime.policy import Calendar
 from walltime.specification import Family, Specification, Variant
-from walltime.wording import shown
+from walltime.wording import numbered, shown
 from walltime.workload import Array, Workload
 from walltime.workload.columns import GROUPING_COLUMNS
 from walltime.workload.filters import UNITS, parse_seconds
@@ -273,8 +273,31 @@ def largest_groups(
     rank = np.where(known < 0, len(chosen) + 1, len(chosen))
     rank[chosen] = np.arange(len(chosen))
     names = [workload.origin.name_of(column, number) for number in known[chosen].tolist()]
-    single = [name if word in SELF_EVIDENT and not name.isdecimal() else f"{word} {name}" for name in names]
+    single = [numbered(word, name) if word in SELF_EVIDENT else f"{word} {name}" for name in names]
     return _nonempty([*single, f"other {word}s", UNKNOWN], rank[place])
+
+
+def alike_columns(workload: Workload, columns: Iterable[str]) -> list[list[str]]:
+    """Return the columns that the log records; those that group its jobs equally are in one list."""
+    found: list[list[str]] = []
+    places: list[Array] = []
+    for column in columns:
+        values = workload.columns.get(column)
+        if values is None or not (values >= 0).any():
+            continue
+        place = np.unique(values, return_inverse=True)[1]
+        same = [k for k, other in enumerate(places) if _are_alike(place, other)]
+        if same:
+            found[same[0]].append(column)
+        else:
+            found.append([column])
+            places.append(place)
+    return found
+
+
+def _are_alike(place: Array, other: Array) -> bool:
+    count = int(other.max()) + 1
+    return bool(place.max() + 1 == count == len(np.unique(place * count + other)))
 
 
 def _sizes(procs: Array, edges: Any) -> Groups:

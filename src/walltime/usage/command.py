@@ -64,7 +64,7 @@ def waste(
     if metrics is not None:
         with whole_file(metrics) as file:
             file.write(page.prometheus(found, *([grouping.by] if grouping.by else [])).encode())
-    shown = [by for by in grouping.by or ("user", "group") if by in found.groups]
+    shown = [by for by in grouping.by if by in found.groups] if grouping.by else [by for by in ("user", "group") if by in found.distinct]
     missing = [f"The log does not record the {GROUPINGS[by]} of its jobs." for by in grouping.by or () if by not in found.groups]
     record = {"trace": workload.origin.name, "sha256": workload.origin.sha256, **found.as_dict(), **counts, "version": version()}
     tables = (table.without_unknown() for table in found.tables(shown))

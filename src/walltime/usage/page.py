@@ -24,7 +24,12 @@ USED = {"cores": "processors", "gpus": "GPUs", "memory": "memory"}
 """The resources whose use is recorded, in words."""
 LEAST = 0.005
 """Smallest share of the hours that the answer mentions."""
-_MEASURED, _UNUSED, _UNKNOWN = BLUE, "#E8A87C", "#D8DCE2"
+PARTS = {
+    BLUE: "Blue: used.",
+    "#E8A87C": "Orange: allocated, not used.",
+    "#D8DCE2": "Grey: use not recorded; the percentages in the text leave these jobs out.",
+}
+"""Colours of the bars, and their meanings."""
 KINDS_MEANING = "Hours by resource and kind (asked, allocated, measured, used)"
 
 
@@ -35,7 +40,7 @@ def answer(waste: Waste) -> str:
     if known:
         shares = [f"{human_percent(100 * share)} of the {words}" for share, words in known]
         whole = all(waste.total.hours[name].unmeasured_jobs == 0 for name in waste.total.hours if name != "nodes")
-        sentences.append(f"Jobs used {listed(shares)}{'' if whole else ', where their use is recorded'}.")
+        sentences.append(f"Jobs used {listed(shares)} that were allocated{'' if whole else ', where their use is recorded'}.")
     unknown = [USED[name] for name, one in waste.total.hours.items() if name != "nodes" and not one.measured > 0]
     if unknown:
         sentences.append(f"The log does not record the use of {listed(unknown)}.")
@@ -91,7 +96,7 @@ def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -
     """Return the page on the waste; `more_notes`: further sentences."""
     energy = list(waste.energy_tables())
     sections = [Section(table.title, [table]) for table in list(waste.tables(()))[: -len(energy) or None]]
-    groups = [waste.table(by) for by in waste.groups]
+    groups = [waste.table(by) for by in waste.distinct]
     sections += [Section("Groups", [groups[0], *(Fold(table.title, [table]) for table in groups[1:])])] if groups else []
     sections += [Section("Energy", [energy[0], *(Fold(table.title, [table]) for table in energy[1:])])] if energy else []
     record = provenance(waste.workload, command=command)
@@ -116,17 +121,19 @@ def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -
 def chart(waste: Waste) -> Drawing:
     """Draw the used, unused and unmeasured shares of the allocated hours, a bar for each resource."""
     rows = {RESOURCES[name]: one for name, one in waste.total.hours.items() if name != "nodes" and one.allocated > 0}
+    visible = set[str]()
     with rows_figure(list(rows), "share of the allocated hours", row=0.4) as (figure, axes):
         for k, one in enumerate(rows.values()):
             measured = 0.0 if math.isnan(one.measured) else one.measured
             used = 0.0 if math.isnan(one.used) else min(one.used, measured)
             left = 0.0
-            for value, colour in ((used, _MEASURED), (measured - used, _UNUSED), (one.allocated - measured, _UNKNOWN)):
+            for value, (colour, meaning) in zip((used, measured - used, one.allocated - measured), PARTS.items(), strict=True):
                 axes.barh(k, 100 * value / one.allocated, left=left, color=colour, height=0.6)
+                visible |= {meaning} if value >= LEAST * one.allocated else set()
                 left += 100 * value / one.allocated
         axes.set_xlim(0, 100)
         percent_ticks(axes.xaxis)
-    words = "Blue: used. Orange: allocated, not used. Grey: use not recorded; the percentages in the text leave these jobs out."
+    words = " ".join(meaning for meaning in PARTS.values() if meaning in visible)
     return Drawing(figure, "waste", f"Used share of the allocated hours. {answer(waste)}", words, wide=False)
 
 

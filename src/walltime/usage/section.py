@@ -22,5 +22,5 @@ def waste_of_period(jobs: Workload, begin: int, end: int, power: Power | None = 
 def waste_section(found: Waste) -> Section:
     """Return the section of the page."""
     energy = [energy_sentence(found)] if found.shows_energy else []
-    groups = [by for by in ("user", "group") if by in found.groups]
+    groups = [by for by in ("user", "group") if by in found.distinct]
     return Section("Waste", [Paragraph(" ".join([answer(found), *energy])), *found.tables(groups)])

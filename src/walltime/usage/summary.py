@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from walltime.dataframes import pl
 from walltime.errors import WorkloadError
 from walltime.metrics.energy import cost_of, energy_of
 from walltime.metrics.right_size import memory_of
+from walltime.schedule.groups import alike_columns
 from walltime.tables import Table
 from walltime.usage import tables
 from walltime.usage.hours import JobHours, job_hours, lost_by
@@ -79,6 +81,16 @@ class Waste:
             "grams": defined(self.total.grams),
         }
 
+    @cached_property
+    def alike(self) -> dict[str, list[str]]:
+        """Return, for each grouping, the groupings that group the jobs equally, itself included."""
+        return {by: names for names in alike_columns(self.workload, self.groups) for by in names}
+
+    @property
+    def distinct(self) -> list[str]:
+        """Return the groupings, without those that group the jobs as an earlier one does."""
+        return [by for by, names in self.alike.items() if by == names[0]]
+
     def table(self, by: str = "user") -> Table:
         """Return the table of one grouping; raises WorkloadError if the log does not record it."""
         if by not in self.groups:
@@ -86,7 +98,7 @@ class Waste:
                 f"{self.workload.origin.name} has no groups by {shown(by)}. Valid groupings: {', '.join(self.groups) or 'none'}",
                 "unknown_grouping",
             )
-        return tables.groups_table(by, self.groups[by])
+        return tables.groups_table(by, self.groups[by], self.alike[by])
 
     @property
     def has_use(self) -> bool:
@@ -99,21 +111,20 @@ class Waste:
         return not math.isnan(self.energy) or self.power.price is not None or self.power.carbon is not None
 
     def tables(self, groups: Sequence[str] | None = None) -> Iterator[Table]:
-        """Yield the tables: resources, lost hours, patterns, and the groupings, by default all."""
+        """Yield the tables: resources, lost hours, patterns, and the groupings, by default all distinct ones."""
         yield tables.resources_table(self.total)
         if self.lost:
             yield tables.lost_table(self.lost, self.total)
         if any(one.judged for one in self.patterns):
             yield tables.patterns_table(self.patterns)
-        for by in self.groups if groups is None else groups:
-            yield tables.groups_table(by, self.groups[by])
+        yield from map(self.table, self.distinct if groups is None else groups)
         yield from self.energy_tables()
 
     def energy_tables(self) -> Iterator[Table]:
         """Yield the tables of energy by user, account and job; none if the energy is unknown."""
         if not math.isnan(self.energy):
             price = self.power.price
-            yield from (tables.energy_groups_table(by, self.groups[by], price) for by in ("user", "group") if by in self.groups)
+            yield from (tables.energy_groups_table(by, self.groups[by], price) for by in ("user", "group") if by in self.distinct)
             yield tables.energy_jobs_table(self.workload, self.known_energy, self.grams, price)
 
     def _repr_html_(self) -> str:

@@ -21,7 +21,7 @@ from walltime.usage.records import (
     Lost,
     Pattern,
 )
-from walltime.wording import UNDEFINED, human_percent
+from walltime.wording import UNDEFINED, human_percent, listed
 from walltime.workload import Array, Workload
 from walltime.workload.columns import IDLE_GPU
 
@@ -74,8 +74,8 @@ def patterns_table(patterns: Sequence[Pattern]) -> Table:
     return Table(["pattern", "jobs", "jobs judged", "unused hours", "unit"], rows, "Patterns of waste", remark)
 
 
-def groups_table(by: str, groups: Sequence[GroupHours]) -> Table:
-    """Return a table of the groups of one grouping."""
+def groups_table(by: str, groups: Sequence[GroupHours], alike: Sequence[str]) -> Table:
+    """Return a table of the groups of one grouping; `alike`: all groupings with these groups."""
     names = [name for name in groups[0].hours if name != "nodes"]
     rows: list[Row] = []
     for group in groups:
@@ -90,7 +90,7 @@ def groups_table(by: str, groups: Sequence[GroupHours]) -> Table:
     measured = {name for group in groups for name, one in group.hours.items() if one.measured > 0}
     note = "Efficiency and unused hours are of jobs with recorded use. " if measured else ""
     note += f"Sorted by {'unused' if 'cores' in measured else 'allocated'} core-hours."
-    return Table([*head, "core-hours lost"], rows, f"By {GROUPINGS[by]}", note)
+    return Table([*head, "core-hours lost"], rows, f"By {listed([GROUPINGS[one] for one in alike])}", note)
 
 
 MOST_JOBS = 10

@@ -166,7 +166,7 @@ def _requests(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     if any(name == one for one, *_ in setting.requests):
         raise PolicyError(f"{change.where}: {change.target} is changed twice; remove one", "same_setting")
     meaning = {
-        SUGGESTED: f"as earlier jobs of the user, job name and size suggest, at a risk of {risk:g} %",
+        SUGGESTED: f"as earlier jobs with the same user, job name, size and request suggest, at a risk of {risk:g} %",
         USED: "as the job used, in hindsight",
     }
     told = [f"requests of {WORDS[name]}: {meaning[how] if isinstance(how, str) else f'{how:g} times as large'}, at most as large as today"]

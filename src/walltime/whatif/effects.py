@@ -22,7 +22,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.whatif.calibration import ALL, GROUPED_BY, MOST_GROUPS, Calibration
 from walltime.whatif.setting import Setting
 from walltime.whatif.track_record import TrackRecord
-from walltime.wording import counted, human_time
+from walltime.wording import counted, human_time, numbered
 
 Array = np.ndarray
 
@@ -201,7 +201,7 @@ def _named(schedule: Schedule, jobs: Array, hours: Array) -> list[str]:
     for k in np.argsort(-total, kind="stable")[:MOST_NAMED].tolist():
         number = int(known[k])
         name = workload.origin.name_of("user", number) if number >= 0 else "unknown"
-        who = f"job {number} (" if single else f"user {name} ({counted(int(count[k]), 'job')}, "
+        who = f"job {number} (" if single else f"{numbered('user', name)} ({counted(int(count[k]), 'job')}, "
         named.append(f"{who}{total[k]:,.0f} node-hours)")
     return named
 

@@ -389,9 +389,10 @@ def drawings(answer: WhatIf) -> list[Drawing]:
         )
     else:
         figure = differences_figure(answer)
-        caption = (
-            f"Difference in mean wait from today, with {SHOWN_LEVEL} intervals. Thick: sampling of weeks; thin: shaken copies of the log."
-        )
+        ones = [effect.differences["mean_wait"] for effect in answer.ranked]
+        lines = ["thick: sampling of weeks"] if any(math.isfinite(one.low) for one in ones) else []
+        lines += ["thin: shaken copies of the log"] if any(math.isfinite(one.scatter) for one in ones) else []
+        caption = "Difference in mean wait from today" + (f", with {SHOWN_LEVEL} intervals ({'; '.join(lines)})." if lines else ".")
         caption += " Grey: the calibration error." if _shown_error(answer) else ""
     first = f", of today and the first {MOST_CURVES - 1} changes" if len(answer.ranked) >= MOST_CURVES else ""
     curves = f"Curves of the share of jobs that wait less than a given time: {values}."

@@ -17,7 +17,7 @@ from tests.strategies import workloads
 from walltime.campaign.store import MEASURES as CAMPAIGN_MEASURES
 from walltime.campaign.work import group_rows
 from walltime.errors import PolicyError, WorkloadError
-from walltime.schedule.groups import GROUPINGS, MEASURES, check_known, group_jobs, local_seconds, parse_grouping
+from walltime.schedule.groups import GROUPINGS, MEASURES, alike_columns, check_known, group_jobs, local_seconds, parse_grouping
 
 
 def jobs(**columns) -> wt.Workload:
@@ -237,3 +237,12 @@ def test_breakdown__goes_by_the_simulated_runtimes():
     assert shares == {"user 7": 600 / 700, "user 8": 100 / 700}
     assert schedule.summary().offered_load == schedule.offered_load == 700 / 10_000
     assert wt.replicate(lambda seed: jobs, "fcfs", [1]).summaries[0].offered_load == 700 / 10_000
+
+
+def test_alike_columns__columns_with_equal_groups_are_in_one_list():
+    columns = {"user": [1, 2, 1, 3], "group": [7, 5, 7, 6], "queue": [1, 1, 1, 2], "partition": [-1] * 4, "executable": [2, 2, 2, 5]}
+    jobs = wt.Workload.from_arrays(
+        submit=[0] * 4, runtime=[1] * 4, procs=[1] * 4, machine_procs=1, columns={name: np.array(one) for name, one in columns.items()}
+    )
+    assert alike_columns(jobs, columns) == [["user", "group"], ["queue", "executable"]]
+    assert alike_columns(jobs, ["state"]) == []

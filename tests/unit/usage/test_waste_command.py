@@ -12,6 +12,7 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.waste_month import month, sacct_text, write
+from walltime.usage.page import chart
 
 JOBS = month(120)
 STATES = ("TIMEOUT", "DEADLINE", "FAILED", "COMPLETED")
@@ -31,6 +32,25 @@ def test_text__without_use(golden, files, capsys):
 
 
 @pytest.mark.slow
+def test_groups__that_are_equal_are_shown_once(tmp_path, capsys):
+    (tmp_path / "log").write_text(sacct_text([one | {"account": f"lab-{one['user']}"} for one in JOBS]))
+    heads = [line.strip() for line in call(capsys, "waste", tmp_path / "log")[1].splitlines() if line.startswith("By ")]
+    assert heads == ["By user and account"]
+    assert "By user and account" in call(capsys, "waste", tmp_path / "log", "--by", "group")[1]
+    found = wt.waste(wt.read(tmp_path / "log", procs=100))
+    assert found.alike["group"] == ["user", "group"]
+    assert "group" not in found.distinct
+    assert "group" in found.groups
+
+
+def test_chart__explains_only_colours_that_are_drawn(tmp_path):
+    captions = []
+    for jobs in (JOBS, [one for one in JOBS if one["cpu"] is not None and not one["gpus"]]):
+        (tmp_path / "log").write_text(sacct_text(jobs))
+        captions.append(chart(wt.waste(wt.read(tmp_path / "log", procs=100))).caption)
+    assert [["Blue" in text, "Orange" in text, "Grey" in text] for text in captions] == [[True] * 3, [True, True, False]]
+
+
 def test_json__has_the_numbers_of_python(files, capsys):
     record = json.loads(call(capsys, "waste", files["text"], "--json")[1])
     found = json.loads(json.dumps(wt.waste(wt.read(files["text"], procs=10_000)).as_dict()))

@@ -56,6 +56,17 @@ def test_suggested__uses_only_jobs_that_ended_before():
     assert memory[-1] == 9216
 
 
+def test_suggested__small_requests_say_nothing_about_large_ones():
+    # one job in thirty requests four times as much, and needs it; 5 % of the others may need more than is suggested
+    large = np.arange(COUNT) % 30 == 29
+    asked, need = np.where(large, 32_768.0, 8192.0), np.where(large, 30_000.0, 4000.0)
+    sized = right_sized(jobs_with(mem_mb=asked, requested_mem_mb=asked, used_mem_mb=need), "memory", "suggested")
+    assert sized.columns[SHORT].sum() == 0
+    assert (sized.runtime == 300).all()
+    assert (sized.columns["mem_mb"][large] == 32_768).all()
+    assert (sized.columns["mem_mb"][13:29] == 4096).all()
+
+
 def test_suggested__small_jobs_say_nothing_about_large_ones():
     # every fifth job is large and needs four times the memory of the others
     large = np.arange(COUNT) % 5 == 4

@@ -1,6 +1,7 @@
 """What a change does: worked by hand, against simulations of the changed machine, and what must hold for any change."""
 
 import json
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -105,6 +106,19 @@ def test_page__draws_the_interval_of_the_true_change(found):
     assert axes.get_xlabel() == "change of the mean wait from today"
     [axes] = what_if_page(replace(found, effects=[replace(effect, record=None) for effect in found.effects])).picture.figure.axes
     assert axes.get_xlabel().startswith("difference in mean wait from today")
+
+
+def test_page__caption_explains_only_what_is_drawn(found):
+    def caption(low, scatter):
+        one = replace(found.effects[0].differences["mean_wait"], low=low, high=low, scatter=scatter)
+        effect = replace(found.effects[0], record=None, differences=found.effects[0].differences | {"mean_wait": one})
+        return what_if_page(replace(found, effects=[effect], calibration=None)).picture.caption
+
+    assert [("thick" in text, "thin" in text) for text in (caption(1.0, 1.0), caption(math.nan, 1.0), caption(math.nan, math.nan))] == [
+        (True, True),
+        (False, True),
+        (False, False),
+    ]
 
 
 @pytest.mark.slow
