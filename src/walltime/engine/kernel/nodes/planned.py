@@ -8,8 +8,8 @@ The rules, which reference/first_fit.py and reference/pools.py implement in plai
   already have a reservation on a job's pools, the job gets none: it starts only if it can start now.
 * If reservations are kept, each job gets one on arrival. When a job ends early, reservations move to earlier times where possible, in queue
   order. When an outage becomes known or a job is overdue, all reservations are made again. A job over a limit has none.
-  A reservation can move only into what has become free on its partition's pools since it was last tried: `levels.pools` has the time until
-  which something has, for each pool, and what moves free for jobs ahead of them in the queue counts at the next early end.
+  A reservation can move only into capacity that has become free on its partition's pools since the last pass of moves. For each pool,
+  `levels.pools` has the latest end of such capacity. Moves free capacity too: for jobs behind in the queue now, for all at the next pass.
 
 The plan is the free amounts of each node over time: a list of *levels*, each valid from its time to the next one's. It is kept from pass to
 pass as long as nothing becomes free. As long as reservations are only added, the earliest time found for a request is a lower bound for
@@ -47,7 +47,7 @@ from walltime.engine.kernel.search import first_from
 TAKE, RELEASE = np.int64(1), np.int64(-1)
 """Signs of amounts that a reservation takes out of the plan, or releases to it."""
 FREED, FREED_BY_MOVES = np.int64(0), np.int64(1)
-"""Columns of `levels.pools` if reservations are kept: until when something has become free since the last moves, and by these moves."""
+"""Columns of `levels.pools` if reservations are kept: the latest end of what has become free since the last moves, and by these moves."""
 
 
 def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budget):
@@ -457,11 +457,12 @@ def _first_short(state, job, site, levels, k, end, procs, second):
     need_second = 0 if job.whole or levels.totals.shape[1] == state.kinds else max(job.total, job.nodes * job.each)
     while k < state.level_count and levels.times[k] < end:
         row, own = levels.rows[k], job.held_from <= levels.times[k] < job.held_from + job.believed
-        if levels.totals[row, kind] + own * procs < need:
-            short = k + 1
-        elif need_second > 0 and levels.totals[row, kind + state.kinds] + own * second < need_second:
-            short = k + 1
+        lacks = levels.totals[row, kind] + own * procs < need
+        if need_second > 0 and not lacks:
+            lacks = levels.totals[row, kind + state.kinds] + own * second < need_second
         k += 1
+        if lacks:
+            short = k
     return short
 
 

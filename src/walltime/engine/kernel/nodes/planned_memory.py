@@ -23,8 +23,9 @@ class Plan(NamedTuple):
     * `drops`: for each row, whether less may be free than in the level before, because a reservation begins there
     * `least`: scratch
     * `held`: ranges of nodes of the kept reservations, in one half or the other, shape (2, entries)
-    * `pools_of`: the pools of each partition; `pools`: for each pool, whether a job waits for it and how many reservations this pass has
-      made on it, or if reservations are kept, the columns FREED and FREED_BY_MOVES of planned.py, shape (pools, 2)
+    * `pools_of`: the pools of each partition
+    * `pools`: for each pool, whether a job waits for it and how many reservations this pass has made on it, shape (pools, 2); if
+      reservations are kept, the columns FREED and FREED_BY_MOVES of planned.py
     """
 
     times: Array
