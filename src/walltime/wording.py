@@ -60,13 +60,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def numbered(word: str, name: str) -> str:
+def numbered(word: str, name: str | int) -> str:
     """Return a name, or a number after its word.
 
-    >>> numbered("user", "alice"), numbered("user", "7")
+    >>> numbered("user", "alice"), numbered("user", 7)
     ('alice', 'user 7')
     """
-    return f"{word} {name}" if name.isdecimal() else name
+    return f"{word} {name}" if str(name).isdecimal() else str(name)
 
 
 def on_log(name: str) -> str:
