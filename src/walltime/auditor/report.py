@@ -61,7 +61,12 @@ class Violation:
         """Return the time and the message as text, with dates if the log has them."""
 
         def dated(found: re.Match[str]) -> str:
-            return "then" if found[1] == "at" and int(found[2]) == self.time else f"{found[1]} {origin.when(int(found[2]))}"
+            time, preposition = int(found[2]), "" if found[1] == "at" else f"{found[1]} "
+            if preposition == "" and time == self.time:
+                return "then"
+            if time > self.time and origin.when(time) == origin.when(self.time):
+                return f"{preposition}{time - self.time} s later"
+            return f"{found[1]} {origin.when(time)}"
 
         return f"{origin.when(self.time)}: {_TIME.sub(dated, self.message)}"
 

@@ -284,7 +284,7 @@ RuntimePredictorOption = Annotated[
 CorrectionOption = Annotated[
     str,
     _scheduler(
-        "When a job runs longer than predicted, correct its planned runtime by this rule: tsafrir07, tsafrir07:elapsed, estimate, "
+        "Correct the planned runtime of a job that runs longer than predicted by this rule: tsafrir07, tsafrir07:elapsed, estimate, "
         "double, double:uncapped, half, soft or none.",
         advanced=True,
     ),

@@ -66,7 +66,7 @@ def test_suggest__prints_walltimes_and_risks(golden, capsys, log):
     assert status == 0, err
     assert "0:10:00" in out
     assert "job of user 1" in out
-    assert "30 similar earlier jobs in the log log" in out
+    assert "30 similar earlier jobs on log" in out
     found = json.loads(call(capsys, "suggest", log, "--user", 1, "--json")[1])
     assert (found["jobs"], found["suggestions"][0]["walltime"]) == (30, 600)
     golden("suggest", one_line(*call(capsys, "suggest", log, "--user", 9)))
