@@ -9,13 +9,13 @@ help: ## list the targets
 setup: ## make the virtual environment .venv
 	@bash tools/setup.sh
 
-quick: setup ## run the tests that take a minute, with the kernels that are compiled already
+quick: setup ## run the tests that take a minute, with the compiled engine from the cache
 	@bash tools/test.sh quick $(ARGS)
 
 test: setup ## run the whole test suite; ARGS="-k easy" passes arguments to pytest
 	@bash tools/test.sh default $(ARGS)
 
-slurm: setup ## run the tests that start a real Slurm on this machine, if its programs are there
+slurm: setup ## run the tests that start a real Slurm on this machine, if its programs are installed
 	@bash tools/test.sh slurm $(ARGS)
 
 nightly: setup ## run the whole test suite with twenty times as many examples, chosen at random, and indices checked
@@ -39,7 +39,7 @@ wheel: setup ## build the source distribution and the wheel, and try the wheel o
 bench: setup ## measure speed and memory
 	@.venv/bin/python benchmarks/run.py $(ARGS)
 
-validate: setup ## compare the engine with theory and identities, and readings with each other
+validate: setup ## compare the engine with theory and identities, and interpretations with each other
 	@.venv/bin/python validation/run.py $(ARGS)
 
 lock: setup ## resolve the dependencies again, into requirements.lock
@@ -48,9 +48,9 @@ lock: setup ## resolve the dependencies again, into requirements.lock
 changelog: setup ## show what changelog.d/ adds to the next release
 	@.venv/bin/towncrier build --draft
 
-release-check: setup ## what can be checked before a release: versions, recipe, images, the wheel on each Python there is, extras
+release-check: setup ## check versions, recipe, images, extras, and the wheel on each installed Python before a release
 	@.venv/bin/python tools/release.py
 
-clean: ## remove everything that was made here, .venv too
+clean: ## remove everything that these targets made, also .venv
 	@rm -rf .venv site report.html dist screenshots .pytest_cache .ruff_cache .mypy_cache .hypothesis .import_linter_cache .coverage
 	@find src tests docs benchmarks validation -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

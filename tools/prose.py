@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PLACES = (
     "*.md",
     "docs/**/*.md",
+    "paper/*.md",
     "docs/**/*.ipynb",
     "src/**/*.py",
     "tools/*.py",

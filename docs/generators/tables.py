@@ -191,7 +191,7 @@ def shipped_mappings() -> str:
         has = ["user" in there, "requested" in there, waits, bool(about.power)]
         remarks = f"From {about.source}. {about.note}"
         size, licence = (said or ("see `walltime fetch`" if about.zenodo else "not stated") for said in (about.size, about.licence))
-        terms = f"{size}; {licence}"
+        terms = size if size == licence else f"{size}; {licence}"
         rows.append((f"`{name}`", f"[{about.title}]({about.page})", *("yes" if one else "" for one in has), terms, remarks))
     return table(heads, rows)
 
@@ -224,8 +224,8 @@ def demo() -> str:
 def dimensions() -> str:
     """The keys of a campaign's plan."""
     kinds = {str: "text", int: "whole number", float: "number", bool: "true or false"}
-    default = {None: "", True: "true", False: "false"}
-    rows = [(f"`{d.name}`", kinds[d.kind], default.get(d.default, d.default), d.meaning) for d in DIMENSIONS.values()]
+    default = {"None": "", "True": "true", "False": "false"}
+    rows = [(f"`{d.name}`", kinds[d.kind], default.get(str(d.default), d.default), d.meaning) for d in DIMENSIONS.values()]
     return table(("key", "value", "default", "meaning"), rows)
 
 

@@ -15,7 +15,6 @@ from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, used_by
 from walltime.cli.output import PageOutput, caveats
 from walltime.declared import nearest
-from walltime.distinct import distinct_rows
 from walltime.errors import WorkloadError
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, counted, human_percent, human_time, listed, numbered, shown
@@ -155,6 +154,7 @@ def _kinds(workload: Workload, jobs: Array, risk: float, least: int) -> list[dic
     import numpy as np
 
     from walltime.accuracy.requests import suggest_requests
+    from walltime.distinct import distinct_rows
     from walltime.estimates.suggestion import suggestion_from
 
     columns = [name for name in KIND_NAMES if name in workload.columns]

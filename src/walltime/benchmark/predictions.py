@@ -162,7 +162,7 @@ def judge_predictions(
         except WorkloadError as error:
             if text in predictors:
                 raise
-            return f"{name}: {text} is left out, because {error}"
+            return f"{name}: {text} is left out: {error}"
 
     done = in_threads(run, len(tasks), workers, progress)
     rows = [row for one in done if not isinstance(one, str) for row in one]

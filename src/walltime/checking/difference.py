@@ -136,7 +136,7 @@ class Difference:
         if p is None:
             return [("", f"{a} and {b} are the same schedule: {counted(self.jobs, 'job')} with equal starts and ends"), *rows]
         ended = f", {self.ended:,} start at the same time but end at a different one" if self.ended else ""
-        rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs start at a different time{ended}"))
+        rows.insert(0, ("", f"{self.moved:,} of {self.jobs:,} jobs {'starts' if self.moved == 1 else 'start'} at a different time{ended}"))
         wanted = counted(p.procs, "processor")
         if p.state is not None and len(p.state.needs) > 1 and p.state.needs[1]:
             wanted += f" and {_amounts(p.state.resources[1:], p.state.needs[1:])}"

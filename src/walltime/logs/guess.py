@@ -169,7 +169,8 @@ class Guessing:
         except LogError as error:
             known = ", ".join(map(printable, list(self.sample.columns)[:40]))
             raise LogError(
-                f"{self.where}: the columns were not recognised ({error}); describe them with mapping=FILE; the columns are {known}",
+                f"{self.where}: the columns were not recognised: {str(error).removeprefix('columns: ')}; describe them with mapping=FILE; "
+                f"the columns are {known}",
                 "unknown_columns",
             ) from None
         return Guess(mapping, tuple(self.reading.values()), tuple(self.doubts))

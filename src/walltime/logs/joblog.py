@@ -55,8 +55,8 @@ class JobLog:
 
     `columns`: by name, one entry per record in the order of the file (int64 or float64, -1 if unknown): the columns of
     `walltime.workload.SWF_COLUMNS`, in their units, and others under the format's own names. They are stored as read-only int64, or float64
-    if a value has a fraction; columns that are -1 everywhere are left out. `format`: the name of the format. `header_lines`: the log's
-    description of itself, in header lines of the Standard Workload Format. `names`: for columns of names, the texts for which the numbers
+    if a value has a fraction; columns that are -1 everywhere are left out. `format`: the name of the format. `header_lines`: its
+    description, as header lines of the Standard Workload Format. `names`: for columns of names, the texts for which the numbers
     1, 2, ... stand. `dropped, changed, noticed`: how many records the reader dropped, changed or flagged, by rule; `dropped_work`:
     processor-seconds of the dropped records, by rule, where known. `reading`: notes on how the columns of a table were recognised.
     `endings`: file extensions that are not part of the log's name, in addition to those of packed files. Raises LogError if the columns

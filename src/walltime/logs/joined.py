@@ -40,8 +40,8 @@ def _joined(mapping: TableMapping, tables: dict[str, Path], path: str, where: st
         missing = next((name for name in (join.key, *join.sums, *join.most) if name not in other.columns), None)
         if missing is not None or join.key not in main.columns:
             raise LogError(
-                f"{printable(str(tables[join.file]))}: the column {missing or join.key!r}, by which it is joined, is missing;"
-                " give the table of the jobs alone"
+                f"{printable(str(tables[join.file]))}: the join needs the column {missing or join.key!r}, which is missing; "
+                "give the table of the jobs alone"
             )
         sums = [pl.when(_known(name).count() > 0).then(_known(name).sum()).alias(f"{join.name}.{name}") for name in join.sums]
         most = [_known(name).max().alias(f"{join.name}.{name}") for name in join.most]

@@ -309,7 +309,9 @@ class _ClusterBuilder:
             for other_begin, other_end, others in seen:
                 if other_begin < end and begin < other_end and nodes & others:
                     both = _count(len(nodes & others), "node", "is", "are")
-                    self.note(f"{both} in the maintenance {sanitize(name)} and in an overlapping earlier one; only the earlier one counts.")
+                    self.note(
+                        f"{both} in the maintenance {sanitize(name)!r} and in an overlapping earlier one; only the earlier one counts."
+                    )
                     nodes -= others
             seen.append((begin, end, nodes))
             yield from self._missing(nodes, begin, end, 0)

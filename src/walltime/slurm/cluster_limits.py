@@ -71,7 +71,7 @@ class LimitReader:
         """Return the limits, first the limits of partitions."""
         for one, qos in self.qos_of.items():
             if qos not in self.qos and qos not in NOTHING:
-                self.note(f"Partition {sanitize(one)} has the limits of {sanitize(qos)}, which sacctmgr show qos does not list.")
+                self.note(f"Partition {sanitize(one)} has the limits of QOS {sanitize(qos)}, which sacctmgr show qos does not list.")
         for qos in dict.fromkeys(self.qos_of.values()):
             for kind, value in self.own.get(qos, {}).items():
                 mine = tuple(one for one in self.partitions if self.qos_of[one] == qos)

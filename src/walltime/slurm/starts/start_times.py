@@ -34,9 +34,9 @@ class StartTime:
     """The predicted start of a waiting job. Times are Unix times; None for never.
 
     `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, if there is one. `by_limits`: the
-    start if every job runs to its limit and none arrives. `alike`: the columns in which the past jobs agree from which its runtime is
-    drawn; None if there are too few, so that it runs to its limit. It is `prediction` alone if the runtime is drawn around a prediction.
-    `pending`: why it waits.
+    start if every job runs to its limit and none arrives. `alike`: the columns in which the job agrees with the past jobs from which its
+    runtime is drawn; None if there are too few, so that it runs to its limit. It is `prediction` alone if the runtime is drawn around a
+    prediction. `pending`: why it waits.
     """
 
     job: SnapshotJob
