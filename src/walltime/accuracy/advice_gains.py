@@ -10,9 +10,11 @@ import numpy as np
 
 from walltime import metrics
 from walltime.accuracy.adjusted import Bars, no_bars, simulated_policy
-from walltime.accuracy.advice import UserAdvice, advised_jobs, jobs_of_kind
+from walltime.accuracy.advice import ENOUGH, UserAdvice, advised_jobs, jobs_of_kind
 from walltime.machine import Machine
+from walltime.machine.warm_start import carried_over, stretch
 from walltime.metrics.right_size import needs
+from walltime.node_demands import runs_on_nodes
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.spread import SHAKE
@@ -21,10 +23,13 @@ from walltime.wording import sanitize
 from walltime.workload import Array, Workload
 from walltime.workload.scaling import shake
 
+WEEK = 7 * 86_400
 COPIES = 5
 """Default number of shaken copies of the log."""
 DOUBTED = ("cores", "gpus", "memory", "time")
 """The order in which resources are removed from the advice if they do not clearly help."""
+MOST_ON_NODES = 6000
+"""Largest number of jobs that are simulated on a machine with single nodes, where a simulation takes seconds: those of the last weeks."""
 LEAST_GAIN, LEAST_SHARE = 60, 0.02
 """Smallest gain of a user that counts: s per job, and as a share of the wait."""
 
@@ -66,6 +71,9 @@ class AdviceGains:
     """The gain of each user alone, in descending order, and the gain of all jobs if all these users follow the advice."""
 
     workload: Workload
+    """the simulated jobs"""
+    log_jobs: int
+    """the number of jobs in the whole log"""
     policy: str
     """the simulated policy"""
     copies: int
@@ -75,6 +83,8 @@ class AdviceGains:
     """mean wait of all jobs with their own requests, s, and its difference and scatter if all users who gain follow the advice"""
     site: str
     """name of the machine, or of the log if the machine has none"""
+    few: int = 0
+    """number of users who are not simulated, because they have fewer than `ENOUGH` of the simulated jobs"""
 
     @property
     def helped(self) -> list[UserGain]:
@@ -90,23 +100,37 @@ def simulate_advice(
     The policy is EASY, or the policy of the machine if it backfills. The simulations use the log and `copies` shaken copies of it, with
     submissions shifted by up to 30 s; all variants use the same copies. Each user's wait is the mean over the user's jobs. Advice on
     several resources is also simulated without each of them in the order `DOUBTED`, and a resource without a clear gain of its own is
-    removed. Copies that cannot make a gain clear are not simulated, so users without a clear gain may have fewer of them.
+    removed. Copies that cannot make a gain clear are not simulated, so users without a clear gain may have fewer of them. On single nodes,
+    only the last weeks with at most `MOST_ON_NODES` jobs are simulated, beginning with the jobs that were recorded as running and waiting.
     """
     policy, _ = simulated_policy(machine, predicts=False)
-    advised = [one for one in advice if one.advised]
-    simulated = _Simulations(workload, Scheduler(policy), machine, 1 + copies, progress)
-    base = simulated.all_copies(workload, advised)
+    jobs = workload if machine is None or not runs_on_nodes(policy, machine) else last_weeks(workload, machine, MOST_ON_NODES)
+    worth = [one for one in advice if one.advised]
+    advised = [one for one in worth if jobs is workload or (jobs.columns[one.by] == one.number).sum() >= ENOUGH]
+    simulated = _Simulations(workload, jobs, Scheduler(policy), machine, 1 + copies, progress)
+    base = simulated.all_copies(jobs, advised)
     with progress(len(advised), "users simulated") as show:
         users = in_threads(lambda k, check: simulated.gain(advised[k], base[:, [1 + 2 * k, 2 + 2 * k]], check), len(advised), None, show)
     users.sort(key=lambda user: (-user.saved_hours, user.difference))
     together = [user.advice for user in users if user.helps]
     all_jobs = (float(base[:, 0].mean()), 0.0, 0.0)
     if together:
-        means = simulated.all_copies(reduce(advised_jobs, together, workload), [])
+        means = simulated.all_copies(reduce(advised_jobs, together, jobs), [])
         interval = metrics.prediction_interval(means[:, 0] - base[:, 0])
         all_jobs = (all_jobs[0], interval.mean, interval.half_width)
     site = workload.origin.site if machine is None or machine.name == Machine.name else sanitize(machine.name)
-    return AdviceGains(workload, policy.label, copies, users, all_jobs, site)
+    return AdviceGains(jobs, len(workload), policy.label, copies, users, all_jobs, site, len(worth) - len(advised))
+
+
+def last_weeks(workload: Workload, machine: Machine, most: int) -> Workload:
+    """Return the jobs submitted in the last weeks, at most `most` but at least one week, with those recorded as running or waiting before.
+
+    A log with no more jobs is returned unchanged.
+    """
+    end = int(workload.submit[-1]) + 1
+    weeks = np.bincount((end - 1 - workload.submit) // WEEK)
+    count = max(int((np.cumsum(weeks) <= most).sum()), 1)
+    return workload if count == len(weeks) else stretch(workload, machine, end - count * WEEK, end)
 
 
 def _is_clear(gain: float, scatter: float, before: float) -> bool:
@@ -165,8 +189,9 @@ class _Variant:
 
 @dataclass(frozen=True)
 class _Simulations:
-    """Simulate variants of the log and their shaken copies; `count`: the number of copies, with the log itself."""
+    """Simulate variants of the jobs and their shaken copies; `log`: the whole log; `count`: the number of copies, with the jobs."""
 
+    log: Workload
     workload: Workload
     scheduler: Scheduler
     machine: Machine | None
@@ -183,7 +208,7 @@ class _Simulations:
         before = float(base[:, 0].mean())
 
         def variant(advice: UserAdvice) -> _Variant:
-            return _Variant(advice, advised_jobs(self.workload, advice), _lost(self.workload, advice))
+            return _Variant(advice, advised_jobs(self.workload, advice), _lost(self.log, advice))
 
         def wait(one: _Variant, copy: int) -> float:
             if len(one.waits) == copy:
@@ -218,6 +243,7 @@ class _Simulations:
         """Return the mean wait of all jobs and, for each user, of the user's jobs and of all others, s."""
         shaken = jobs if copy == 0 else shake(jobs, SHAKE, copy - 1)
         schedule = simulate(shaken, self.scheduler, progress=check, machine=self.machine)
+        measured = ~carried_over(schedule.workload)
         own = [schedule.workload.columns[one.by] == one.number for one in users]
-        groups = [np.ones(len(schedule.wait), bool), *(group for mine in own for group in (mine, ~mine))]
+        groups = [measured, *(measured & group for mine in own for group in (mine, ~mine))]
         return np.array([float(schedule.wait[group].mean()) if group.any() else 0.0 for group in groups])

@@ -209,7 +209,8 @@ def _write_letters(
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
     written = "letters" if paths else "empty tables"
-    output.show(record, [letters_answer(gains, len(paths)), "", letters_table(gains, mail.max_letters)], **{written: folder})
+    table = ["", letters_table(gains, mail.max_letters)] if gains.users else []
+    output.show(record, [letters_answer(gains, len(paths)), *table], **{written: folder})
 
 
 @dataclass(frozen=True)

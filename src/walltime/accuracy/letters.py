@@ -13,9 +13,11 @@ from string import Template
 from textwrap import wrap
 from typing import Any
 
+import numpy as np
+
 from walltime.accuracy.accuracy import dates
-from walltime.accuracy.advice import KindAdvice, UserAdvice
-from walltime.accuracy.advice_gains import AdviceGains, UserGain
+from walltime.accuracy.advice import ENOUGH, KindAdvice, UserAdvice
+from walltime.accuracy.advice_gains import WEEK, AdviceGains, UserGain
 from walltime.accuracy.page import kind_of as kind_words
 from walltime.errors import OutputError, PolicyError
 from walltime.files import whole_file
@@ -32,9 +34,9 @@ FEW = 100
 PLACEHOLDERS: Mapping[str, str] = {
     "user": "name or number of the user in the log; in letters to accounts, of the account",
     "log": "the name of the machine, or of the log if the machine has none",
-    "first": "date of the first submission, or the log's first day",
-    "last": "date of the last submission",
-    "jobs": "jobs of the user",
+    "first": "date of the first simulated submission, or the log's first day",
+    "last": "date of the last simulated submission",
+    "jobs": "jobs of the user in the log",
     "asked_hours": "requested processor-hours of these jobs",
     "used_percent": "used share of these hours, in percent",
     "use": "used shares of memory and processors, and the idle share of GPUs, while jobs ran; empty if they are not recorded",
@@ -183,9 +185,19 @@ def letters_table(gains: AdviceGains, most: int = MOST_LETTERS) -> Table:
         f"of the log, with submissions shifted by up to 30 s ({copies}; fewer if no letter can result). In the simulation, jobs that "
         "needed more than the advice keep their requests; the cost of failed runs is the running time per job that would be lost if they "
         "failed. Advice on a resource is left out if it does not clearly shorten the waits. There is a letter if the saved wait clearly "
-        "exceeds this cost, by more than a minute and more than 2 % of the wait."
+        f"exceeds this cost, by more than a minute and more than 2 % of the wait.{_share(gains)}"
     )
     return Table(head, rows, f"{unit.capitalize()}s that gain from smaller requests", remark)
+
+
+def _share(gains: AdviceGains) -> str:
+    """Return a sentence on the simulated share of the log; empty for the whole log."""
+    if len(gains.workload) == gains.log_jobs:
+        return ""
+    weeks, by = (int(np.ptp(gains.workload.submit)) + WEEK) // WEEK, BY[gains.users[0].advice.by] if gains.users else "user"
+    few = f" {counted(gains.few, by)} with fewer than {ENOUGH} of these jobs are left out." if gains.few else ""
+    share = human_percent(100 * len(gains.workload) / gains.log_jobs)
+    return f" Simulated: the last {counted(weeks, 'week')} ({share} of the jobs), because simulations of single nodes take long.{few}"
 
 
 def letters_record(gains: AdviceGains) -> dict[str, Any]:
@@ -197,7 +209,8 @@ def letters_record(gains: AdviceGains) -> dict[str, Any]:
         for user in gains.users
     ]
     all_jobs = dict(zip(("wait_before", "wait_difference", "wait_scatter"), gains.all_jobs, strict=True))
-    return {"policy": gains.policy, "copies": gains.copies, "users": users, "everybody": all_jobs}
+    simulated = {"simulated_jobs": len(gains.workload), "few_jobs": gains.few}
+    return {"policy": gains.policy, "copies": gains.copies, **simulated, "users": users, "everybody": all_jobs}
 
 
 def signed(seconds: float) -> str:

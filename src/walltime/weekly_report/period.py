@@ -157,7 +157,7 @@ def _causes(jobs: Workload, begin: int, end: int, machine: Machine | None) -> li
 def last_week(workload: Workload) -> tuple[int, int]:
     """Return start and end, s, of the last whole week, Monday to Sunday at the site; without dates, of the last seven days.
 
-    If the log ends before its first Monday, the period is the whole log.
+    If the log ends before its first Monday, the period is the whole log, until its last job has ended.
     """
     first, last = int(workload.submit[0]), int(workload.submit[-1])
     start = workload.origin.unix_start_time
@@ -167,7 +167,9 @@ def last_week(workload: Workload) -> tuple[int, int]:
     day = datetime.fromtimestamp(start + last, zone).replace(hour=0, minute=0, second=0, microsecond=0)
     end = day - timedelta(days=day.weekday())
     if int(end.timestamp()) - start <= first:
-        return first, last + 1
+        wait = workload.recorded_wait
+        ends = workload.submit + workload.runtime + (0 if wait is None else np.maximum(wait, 0))
+        return first, max(last, int(ends.max())) + 1
     return int((end - timedelta(days=7)).timestamp()) - start, int(end.timestamp()) - start
 
 

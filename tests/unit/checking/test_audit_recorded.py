@@ -87,3 +87,6 @@ def test_command__without_a_schedule(capsys, tmp_path):
     found = json.loads(out)
     assert (status, found["ok"], found["schedule"], found["jobs"]) == (0, True, None, 11)
     assert any("over their limit (KillWait, OverTimeLimit), as 11 jobs did" in one for one in found["assumed"])
+    text = call(capsys, "audit", tmp_path / "log.swf", "--machine", tmp_path / "m.toml")[1]
+    assert text.count("Not checked") == 1
+    assert len({why for why in found["skipped"].values() if why in text}) == len(set(found["skipped"].values())) > 2

@@ -15,7 +15,7 @@ from tests.errors import raises
 from walltime.accuracy import advice_gains
 from walltime.accuracy.advice import advise_users
 from walltime.accuracy.advice_gains import may_be_clear, simulate_advice
-from walltime.accuracy.letters import PLACEHOLDERS, letter, letters_answer, read_template, write_letters
+from walltime.accuracy.letters import PLACEHOLDERS, letter, letters_answer, letters_table, read_template, write_letters
 from walltime.errors import OutputError, PolicyError
 from walltime.machine import read_machine
 
@@ -234,6 +234,22 @@ def test_letter__of_memory_alone_where_nothing_else_helps(golden, tmp_path):
     assert one.advice.used == {"memory": (pytest.approx(25 * 4096 / 6), pytest.approx(612 / 4096)), "cores": (pytest.approx(25 / 3), 0.5)}
     assert abs(one.others) <= one.others_scatter + 1
     golden("estimates", " ".join(letter(found, one).split()))
+
+
+def test_gains__on_single_nodes_only_the_last_weeks_are_simulated(tmp_path, monkeypatch):
+    jobs = short_of_memory(60)
+    monkeypatch.setattr(advice_gains, "MOST_ON_NODES", 80)
+    _, found = memory_gains(tmp_path, jobs)
+    first = jobs.submit[-1] + 1 - 14 * 24 * HOUR
+    assert (len(found.workload), found.log_jobs, found.few) == ((jobs.submit >= first).sum(), 120, 0)
+    [one] = found.helped
+    assert (one.advice.jobs, one.before) == (60, pytest.approx(2 * HOUR - 60, abs=60))
+    assert "2 weeks" in letters_table(found).note
+    monkeypatch.setattr(advice_gains, "MOST_ON_NODES", 40)
+    _, found = memory_gains(tmp_path, jobs)
+    assert (found.users, found.few) == ([], 1)  # user 1 has fewer than 20 jobs in a week
+    monkeypatch.setattr(advice_gains, "MOST_ON_NODES", 120)
+    assert memory_gains(tmp_path, jobs)[1].workload is jobs
 
 
 def test_letter__to_an_account(golden, tmp_path):

@@ -52,6 +52,8 @@ class Draws:
 
 
 USUAL = Draws()
+NOT_ALONE = ("after", "limits", "merit", "association", "charge", "user", "place", "since")
+"""Fields of the demands that do not matter for a job without others on the machine."""
 
 
 class Projection:
@@ -143,6 +145,16 @@ class Projection:
             return Problem(machine=self.state.nodes, demands=demands, shares=self._shares, settings=self._settings, **common)
         known = LogView.of(self.scheduler.policy.reads, self._jobs(chosen, submit, runtime), placed.requested[chosen])
         return Problem(machine=self._pools, demands=own, known=known, **common)
+
+    def needs(self, place: int) -> tuple[int, ...]:
+        """Return the values that determine when a job with this index could start on the machine without other jobs."""
+        state = self.state
+        if not self._slurm:
+            return (place,)
+        own = [int(getattr(self._demands, name)[place]) for name in self._demands._fields if name not in NOT_ALONE]
+        placed, placement = state.workload, state.placement
+        times = int(placed.requested[place]), int(state.submit[place]), int(placed.procs[place])
+        return (*own, *times, int(placement.reservation[place]), *map(int, placement.limits_of[place]))
 
     def _pool_demands(self, chosen: Array) -> Demands:
         placement, none = self.state.placement, Ragged.empty(len(chosen))
@@ -306,10 +318,15 @@ class Forecast:
         spans = [one[3:5] for one in placement.outages] + [one[1:3] for one in placement.reservations]
         until = state.now + state.workload.requested
         typical, every = self.runtimes.typical(), np.arange(len(state.jobs))
+        known: dict[tuple[int, ...], float] = {}
         for k, place in enumerate(places.tolist()):
             near = any(begin < until[place] and end > state.now for begin, end in spans)
             if near or placement.windows or placement.reservation[place] or state.submit[place] > state.now:
-                found[k] = self.projection.run(typical, only=place, without=np.delete(every, place).tolist())[place] - state.now
+                needs = self.projection.needs(place)
+                if needs not in known:
+                    start = self.projection.run(typical, only=place, without=np.delete(every, place).tolist())[place]
+                    known[needs] = float(start - state.now)
+                found[k] = known[needs]
         return np.where(np.isfinite(found) & (found > SOON), found, 0)
 
     def caveats(self) -> list[str]:

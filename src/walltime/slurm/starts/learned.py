@@ -7,12 +7,14 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.policy import Policy
 from walltime.simulation.specification import Scheduler
+from walltime.simulation.threads import in_threads
 from walltime.slurm.starts.forecast import Draws
 from walltime.slurm.starts.forest import LEVELS, Forest
 from walltime.slurm.starts.predicted import PredictedRuntimes
@@ -100,23 +102,22 @@ def replay(
     Moments at which no waiting job fits the machine are left out. `progress` is called with the number of moments done.
     """
     place_of = {number: k for k, number in enumerate(record.workload.job_id.tolist())}
-    known = QueueFeatures(record)
-    parts = []
-    for done, (moment, count) in enumerate(sorted(samples.items())):
-        snapshot = snapshot_at(record, moment)
+    known, moments = QueueFeatures(record), sorted(samples)
+
+    def part(number: int, check: Callable[[int], None]) -> Replay | None:
+        moment = moments[number]
+        rules: dict[str, Any] = {"policy": policy, "predictor": predicted, "reasons": False, "workers": 1, "progress": check}
         try:
-            own = Draws(count, seed=seed + done)
-            result = start_times(snapshot, record.workload, policy=policy, predictor=predicted, draws=own, workers=workers)
+            result = start_times(snapshot_at(record, moment), record.workload, draws=Draws(samples[moment], seed=seed + number), **rules)
         except PolicyError:  # no waiting job fits the machine
-            continue
-        finally:
-            if progress is not None:
-                progress(done + 1)
+            return None
         places = np.array([place_of[one.job.job] for one in result.jobs], np.int64)
         own_quantiles, by_limits = simulated_starts(result)
         made, features = np.full(len(places), moment, np.int64), known.at(moment, places, own_quantiles, by_limits)
         real = (record.start[places] - moment).astype(float)
-        parts.append(Replay(made, places, real, features, result.simulated, by_limits, result.earliest, result.policy))
+        return Replay(made, places, real, features, result.simulated, by_limits, result.earliest, result.policy)
+
+    parts = [one for one in in_threads(part, len(moments), workers, progress) if one is not None]
     if not parts:
         return Replay(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0)), np.zeros(0), np.zeros(0), "")
     return Replay.join(parts)

@@ -51,6 +51,10 @@ class Pending:
         return asdict(self)
 
 
+NOT_ASKED = Pending("unknown", "")
+"""Stands for a reason that was not searched for."""
+
+
 def _why_apart(job: SnapshotJob) -> Pending:
     kind = {"held": "held", "dependent": "dependency", "closed": "closed"}.get(job.left_out, "never" if job.never else "other")
     text = SNAPSHOT_RULES[job.left_out]

@@ -18,7 +18,7 @@ from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
 from walltime.slurm.snapshot_jobs import SNAPSHOT_RULES, SnapshotJob
 from walltime.slurm.starts.forecast import FIRST_NUMBER, USUAL, Draws, Forecast
-from walltime.slurm.starts.pending import Pending, apart_reasons, pending_reasons
+from walltime.slurm.starts.pending import NOT_ASKED, Pending, apart_reasons, pending_reasons
 from walltime.slurm.starts.predicted import PredictedRuntimes
 from walltime.slurm.starts.sampling import LEVELS
 from walltime.wording import sanitize
@@ -36,7 +36,7 @@ class StartTime:
     `early, median, late`: quantiles over the simulations, 5, 50 and 95 %. `slurm`: Slurm's own estimate, if there is one. `by_limits`: the
     start if every job runs to its limit and none arrives. `alike`: the columns in which the job agrees with the past jobs from which its
     runtime is drawn; None if there are too few, so that it runs to its limit. It is `prediction` alone if the runtime is drawn around a
-    prediction. `pending`: why it waits.
+    prediction. `pending`: why it waits, if this was computed.
     """
 
     job: SnapshotJob
@@ -129,6 +129,7 @@ def start_times(
     policy: str | Policy | Scheduler | None = None,
     predictor: str | Predictor | PredictedRuntimes | None = None,
     draws: Draws = USUAL,
+    reasons: bool = True,
     workers: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> StartTimes:
@@ -137,8 +138,9 @@ def start_times(
     Runtimes are drawn from similar jobs (for running jobs, from those that ran longer), and arrivals from the recent past (`sampling.py`).
     `history`: a log; only jobs that had ended at the snapshot's time count. `policy`: by default the one of the snapshot's machine.
     `predictor`: a runtime predictor such as `file:predictions.csv`: runtimes are drawn around its predictions, by the errors of earlier
-    ones; the scheduler still plans with the limits. `draws`: the number of simulations, the seed, and whether jobs arrive.
-    `workers`: threads; `progress` is called with the number of simulations done. Equal arguments give equal results with any number of
+    ones; the scheduler still plans with the limits. `draws`: the number of simulations, the seed, and whether jobs arrive. `reasons`:
+    whether to find why each job waits, which takes another simulation. `workers`: threads; `progress` is called with the number of
+    simulations done. Equal arguments give equal results with any number of
     threads. Raises PolicyError and WorkloadError.
     """
     reject_hindsight(snapshot.machine, "a prediction of starts")
@@ -153,13 +155,13 @@ def start_times(
     to_limits, starts = forecast.simulate(run, draws, workers, progress)
     simulated = start_quantiles(starts)
     order = np.argsort(simulated[1], kind="stable")
-    jobs, pending = [], pending_reasons(forecast)
+    jobs, pending = [], pending_reasons(forecast) if reasons else {}
     for k in order.tolist():
         job, level = state.jobs[waits[k]], int(runtimes.level[waits[k]])
         early, median, late = (to_unix(float(time), snapshot.time) for time in simulated[:, k])
         by_limits = to_unix(float(to_limits[k]), snapshot.time)
         alike = ("prediction",) if runtimes.predicted[waits[k]] else LEVELS[level] if level < len(LEVELS) else None
-        jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike, pending[job.label]))
+        jobs.append(StartTime(job, early, median, late, job.expected, by_limits, alike, pending.get(job.label, NOT_ASKED)))
     scheduler, caveats = forecast.scheduler, forecast.caveats()
     if snapshot.machine.overhead != NO_OVERHEAD:
         caveats.append(OVERHEAD_NOTE)
