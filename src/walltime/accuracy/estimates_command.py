@@ -209,7 +209,7 @@ def _write_letters(
     head = {"trace": str(trace), "sha256": workload.origin.sha256, "procs": workload.machine_procs, "jobs": len(workload)}
     record = {**head, **letters_record(gains), "letters": [str(path) for path in paths], "version": version()}
     written = "letters" if paths else "empty tables"
-    table = ["", letters_table(gains, mail.max_letters)] if gains.users else []
+    table: list[Part] = ["", letters_table(gains, mail.max_letters)] if gains.users else []
     output.show(record, [letters_answer(gains, len(paths)), *table], **{written: folder})
 
 

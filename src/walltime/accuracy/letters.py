@@ -156,9 +156,9 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
         f"becomes {human_time(abs(change))} {'shorter' if change < 0 else 'longer'}" if abs(change) > scatter else "does not clearly change"
     )
     unit = BY[first.advice.by]
-    who = numbered(unit, first.advice.user)
+    who = numbered(unit.capitalize(), first.advice.user)
     return (
-        f"{counted(len(helped), unit)} of {name} would wait less with smaller requests. {who[0].upper()}{who[1:]} "
+        f"{counted(len(helped), unit)} of {name} would wait less with smaller requests. {who} "
         f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) for each of {first.advice.jobs:,} jobs. "
         f"{written:,} letter{'s were' if written != 1 else ' was'} written. "
         f"If all these {unit}s follow the advice, the mean wait of all jobs ({human_time(before)}) {effect}."
@@ -209,7 +209,7 @@ def letters_record(gains: AdviceGains) -> dict[str, Any]:
         for user in gains.users
     ]
     all_jobs = dict(zip(("wait_before", "wait_difference", "wait_scatter"), gains.all_jobs, strict=True))
-    simulated = {"simulated_jobs": len(gains.workload), "few_jobs": gains.few}
+    simulated = {"simulated_jobs": len(gains.workload), "users_with_few_jobs": gains.few}
     return {"policy": gains.policy, "copies": gains.copies, **simulated, "users": users, "everybody": all_jobs}
 
 
