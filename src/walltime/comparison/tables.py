@@ -19,7 +19,7 @@ from walltime.schedule.groups import TITLES
 from walltime.schedule.schedule import Schedule, longest_waits
 from walltime.simulation.spread import Spread
 from walltime.tables import Cell, Column, Row, Table, time_cell
-from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, lower_first, numbered, time_form
+from walltime.wording import UNDEFINED, human_difference, human_number, human_percent, human_time, lower_first, time_form
 from walltime.workload.columns import GROUPED_COLUMNS
 
 COLUMNS = {name: average for name, average in averages().items() if average.table}
@@ -207,13 +207,13 @@ def sides_table(gains: Gains, title: str) -> Table:
 def changes_table(gains: Gains, title: str) -> Table:
     """Return the largest winners and losers among users (mean waits), then among jobs."""
     rows: list[Row] = [
-        [f"{numbered('user', one.user)} {verb}", f"{one.jobs:,}", "", "", time_cell(one.mean_before), time_cell(one.mean_after)]
+        [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", time_cell(one.mean_before), time_cell(one.mean_after)]
         for verb, users in (("gains", gains.winning_users), ("loses", gains.losing_users))
         for one in users
     ]
     for verb, jobs in (("gains", gains.winning_jobs), ("loses", gains.losing_jobs)):
         for one in jobs:
-            owner = "" if one.user is None else f" of {numbered('user', one.user)}"
+            owner = "" if one.user is None else f" of user {one.user}"
             times = map(time_cell, (one.runtime, one.before, one.after))
             rows.append([f"job {one.job_id}{owner} {verb}", "1", f"{one.procs:,}", *times])
     return Table(["", "jobs", "processors", "runtime", "wait before", "after"], rows, title, look="months")
