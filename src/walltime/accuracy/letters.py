@@ -159,7 +159,7 @@ def letters_answer(gains: AdviceGains, written: int) -> str:
     who = numbered(unit.capitalize(), first.advice.user)
     return (
         f"{counted(len(helped), unit)} of {name} would wait less with smaller requests. {who} "
-        f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) for each of {first.advice.jobs:,} jobs. "
+        f"gains most: {human_time(-first.difference)} (±{human_time(first.scatter)}) per job. "
         f"{written:,} letter{'s were' if written != 1 else ' was'} written. "
         f"If all these {unit}s follow the advice, the mean wait of all jobs ({human_time(before)}) {effect}."
     )

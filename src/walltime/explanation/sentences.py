@@ -77,7 +77,7 @@ def recorded(why: Explanation) -> Texts:
     """Yield the simulated wait, which is explained, and the recorded wait."""
     log = why.recorded_wait
     known = "the log does not record its wait" if log is None else f"the log records {human_time(log)}"
-    yield "explained wait", f"{human_time(why.wait)} in the simulation; {known}"
+    yield "simulated wait", f"{human_time(why.wait)}; {known}"
 
 
 def eligible(why: Explanation) -> Texts:

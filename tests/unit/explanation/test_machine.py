@@ -238,7 +238,7 @@ def test_recorded__is_beside_the_simulated_wait():
     told = explanation([(0, 10, 3, 1), (1, 10, 2, 1)], 2, wait=[0, 777])
     assert (told.wait, told.recorded_wait) == (9, 777)
     assert told.as_dict()["recorded_wait"] == 777
-    assert dict(told.texts)["explained wait"].startswith("9 s in the simulation; the log records 12 min 57 s")
+    assert dict(told.texts)["simulated wait"].startswith("9 s; the log records 12 min 57 s")
     assert explanation([(0, 10, 3, 1), (1, 10, 2, 1)], 2).recorded_wait is None
 
 
