@@ -200,7 +200,7 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
 
     names, summaries = labels(schedules), [schedule.summary(trim) for schedule in schedules]
     blocks: list[Any] = [
-        answer(schedules[0].workload.origin.name, names, schedules, summaries, spread),
+        answer(schedules[0].workload.origin.site, names, schedules, summaries, spread),
         policies_table(names, summaries, _title(schedules, trim), spread),
     ]
     if spread is not None:
@@ -215,4 +215,4 @@ def comparison_blocks(schedules: Sequence[Schedule], trim: str, sentences: Seque
 def _title(schedules: Sequence[Schedule], trim: str) -> str:
     first, workload = schedules[0].summary(trim), schedules[0].workload
     jobs = counted(first.jobs, "job") if trim == "none" else f"{counted(first.jobs, 'job')}, {first.measured_jobs:,} measured"
-    return f"{workload.origin.name}: {jobs}, {counted(workload.machine_procs, 'processor')}, offered load {percent(first.offered_load)}"
+    return f"{workload.origin.site}: {jobs}, {counted(workload.machine_procs, 'processor')}, offered load {percent(first.offered_load)}"

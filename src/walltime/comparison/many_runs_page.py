@@ -55,7 +55,7 @@ def replicated_page(
     lines, baseline = compare_replications(results, combinations, names, level)
     seeds = list(results[0].seeds)
     labels = list(dict.fromkeys(str(line.combination["policy"]) for line in lines))
-    log = workload.origin.name
+    log = workload.origin.site
     counted = f"{len(seeds)} replications" if len(seeds) > 1 else "single runs"
     record = provenance(workload, **{"policies": labels, "trim": trim, "seeds": seeds, **(settings or {})})
     about = [("log", log), ("jobs", f"{len(workload):,}"), ("processors", f"{workload.machine_procs:,}")]

@@ -53,7 +53,7 @@ def write_comparison_page(
     names = labels(schedules)
     summaries = [s.summary(trim) for s in schedules]
     masks = [s.measured(trim) for s in schedules]
-    log = workload.origin.name
+    log = workload.origin.site
     settings = settings or {}
     chosen = {"policies": [s.label for s in schedules], "trim": trim, **_runs(schedules), **settings}
     chosen["feedback"] = any(s.workload.feedback for s in schedules)

@@ -269,7 +269,7 @@ def _blocks(schedule: Schedule, s: Summary, record: dict[str, Any], recorded: Re
     """Yield the answer, the table of waits, and facts on the machine; `verbose`: with further averages and the speed."""
     from walltime.comparison import answer
 
-    name = schedule.workload.origin.name
+    name = schedule.workload.origin.site
     yield answer(name, [schedule.title], [schedule], [s])
     rows = [["wait", *map(time_cell, (s.mean_wait, s.median_wait, s.p90_wait, s.max_wait))]]
     if recorded is not None:

@@ -371,7 +371,7 @@ class Schedule:
     def _repr_html_(self) -> str:
         """Return a table for notebooks."""
         rows = [(name.replace("_", " "), number(value)) for name, value in self.summary().as_dict().items()]
-        return Facts(f"{self.title} on {self.workload.origin.name}", rows)._repr_html_()
+        return Facts(f"{self.title} on {self.workload.origin.site}", rows)._repr_html_()
 
     def write(self, path: str | Path) -> Path:
         """Write atomically to .csv, .parquet, .swf or .swf.gz, and return the path. Raises OutputError."""
