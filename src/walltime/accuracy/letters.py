@@ -32,7 +32,7 @@ MAIL_WIDTH = 78
 FEW = 100
 """For kinds with fewer jobs, the letter gives an upper bound on the risk."""
 PLACEHOLDERS: Mapping[str, str] = {
-    "user": "name or number of the user in the log; in letters to accounts, of the account",
+    "user": "name of the user in the log, or user and number; in letters to accounts, the account",
     "log": "the name of the machine, or of the log if the machine has none",
     "first": "date of the first simulated submission, or the log's first day",
     "last": "date of the last simulated submission",
@@ -231,7 +231,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     begin, end = ends = workload.submit[[0, -1]]
     first, last = dates(workload, ends) or ["the first day of the log", f"day {(end - begin) // 86_400 + 1:,}"]
     return {
-        "user": advice.user,
+        "user": numbered("user", advice.user) if advice.by == "user" else advice.user,
         "log": gains.site,
         "first": first,
         "last": last,

@@ -229,7 +229,7 @@ def explain_wait(
 
     condition = "This assumes that jobs run for the median runtime of similar jobs, and that none arrive; waits count from the snapshot."
     told = [
-        one for one in explanation.sentences if not one.startswith("Explained wait")
+        one for one in explanation.sentences if not one.startswith("Simulated wait")
     ]  # it still waits, so the log has no wait to compare with
     return Reasons(label, explanation.held_back, (*map(named, told), condition))
 
