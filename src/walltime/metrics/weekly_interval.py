@@ -73,9 +73,9 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
     differences give a paired interval. Submissions are assumed not to depend on waits. Call `no_interval_reason` first, with the same
     `queued`. `base`: the values to which the changes are relative, float64, such as today's waits. The interval is then computed for
     sum(values) / sum(base) and multiplied by the mean of `base`, because relative changes vary much less from week to week: weeks with long
-    waits have large differences. The interval is widened if neighbouring weeks are alike (`walltime.metrics.series.widening`). On the side
-    of outlying parts, it is longer by a factor of 1 / (1 - queued), because long queues are rare but dominate the mean, and the log may
-    have too few of them. Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section
+    waits have large differences. The interval is widened if neighbouring weeks are alike (`walltime.metrics.series.widening`). The half
+    towards the outlying parts is multiplied by 1 / (1 - queued): long queues are rare but dominate the mean, and the log may have too few.
+    Source: Student's t of the ratio of sums over parts (Cochran, Sampling Techniques, 3rd ed., 1977, section
     6.4). The few long parts and the longer side are ours; `validation/coverage_weeks.py` measures the coverage.
 
     >>> interval = mean_over_weeks(np.array([1.0, 3.0, 1.0, 3.0, 2.0]), np.arange(0, 20, 4), np.arange(5))
@@ -99,7 +99,7 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
 
 @dataclass(frozen=True, eq=False)
 class LogWeeks:
-    """Weeks and parts of the log in which jobs were submitted, the share of time with a queue, and the reason if there is no interval."""
+    """The week and the part of the log of each submission, the share of time with a queue, and why an interval is missing."""
 
     weeks: Array
     parts: Array
