@@ -151,7 +151,7 @@ def memory(jobs: str, policy: str) -> dict[str, float]:
         requested=requested,
         procs=index * 104729 % 64 + 1,
         machine_procs=2000,
-        believed=requested,
+        planned=requested,
     )
     del index, runtime, requested
     schedule = simulate(workload, chosen)

@@ -81,8 +81,8 @@ def wall_seconds(work: Callable[[], object]) -> float:
 
 def kernel_run(workload: Workload, policy: Policy) -> NumberEngine:
     """One run of the compiled kernel; its `.seconds` exclude the preparation of its arrays."""
-    runtime, believed = effective_times(workload, "kill")
-    simulation = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy))
+    runtime, planned = effective_times(workload, "kill")
+    simulation = NumberEngine(Problem(workload.submit, runtime, planned, workload.procs, workload.machine_procs, policy))
     simulation.run()
     return simulation
 

@@ -63,8 +63,8 @@ def workload_of(name: str) -> Workload | None:
 
 def engine_of(workload: Workload) -> NumberEngine:
     """Conservative backfilling before the first event."""
-    runtime, believed = effective_times(workload, "kill")
-    return NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, Conservative()))
+    runtime, planned = effective_times(workload, "kill")
+    return NumberEngine(Problem(workload.submit, runtime, planned, workload.procs, workload.machine_procs, Conservative()))
 
 
 def moves(workload: Workload) -> Result:

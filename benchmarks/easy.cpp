@@ -2,8 +2,8 @@
 //
 //     easy JOBS PROCS STARTS
 //
-// JOBS holds four columns of int64, one after the other: submit, runtime, believed, procs; jobs in order of arrival, runtime
-// already cut to what is believed. For every line on standard input the program simulates once and answers with the seconds
+// JOBS holds four columns of int64, one after the other: submit, runtime, planned, procs; jobs in order of arrival, runtime
+// already cut to what is planned. For every line on standard input the program simulates once and answers with the seconds
 // that took, its working arrays made before, as for the kernel. At the end of the input it writes the starts (int64) of the last run.
 //
 // Coincident events are a batch: all terminations of an instant, then all arrivals, then one scheduling pass.
@@ -30,13 +30,13 @@ using Index = std::int64_t;
 constexpr Time never = std::numeric_limits<Time>::max();
 
 struct Job {
-    Time submit, runtime, believed;
+    Time submit, runtime, planned;
     Procs procs;
 };
 
 // What a pass reads of a waiting job, side by side, so that the search of the queue runs through memory in order.
 struct Waiting {
-    Time believed;
+    Time planned;
     Procs procs;
     Index job;
 };
@@ -71,7 +71,7 @@ public:
                 ends_.pop();
             }
             for (; next < count && jobs_[next].submit == now_; ++next)
-                queue_.push_back({jobs_[next].believed, jobs_[next].procs, next});
+                queue_.push_back({jobs_[next].planned, jobs_[next].procs, next});
             pass();
         }
     }
@@ -86,12 +86,12 @@ private:
         start_[waiting.job] = now_;
         free_ -= waiting.procs;
         ends_.emplace(now_ + jobs_[waiting.job].runtime, waiting.job);
-        const Running entry{now_ + waiting.believed, waiting.procs, waiting.job};
+        const Running entry{now_ + waiting.planned, waiting.procs, waiting.job};
         running_.insert(std::upper_bound(running_.begin(), running_.end(), entry), entry);
     }
 
     void finish(Index job) {
-        const Running entry{start_[job] + jobs_[job].believed, jobs_[job].procs, job};
+        const Running entry{start_[job] + jobs_[job].planned, jobs_[job].procs, job};
         running_.erase(std::lower_bound(running_.begin(), running_.end(), entry));
         free_ += entry.procs;
         freed_ = true;
@@ -128,7 +128,7 @@ private:
     // A candidate may start if it fits and ends by the shadow time, or takes none but the extra processors.
     bool may_start(const Waiting& candidate) {
         if (candidate.procs > free_) return false;
-        if (candidate.believed <= shadow_ - now_) return true;
+        if (candidate.planned <= shadow_ - now_) return true;
         if (candidate.procs > extra_) return false;
         extra_ -= candidate.procs;
         return true;

@@ -41,8 +41,8 @@ class CompiledEasy:
         self.jobs = len(workload)
         self._folder = tempfile.TemporaryDirectory()
         jobs, self._starts = Path(self._folder.name) / "jobs", Path(self._folder.name) / "starts"
-        runtime, believed = effective_times(workload, "kill")
-        np.stack([workload.submit, np.minimum(runtime, believed), believed, workload.procs]).astype(np.int64).tofile(jobs)
+        runtime, planned = effective_times(workload, "kill")
+        np.stack([workload.submit, np.minimum(runtime, planned), planned, workload.procs]).astype(np.int64).tofile(jobs)
         call = [str(program), str(jobs), str(workload.machine_procs), str(self._starts)]
         self._process = subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

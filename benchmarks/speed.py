@@ -164,7 +164,7 @@ def steady_queue(policy: Policy, waiting: int, starts: int, procs: int = MODEL_P
     after = np.maximum(np.arange(many) - users, -1)
     think = np.random.default_rng(1).integers(1, 600, many)
     unknown = np.where(after < 0, 0, -1)
-    columns = (unknown, model.runtime, model.believed, model.procs, model.machine_procs)
+    columns = (unknown, model.runtime, model.planned, model.procs, model.machine_procs)
     closed = NumberEngine(Problem(*columns, policy, after=after, think=think))
     while closed.started < starts and not closed.advance(200_000):
         pass
@@ -183,8 +183,8 @@ def _timed_part(
     workload: Workload, policy: Policy, waiting: int, first: int, last: int
 ) -> tuple[tuple[int, float], tuple[int, float], np.ndarray]:
     """Started jobs and seconds when at least `first` jobs have started, and when `last` have; and the starts until then."""
-    runtime, believed = effective_times(workload, "kill")
-    simulation = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, policy))
+    runtime, planned = effective_times(workload, "kill")
+    simulation = NumberEngine(Problem(workload.submit, runtime, planned, workload.procs, workload.machine_procs, policy))
     piece = last * (min(waiting, 512) + 2) // 20  # steps: a small part of the whole, and still many jobs
     marks = []
     for mark in (first, last):

@@ -25,7 +25,7 @@ def jobs_of(machine: Machine, jobs: int = 800, seed: int = 3, load: float = 0.8)
     """Jobs with users, in partitions by turns, all of which fit the first."""
     made = with_users(wt.workloads.Lublin99().generate(jobs=jobs, machine_procs=96, load=load, seed=seed), 12, seed)
     requested = SLOWER * made.requested  # so that few jobs are some weeks
-    made = replace(made, submit=SLOWER * made.submit, runtime=SLOWER * made.runtime, requested=requested, believed=requested)
+    made = replace(made, submit=SLOWER * made.submit, runtime=SLOWER * made.runtime, requested=requested, planned=requested)
     rng = np.random.default_rng(seed)
     columns = dict(made.columns) | {"partition": rng.integers(1, 1 + len(machine.partitions), jobs)}
     names = {"partition": tuple(one.name for one in machine.partitions)}

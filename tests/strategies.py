@@ -21,9 +21,9 @@ OVERRUN = ("kill", "extend", "continue")
 
 
 @wt.order
-def area_rate(wait, believed, procs):
+def area_rate(wait, planned, procs):
     """Long waits and wide jobs first, long jobs last."""
-    return wait * procs / believed
+    return wait * procs / planned
 
 
 @wt.order
@@ -47,9 +47,9 @@ def by_queue(queue, procs, user):
 
 
 @wt.order
-def as_asked(group, requested, believed, executable, partition):
+def as_asked(group, requested, planned, executable, partition):
     """What was asked for beside what is planned; of the log's columns one is not known at all."""
-    return requested - 2 * believed + group * 5 + executable - partition
+    return requested - 2 * planned + group * 5 + executable - partition
 
 
 @wt.order
@@ -156,12 +156,12 @@ RUNTIMES = (0, 0, 1, 1, 2, 3, 4, 5, 6, 8, 10, 15, 24, 60)
 
 @dataclass(frozen=True)
 class Estimates:
-    """How what is requested and believed relates to the runtime."""
+    """How what is requested and planned relates to the runtime."""
 
     perfect: bool = False
-    """requested and believed are the runtime, which is at least 1 s, as estimates are"""
+    """requested and planned are the runtime, which is at least 1 s, as estimates are"""
     upper_bounds: bool = False
-    """no job runs, or is believed to run, for longer than planned"""
+    """no job runs, or is planned to run, for longer than planned"""
 
 
 ANY = Estimates()
@@ -173,12 +173,12 @@ UPPER_BOUNDS = Estimates(upper_bounds=True)
 def workloads(draw, estimates: Estimates = ANY, max_size: int = 12, min_size: int = 1, machine: int | None = None) -> wt.Workload:
     """A workload: equal submits, zero runtimes, jobs as wide as the machine, machines of one processor; any estimates.
 
-    Unless `estimates` says otherwise some jobs outlive their request, and what is believed may be more or less than either. Some
+    Unless `estimates` says otherwise some jobs outlive their request, and what is planned may be more or less than either. Some
     columns are known of some jobs. The log begins a quarter of a minute before the clocks at the site are put forward.
     """
     procs_of_machine = machine or draw(st.one_of(st.just(1), st.integers(2, 8), st.sampled_from((16, 100))))
     widths = st.one_of(st.integers(1, procs_of_machine), st.just(procs_of_machine), st.just(1), st.just(max(1, procs_of_machine // 2)))
-    # What is requested and believed: exactly the runtime, so much more, so much less, a round number, or any small number,
+    # What is requested and planned: exactly the runtime, so much more, so much less, a round number, or any small number,
     # by which a job may be overdue for a long time, while others become so as well.
     ways = ("exact", "more", "twice", "round", *(() if estimates.upper_bounds else ("less", "half", "small", "small")))
     job = st.tuples(
@@ -191,8 +191,8 @@ def workloads(draw, estimates: Estimates = ANY, max_size: int = 12, min_size: in
     )
     rows = draw(st.lists(job, min_size=min_size, max_size=max_size))
     now = draw(st.sampled_from((0, 0, 7)))
-    submit, runtime, requested, believed, procs = [], [], [], [], []
-    for gap, length, width, way, way_believed, by in rows:
+    submit, runtime, requested, planned, procs = [], [], [], [], []
+    for gap, length, width, way, way_planned, by in rows:
         now += gap
         length = max(length, 1) if estimates.perfect else length
         asked = _estimate(way, length, by)
@@ -200,12 +200,12 @@ def workloads(draw, estimates: Estimates = ANY, max_size: int = 12, min_size: in
         runtime.append(length)
         procs.append(width)
         requested.append(asked)
-        believed.append(asked if way_believed == "requested" else _estimate(way_believed, length, by))
+        planned.append(asked if way_planned == "requested" else _estimate(way_planned, length, by))
     return wt.Workload.from_arrays(
         submit=submit,
         runtime=runtime,
         requested=requested,
-        believed=believed,
+        planned=planned,
         procs=procs,
         machine_procs=procs_of_machine,
         columns=_columns(len(rows)),
@@ -242,19 +242,19 @@ def crowded(estimates: Estimates = ANY, max_size: int = 50) -> st.SearchStrategy
     return st.integers(4, 6).flatmap(lambda machine: workloads(estimates, max_size=max_size, min_size=20, machine=machine))
 
 
-def real_and_believed(workload: wt.Workload, overrun: str) -> tuple[np.ndarray, np.ndarray]:
+def real_and_planned(workload: wt.Workload, overrun: str) -> tuple[np.ndarray, np.ndarray]:
     """How long each job really runs, and what the scheduler plans with, in seconds, int64."""
     match overrun:
         case "kill":
-            return np.minimum(workload.runtime, workload.requested), workload.believed
+            return np.minimum(workload.runtime, workload.requested), workload.planned
         case "extend":
-            return workload.runtime, np.maximum(workload.believed, workload.runtime)
-    return workload.runtime, workload.believed
+            return workload.runtime, np.maximum(workload.planned, workload.runtime)
+    return workload.runtime, workload.planned
 
 
 def shrunk(workload: wt.Workload) -> str:
     """The workload as a call, to copy from a failure's message into a golden test."""
-    names = ("submit", "runtime", "requested", "believed", "procs")
+    names = ("submit", "runtime", "requested", "planned", "procs")
     columns = ", ".join(f"{name}={getattr(workload, name).tolist()}" for name in names)
     return f"wt.Workload.from_arrays({columns}, machine_procs={workload.machine_procs})"
 
@@ -329,7 +329,7 @@ def with_users(draw, source: st.SearchStrategy[wt.Workload]) -> wt.Workload:
     columns = {name: np.array(draw(st.lists(st.sampled_from(of), min_size=len(w), max_size=len(w)))) for name, of in names.items()}
     columns["wait"] = np.array(draw(st.lists(st.sampled_from((0, 1, 2, 7, -1)), min_size=len(w), max_size=len(w)))) * unit
     columns["wait"][0] = unit
-    times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "planned")}
     return wt.Workload.from_arrays(**times, procs=w.procs, machine_procs=w.machine_procs, columns=columns, origin=w.origin)
 
 
@@ -342,6 +342,6 @@ def dated(draw, source: st.SearchStrategy[wt.Workload]) -> wt.Workload:
     w = draw(source)
     unit = draw(st.sampled_from((1, 60, 600, 1800, 3600, 5 * DAY)))
     begin = draw(st.sampled_from((CLOCKS_FORWARD, CLOCKS_BACK, 1_680_361_200, -1_000_000_000, 0))) - draw(st.integers(0, 30)) * unit
-    times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(w, name) * unit for name in ("submit", "runtime", "requested", "planned")}
     origin = wt.workload.Origin(unix_start_time=begin, time_zone=draw(st.sampled_from(ZONES)))
     return wt.Workload.from_arrays(**times, procs=w.procs, machine_procs=w.machine_procs, columns=w.columns, origin=origin)

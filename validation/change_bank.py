@@ -226,7 +226,7 @@ class World:
 
     def with_exact_estimates(self) -> World:
         """Return the world in which the scheduler knows the runtimes."""
-        return replace(self, jobs=self.jobs.with_believed(np.maximum(self.jobs.runtime, 1)))
+        return replace(self, jobs=self.jobs.with_planned(np.maximum(self.jobs.runtime, 1)))
 
 
 def changes(site: Site, world: World) -> Iterator[tuple[str, World]]:

@@ -84,8 +84,8 @@ def depth_one(workload: wt.Workload, simulate: Simulate) -> Finding:
 
     A hybrid of depth 1 uses EASY's own code path by definition, so the path of deeper hybrids is forced to run with depth 1.
     """
-    runtime, believed = effective_times(workload, "kill")
-    rebuilt = NumberEngine(Problem(workload.submit, runtime, believed, workload.procs, workload.machine_procs, wt.Hybrid(depth=2)))
+    runtime, planned = effective_times(workload, "kill")
+    rebuilt = NumberEngine(Problem(workload.submit, runtime, planned, workload.procs, workload.machine_procs, wt.Hybrid(depth=2)))
     rebuilt._memory.rules.depth = 1
     rebuilt.run()
     easy = simulate(workload, wt.Easy())
@@ -127,7 +127,7 @@ def classify(schedule: wt.Schedule) -> Backfills:
     """
     assert schedule.dynamics is not None
     w, start, end = schedule.workload, schedule.start, schedule.end
-    believed_end = start + w.believed
+    planned_end = start + w.planned
     running: list[int] = []
     count = {"extra": 0, "length": 0, "same_instant": 0, "forbidden": 0}
     started = np.zeros(len(w), bool)
@@ -140,7 +140,7 @@ def classify(schedule: wt.Schedule) -> Backfills:
         if head != job:
             free = w.machine_procs - int(w.procs[running].sum())
             needed, width = int(w.procs[head]), int(w.procs[job])
-            ends, widths = believed_end[running], w.procs[running]
+            ends, widths = planned_end[running], w.procs[running]
             in_order = np.argsort(ends, kind="stable")
             reached = free + np.cumsum(widths[in_order])
             blocked = free < needed <= w.machine_procs
@@ -148,7 +148,7 @@ def classify(schedule: wt.Schedule) -> Backfills:
             extra = free + int(widths[ends <= shadow].sum()) - needed
             if blocked and width <= min(free, extra):
                 count["extra"] += 1
-            elif blocked and width <= free and now + w.believed[job] <= shadow:
+            elif blocked and width <= free and now + w.planned[job] <= shadow:
                 count["length"] += 1
                 count["same_instant"] += bool((start[running][ends == shadow] == now).any())
             else:
@@ -170,9 +170,9 @@ def one_estimate(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 
 def largest_estimate(workload: wt.Workload) -> wt.Workload:
-    """All jobs, cut at their limits and raised to 1 s, believed to run for as long as the longest limit."""
+    """All jobs, cut at their limits and raised to 1 s, planned to run for as long as the longest limit."""
     lifted = lift(workload)
-    return lifted.with_believed(np.full(len(lifted), lifted.requested.max(initial=1)))
+    return lifted.with_planned(np.full(len(lifted), lifted.requested.max(initial=1)))
 
 
 def lift(workload: wt.Workload) -> wt.Workload:
@@ -181,7 +181,7 @@ def lift(workload: wt.Workload) -> wt.Workload:
 
 
 def allowed(workload: wt.Workload, simulate: Simulate) -> Finding:
-    """Every job that EASY backfills ends by the shadow time, as believed, or fits the extra processors."""
+    """Every job that EASY backfills ends by the shadow time, as planned, or fits the extra processors."""
     found = classify(simulate(lift(workload), wt.Easy(), dynamics=True))
     return Finding(found.extra + found.length + found.forbidden, found.forbidden)
 
@@ -197,9 +197,9 @@ def fcfs_is_indifferent(workload: wt.Workload, simulate: Simulate) -> Finding:
     """FCFS ignores estimates: multiples of the runtime, one for all, or any numbers."""
     exact = perfect(workload)
     random = np.random.default_rng(len(workload))
-    others = (exact.believed * 2, exact.believed * 10, np.full(len(exact), 86_400), random.integers(1, 10**6, len(exact)))
+    others = (exact.planned * 2, exact.planned * 10, np.full(len(exact), 86_400), random.integers(1, 10**6, len(exact)))
     expected = whole(simulate(exact, wt.NoBackfilling()))
-    return total(differing(expected, whole(simulate(exact.with_believed(believed), wt.NoBackfilling()))) for believed in others)
+    return total(differing(expected, whole(simulate(exact.with_planned(planned), wt.NoBackfilling()))) for planned in others)
 
 
 # -------------------------------------------------------------------------------------------------------------- plain sense
@@ -220,7 +220,7 @@ def shifted(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 def scaled(workload: wt.Workload, simulate: Simulate) -> Finding:
     """All times multiplied by a whole number: all starts are."""
-    times = {name: getattr(workload, name) * FACTOR for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(workload, name) * FACTOR for name in ("submit", "runtime", "requested", "planned")}
     return _same_for_all(workload, replace(workload, **times), simulate, lambda time: time * FACTOR)
 
 
@@ -251,7 +251,7 @@ def one_more(workload: wt.Workload, simulate: Simulate) -> Finding:
 
 
 def _with_another(workload: wt.Workload, submit: int) -> wt.Workload:
-    added = {"submit": submit, "runtime": 100, "requested": 200, "believed": 200, "procs": workload.machine_procs}
+    added = {"submit": submit, "runtime": 100, "requested": 200, "planned": 200, "procs": workload.machine_procs}
     columns: dict[str, Any] = {name: np.append(getattr(workload, name), value) for name, value in added.items()}
     job_id = np.append(workload.job_id, workload.job_id.max() + 1)
     return wt.Workload.from_arrays(**columns, job_id=job_id, machine_procs=workload.machine_procs)

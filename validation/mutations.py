@@ -87,7 +87,7 @@ EVERY = "every schedule, no policy given"
 """The row of those that are judged without their policy."""
 PREDICTORS = ("last", "tsafrir07", "tsafrir07:k=1", "user", "exact")
 CORRECTIONS = ("tsafrir07", "estimate", "double", "half", "none", "tsafrir07:elapsed")
-BELIEFS = ("regular", "selective", "001", "101")
+PREDICTION_USES = ("regular", "selective", "001", "101")
 DIALECTS = (
     "papers",
     "pyss",
@@ -138,10 +138,10 @@ def random_case(rng: np.random.Generator, number: int, policies: Sequence[str] =
         submit=submit, runtime=runtime, requested=requested, procs=sizes, machine_procs=procs, columns=columns
     ).with_feedback(feedback)
     if rng.random() < 0.2:
-        workload = workload.with_believed(workload.requested * int(rng.integers(1, 4)))
+        workload = workload.with_planned(workload.requested * int(rng.integers(1, 4)))
     prediction = None
     if rng.random() < 0.35:
-        prediction = wt.Prediction(str(rng.choice(PREDICTORS)), str(rng.choice(BELIEFS)), str(rng.choice(CORRECTIONS)))
+        prediction = wt.Prediction(str(rng.choice(PREDICTORS)), str(rng.choice(PREDICTION_USES)), str(rng.choice(CORRECTIONS)))
     policy, dialect = policies[number % len(policies)], str(rng.choice(DIALECTS)) if rng.random() < 0.5 else "papers"
     return Case(workload, policy, prediction, dialect, str(rng.choice(("kill", "kill", "extend", "continue"))))
 
@@ -156,7 +156,7 @@ def columns_of(schedule: wt.Schedule) -> Columns:
 
 def relabel(columns: Columns, rng: np.random.Generator) -> tuple[str, Columns]:
     """A further perturbation: a label of a job other than its times is wrong."""
-    name = str(rng.choice(("kind", "reserved_start", "submit", "procs", "requested", "believed")))
+    name = str(rng.choice(("kind", "reserved_start", "submit", "procs", "requested", "planned")))
     changed = {key: values.copy() for key, values in columns.items()}
     row = int(rng.integers(len(changed[name])))
     changed[name][row] = int(rng.integers(0, 3)) if name == "kind" else changed[name][row] + int(rng.choice((-1, 1, 100)))
@@ -197,7 +197,7 @@ def possible(case: Case, columns: Columns) -> bool:
     runtime, procs = w.runtime.tolist(), w.procs.tolist()
     if case.overrun == "kill":
         runtime = [min(pair) for pair in zip(runtime, w.requested.tolist(), strict=True)]
-    said = {"submit": submit, "procs": procs, "requested": w.requested.tolist(), "believed": w.believed.tolist()}
+    said = {"submit": submit, "procs": procs, "requested": w.requested.tolist(), "planned": w.planned.tolist()}
     for name, true in said.items():
         if name in columns and [int(columns[name][row]) for row in at] != true:
             return False
@@ -235,7 +235,7 @@ def trial(
         yield case.group, case, "nothing", True, judged(case, right)
         for _ in range(min(mutants, count - made)):
             what, columns = relabel(right, rng) if rng.random() < 0.12 else perturb(right, rng)
-            for name in ("kind", "reserved_start", "submit", "procs", "requested", "believed"):
+            for name in ("kind", "reserved_start", "submit", "procs", "requested", "planned"):
                 if rng.random() < 0.3 and not what.startswith("another"):
                     columns.pop(name, None)
             made += 1

@@ -104,7 +104,7 @@ def decisions_of(run: Path) -> list[Decision]:
         job.given = same[0] if same else _held(engine, job, real[k], guessed)
         _resume(engine, ended)  # for the other reading of a further start in this second
         engine.free[:, job.given.nodes] -= job.given.amounts
-        job.start, job.planned = now, now + job.believed
+        job.start, job.planned = now, now + job.planned
         engine.running.append(job)
     return decisions
 
@@ -129,7 +129,7 @@ def _choices(engine: SlurmReference, job: SlurmJob, ahead: list[SlurmJob]) -> li
     """Return the nodes chosen for a job after the plans for the jobs ahead, where these leave room, and then without them."""
     found = []
     for blocks in (_planned(engine, job, ahead), engine._outages()):
-        usable = engine.usable(job, engine.free, engine.now, job.believed, blocks)
+        usable = engine.usable(job, engine.free, engine.now, job.planned, blocks)
         if engine.is_enough(job, usable):
             found.append(engine.choose(job, usable))
     return found or [NOTHING]
@@ -141,9 +141,9 @@ def _planned(engine: SlurmReference, job: SlurmJob, waiting: list[SlurmJob]) -> 
     for other in sorted(waiting, key=lambda one: (-one.tier, -engine.priority(one, engine.now), one.place, one.index)):
         if other is job:
             break
-        gap = engine.first_gap(other, other.believed, blocks, engine.now + 60 * engine.settings["bf_window"])
+        gap = engine.first_gap(other, other.planned, blocks, engine.now + 60 * engine.settings["bf_window"])
         if gap is not None:
-            blocks.append(engine.reservation(other, gap[1], gap[0], other.believed))
+            blocks.append(engine.reservation(other, gap[1], gap[0], other.planned))
     return blocks
 
 

@@ -23,7 +23,7 @@ from walltime.metrics.series import stratified_interval
 from walltime.policy import Easy, parse_order
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.windows import in_percent
-from walltime.tuning.formula_search import LIMIT, named_schedulers
+from walltime.tuning.formula_search import WAIT_SHARE, named_schedulers
 from walltime.tuning.objectives import OBJECTIVES, LogPart, Parts, by_log
 from walltime.tuning.order_file import read_order_file
 from walltime.workload import Workload
@@ -39,10 +39,10 @@ PREDICTED = (
     "easy:order=lxf,predictor={}",
     "easy:order=lxf,backfill-order=saf,predictor={}",
     "easy:backfill-order=sjf,predictor={}",
-    f"easy:order=lxf:limit={LIMIT},predictor={{}},believe=100",
-    "easy:backfill-order=lxf,predictor={},believe=100",
+    f"easy:order=lxf:max-wait-share={WAIT_SHARE},predictor={{}},predictions-for=100",
+    "easy:backfill-order=lxf,predictor={},predictions-for=100",
 )
-"""Schedulers that are tried with predictions; with `believe=100` these decide the order only, and backfilling uses the requests."""
+"""Schedulers that are tried with predictions; with `predictions_for=100` these decide the order only, and backfilling uses the requests."""
 KINDS = (("named",), ("named", "limited"), ("named", "limited", "predicted"))
 """The kinds of schedulers whose best one is compared with the found one."""
 TOLERANCE = 0.001
@@ -146,7 +146,7 @@ def judge(
         relative, done = np.concatenate([relative, values]), done + len(predicted) * len(some.parts)
         by_kind += [("predicted", one) for one in predicted]
         schedulers += predicted
-    exact_logs = [log.with_believed(np.maximum(log.runtime, 1)) for log in logs]
+    exact_logs = [log.with_planned(np.maximum(log.runtime, 1)) for log in logs]
     exact = Parts(_copies(exact_logs, copies, shaken), Scheduler(Easy()), workers)
     known = [chosen, *(Scheduler(Easy(order=parse_order(name))) for name in EXACT)]
     exactly = exact.relative(known, later)

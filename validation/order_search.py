@@ -50,23 +50,23 @@ OUT = ROOT / "docs" / "generators" / "search.json"
 JUDGEMENTS = ("fresh", "second", "third", "longer-real", "longer-generated")
 FAIR = (
     "easy",
-    "easy:backfill-order=lxf:limit=0.8,predictor=quantile:percent=100",
+    "easy:backfill-order=lxf:max-wait-share=0.8,predictor=quantile:percent=100",
     "easy:predictor=quantile:percent=100",
     "easy:backfill-order=saf,predictor=quantile:percent=100",
-    "easy:backfill-order=lxf:limit=0.8",
-    "easy:order=lxf:limit=0.4",
-    "easy:order=wfp:limit=0.4",
+    "easy:backfill-order=lxf:max-wait-share=0.8",
+    "easy:order=lxf:max-wait-share=0.4",
+    "easy:order=wfp:max-wait-share=0.4",
     "easy:order=wfp",
     "easy:order=f3",
     "conservative",
 )
 """Schedulers whose fairness is compared: EASY, the one of the third judgement and its parts, bounded ones, named ones."""
 BESIDE = (
-    "easy:order=wfp:limit=0.4",
-    "easy:order=lxf:limit=0.4",
-    "easy:order=f2:limit=0.4",
-    "easy:order=saf:limit=0.4",
-    "easy:order=unicef:limit=0.4",
+    "easy:order=wfp:max-wait-share=0.4",
+    "easy:order=lxf:max-wait-share=0.4",
+    "easy:order=f2:max-wait-share=0.4",
+    "easy:order=saf:max-wait-share=0.4",
+    "easy:order=unicef:max-wait-share=0.4",
     "easy:order=unicef",
     "easy:order=lxf",
     "easy:order=wfp",
@@ -75,7 +75,7 @@ BESIDE = (
     "easy:order=f3",
     "easy:backfill-order=lxf",
     "easy:predictor=tsafrir07,backfill-order=sjf",
-    "easy:order=lxf:limit=0.4,predictor=tsafrir07,believe=100",
+    "easy:order=lxf:max-wait-share=0.4,predictor=tsafrir07,predictions-for=100",
 )
 """Named schedulers that are compared with the found ones on every log."""
 LONGEST_LOG, ASKED = 80_000, 100
@@ -100,14 +100,14 @@ def without(order: Expression) -> dict[str, Expression]:
             terms.append(f"{sign}{ast.unparse(node)}")
 
     split(ast.parse(order.formula.replace(";", ","), mode="eval").body, "+")
-    bounds = {"starvation": order.starvation, "limit": order.limit}
+    bounds = {"starvation": order.starvation, "max_wait_share": order.max_wait_share}
     found: dict[str, Expression] = {}
     for place, term in enumerate(terms):
         rest = "".join(terms[:place] + terms[place + 1 :]).removeprefix("+").replace(",", ";")
         if rest:
             history = "user_" in rest
             found[term.replace(" ", "")] = Expression(formula=rest, half_life=order.half_life if history else None, **bounds)
-    found["the limit"] = Expression(formula=order.formula, half_life=order.half_life)
+    found["the bound on waits"] = Expression(formula=order.formula, half_life=order.half_life)
     return found
 
 
@@ -133,9 +133,9 @@ def without_parts(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[s
     rows = {
         "": scheduler,
         "the predictions": Scheduler(policy),
-        "predictions other than in the order": Scheduler(policy, replace(prediction, believe="100")),
+        "predictions other than in the order": Scheduler(policy, replace(prediction, predictions_for="100")),
         "the order of backfilling": Scheduler(Easy(), prediction),
-        "the limit": Scheduler(replace(policy, backfill_order=replace(policy.backfill_order, limit=None)), prediction),
+        "the bound on waits": Scheduler(replace(policy, backfill_order=replace(policy.backfill_order, max_wait_share=None)), prediction),
     }
     return relative_rows(rows, logs)
 

@@ -76,7 +76,7 @@ class Outcome:
 def base(jobs: int, seed: int) -> Workload:
     """A log without a rule: of months, with users, and with round requests that are too long; it begins on a Monday."""
     drawn = with_users(MODELS["lublin99"].generate(jobs, PROCS, LOAD, seed), USERS, seed).with_estimates(parse_estimates("tsafrir05"), seed)
-    times = {name: getattr(drawn, name) * SLOWER for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(drawn, name) * SLOWER for name in ("submit", "runtime", "requested", "planned")}
     columns = {**drawn.columns, "group": drawn.columns["user"] % GROUPS + 1}
     origin = replace(drawn.origin, name=f"generated, seed {seed}", unix_start_time=BEGIN)
     return replace(drawn, **times, columns=columns, origin=origin)

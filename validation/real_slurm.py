@@ -160,7 +160,7 @@ class Run:
         """Return the same in parts of seconds, with each job `longer` parts longer."""
         requested = self.jobs.requested * parts
         times = {"submit": self.jobs.submit * parts, "runtime": self.jobs.runtime * parts + longer}
-        return replace(self.jobs, **times, requested=requested, believed=requested), replace(self.machine, slurm=self.settings_in(parts))
+        return replace(self.jobs, **times, requested=requested, planned=requested), replace(self.machine, slurm=self.settings_in(parts))
 
     def settings_in(self, parts: int) -> dict[str, str]:
         """Return Slurm's settings scaled to parts of seconds."""

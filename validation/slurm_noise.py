@@ -130,7 +130,7 @@ def with_latencies(run: Run, log: Log) -> Array:
     submit = in_parts([log.submitted[job] - first + noticed for job in numbers])
     runtime = in_parts([log.ended[job] - log.started[job] + returned for job in numbers])
     requested = np.maximum(run.jobs.requested * PARTS, runtime)  # a job may end late
-    jobs = replace(run.jobs, submit=submit, runtime=runtime, requested=requested, believed=requested)
+    jobs = replace(run.jobs, submit=submit, runtime=runtime, requested=requested, planned=requested)
     schedule = wt.simulate(jobs, "slurm", machine=replace(run.machine, slurm=run.settings_in(PARTS)))
     return schedule.start[run.order] / PARTS
 

@@ -163,7 +163,7 @@ def moved_by_policy(queue: Queue, jobs: int, simulate: Simulate = wt.simulate, s
     moved = {}
     for policy in SAME:
         label = "conservative-scratch" if policy == wt.Conservative(variant="scratch") else policy.label
-        cases = {"": narrow, ", bad estimates": narrow.with_believed(wrong)}
+        cases = {"": narrow, ", bad estimates": narrow.with_planned(wrong)}
         if queue.servers == 1:
             cases[", jobs as wide as the machine"] = queue.workload(jobs, seed, width=64)
         for name, workload in cases.items():

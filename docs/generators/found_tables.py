@@ -19,9 +19,9 @@ FILE = Path(__file__).with_name("search.json")
 PICTURE = "found-order.svg"
 SHOWN = 8
 BESIDE = (
-    "easy:backfill-order=lxf,predictor=tsafrir07,believe=100",
-    "easy:order=lxf:limit=0.4",
-    "easy:order=saf:limit=0.4",
+    "easy:backfill-order=lxf,predictor=tsafrir07,predictions-for=100",
+    "easy:order=lxf:max-wait-share=0.4",
+    "easy:order=saf:max-wait-share=0.4",
     "easy:backfill-order=lxf",
     "easy:order=f3",
 )
@@ -29,7 +29,7 @@ BESIDE = (
 BESIDE_THIRD = (
     "easy:predictor=quantile:percent=100",
     "easy:backfill-order=sjf,predictor=tsafrir07",
-    "easy:order=f2:limit=0.4",
+    "easy:order=f2:max-wait-share=0.4",
     "easy:backfill-order=lxf",
     "easy:order=f3",
 )

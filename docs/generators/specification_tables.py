@@ -7,7 +7,7 @@ from walltime.cli.listing import about
 from walltime.declared import described, meaning_of
 from walltime.estimates import ESTIMATES
 from walltime.policy import DIALECTS, ORDERS, POLICIES
-from walltime.predictors.prediction import BELIEFS, CORRECTIONS, PREDICTORS
+from walltime.predictors.prediction import CORRECTIONS, PREDICTION_USES, PREDICTORS
 from walltime.schedule.groups import GROUPED
 from walltime.specification import Variant, describe_value, presets_of, spell
 from walltime.whatif.change import ALL_SIGNS
@@ -15,7 +15,8 @@ from walltime.whatif.changes import OF_SETTING, SETTINGS, TABLES, signs_of
 from walltime.workload.models import MODELS
 
 LISTED = {
-    family.title: family for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, BELIEFS, CORRECTIONS, DIALECTS, MODELS, GROUPED, WORKERS)
+    family.title: family
+    for family in (POLICIES, ORDERS, ESTIMATES, PREDICTORS, PREDICTION_USES, CORRECTIONS, DIALECTS, MODELS, GROUPED, WORKERS)
 }
 
 

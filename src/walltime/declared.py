@@ -30,6 +30,8 @@ KINDS: Mapping[Any, tuple[str, str, Mapping[str, Any]]] = {
 }
 """For each type: the name of one value in messages, the name of several, and the JSON Schema."""
 
+FORMER_NAMES = {"believed": "planned"}
+"""Former names of columns, and of parameters with these names, which are still read."""
 LARGEST_INTEGER = 2**53
 """Default upper limit of whole numbers in files; float64 represents all smaller ones exactly."""
 
@@ -47,7 +49,7 @@ class Field:
     words. `literals`: texts that stand for other values. `accepts`: the type in the file; `read` converts it to the field's value, and
     raises a WalltimeError for an impossible one. `write`: the inverse of `read`, for specifications. `keys`: the types of the keys of a
     Mapping with fixed keys. `label`: the name of the type in messages. `meaning`: replaces the text below the field. `inside`: the program
-    sets the field; the file has no such key.
+    sets the field; the file has no such key. `former`: former names, which specifications still accept.
     """
 
     name: str = ""
@@ -64,6 +66,7 @@ class Field:
     label: str = ""
     meaning: str = ""
     inside: bool = False
+    former: tuple[str, ...] = ()
 
 
 def wrong_field(value: Any) -> str:

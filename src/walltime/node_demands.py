@@ -364,7 +364,7 @@ def with_priorities(
     machine = placement.machine
     association, shares, priorities, _ = tree_of_shares(placed, machine)
     charge = np.rint(CHARGE * placed.procs * qos_values(placed, machine, lambda one: one.usage_factor, 1.0))
-    size = job_size(demands.nodes, placed.procs, placed.believed, len(nodes.procs), int(nodes.procs.sum()), settings)
+    size = job_size(demands.nodes, placed.procs, placed.planned, len(nodes.procs), int(nodes.procs.sum()), settings)
     most = max([1, *(one.job_factor for one in machine.partitions)])
     partition = np.array([one.job_factor / most for one in machine.partitions])[placement.partition]
     merit = settings["priority_weight_job_size"] * size + settings["priority_weight_partition"] * partition

@@ -76,7 +76,7 @@ def jobs_sha256(workload: Workload) -> str:
     False
     """
     digest = hashlib.sha256(f"{len(workload)} {workload.machine_procs}\n".encode())
-    for name in ("job_id", "submit", "runtime", "requested", "procs", "believed"):
+    for name in ("job_id", "submit", "runtime", "requested", "procs", "planned"):
         digest.update(np.ascontiguousarray(getattr(workload, name), "<i8").tobytes())
     return digest.hexdigest()
 

@@ -212,7 +212,7 @@ def read_options(
     Raises PolicyError, whose message contains `where`, for an unknown, missing, repeated or invalid option.
     """
     keys, further = variant.keys, dict(more or {})
-    by_letters = {_letters(key): key for key in (*further, *keys)}
+    by_letters = _by_letters(further) | _by_letters(keys)
     places = [key for key in getattr(variant.loaded, "positional", ()) if key in keys]
     presets = presets_of(variant.loaded, keys)
     preset: Mapping[str, Any] = {}
@@ -375,7 +375,12 @@ def _takes(option: DeclaredField, text: str, key: str, elsewhere: bool) -> bool:
     if family is None:
         return False
     variant, _ = family.variant(text)
-    return any(_letters(one) == _letters(key) for one in variant.keys) or (variant.free and not elsewhere)
+    return _letters(key) in _by_letters(variant.keys) or (variant.free and not elsewhere)
+
+
+def _by_letters(keys: Mapping[str, DeclaredField]) -> dict[str, str]:
+    """Return the names of options by the letters of their present and former names."""
+    return {_letters(name): key for key, one in keys.items() for name in (key, *one.key.former)}
 
 
 def _letters(key: str) -> str:

@@ -48,7 +48,7 @@ ONE_SIZE = ("estimates-page", "generate")
 def jobs() -> wt.Workload:
     """Return a generated workload with requests that are three times the runtimes."""
     generated = wt.workloads.Lublin99().generate(300, 64, 0.9, seed=5)
-    return replace(generated, requested=generated.runtime * 3 + 60, believed=generated.runtime * 3 + 60)
+    return replace(generated, requested=generated.runtime * 3 + 60, planned=generated.runtime * 3 + 60)
 
 
 @functools.cache

@@ -168,7 +168,7 @@ def test_p3_fig1__balance_argument_doubling_everything_scales_the_time_axis(leng
 # estimates are F times as much. The runtime of 3 is not in the paper; here it is 3 units. F = 2 (capitals: what remains of
 # the estimates after the real end is not drawn, as the processors are free by then):
 #
-#   T0  T4  T8 T10        1 is believed to end at T12, so 3 has its reservation there, and keeps it.
+#   T0  T4  T8 T10        1 is planned to end at T12, so 3 has its reservation there, and keeps it.
 #   1111115553 3 3        T4   2 ends. The hole is 8 units long (T4 to T12). 4, the first candidate, has an estimate of 8 and
 #   2222444466 3 3             fits. The real shadow of 3 (its start if all real ends were known) moves from T6 to T8.
 #                         T6   1 ends; hole 6; 5, estimate 6, fits. The real shadow moves to T9.

@@ -274,7 +274,7 @@ class FigureTwelve:
         pass
 
 
-def figure_12(waiting: int, believe: str) -> tuple[list[int], list[int]]:
+def figure_12(waiting: int, predictions_for: str) -> tuple[list[int], list[int]]:
     """Starts and reserved starts of job 1, of job 2, and of one of the jobs behind it."""
     estimates, real = {3: 150, 4: 150, 5: 50}, {3: 80, 4: 130, 5: 40}
     jobs = wt.Workload.from_arrays(
@@ -285,12 +285,14 @@ def figure_12(waiting: int, believe: str) -> tuple[list[int], list[int]]:
         machine_procs=10,
         columns={"executable": np.array([1, 2, waiting])},
     )
-    done = wt.simulate(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictor(FigureTwelve), believe=believe, correction="estimate"))
+    done = wt.simulate(
+        jobs, wt.Easy(), prediction=wt.Prediction(wt.predictor(FigureTwelve), predictions_for=predictions_for, correction="estimate")
+    )
     return done.start.tolist(), done.reserved_start.tolist()
 
 
 @pytest.mark.parametrize(
-    ("waiting", "believe", "start", "promise"),
+    ("waiting", "predictions_for", "start", "promise"),
     [
         # Without walltime adjustment, only job 5 can be backfilled.
         (3, "none", [0, 80, 130], 100),
@@ -308,8 +310,8 @@ def figure_12(waiting: int, believe: str) -> tuple[list[int], list[int]]:
         (5, "regular", [0, 80, 2], 60),
     ],
 )
-def test_p4_figure_12(waiting, believe, start, promise):
-    starts, reserved_start = figure_12(waiting, believe)
+def test_p4_figure_12(waiting, predictions_for, start, promise):
+    starts, reserved_start = figure_12(waiting, predictions_for)
     assert (starts, reserved_start[1]) == (start, promise)
 
 

@@ -1,4 +1,4 @@
-"""One rule each: ties, zero runtimes, wide jobs, extra nodes, overruns, what is believed, coincident events, due reservations.
+"""One rule each: ties, zero runtimes, wide jobs, extra nodes, overruns, what is planned, coincident events, due reservations.
 
 Rows are submit, processors, estimate and, where it differs, runtime.
 """
@@ -154,7 +154,7 @@ def test_overrun__kill_ends_the_job_at_its_request(policy):
 
 @pytest.mark.parametrize("policy", [wt.Easy(), wt.Conservative()], ids=lambda p: p.label)
 def test_overrun__extend_lets_the_scheduler_know_the_runtime(policy):
-    # a is believed to end at 9, which is when h may start; e starts beside a: one processor is left over at 9.
+    # a is planned to end at 9, which is when h may start; e starts beside a: one processor is left over at 9.
     reserved_start = [-1, 9, -1] if isinstance(policy, wt.Easy) else [0, 9, 6]
     check(OVERRUN, policy, start=[0, 9, 6], kind="IRB", reserved_start=reserved_start, overrun="extend")
     assert wt.simulate(OVERRUN, policy, overrun="extend").end.tolist() == [9, 12, 26]
@@ -190,38 +190,38 @@ def test_overrun__easy_counts_whoever_becomes_overdue_after_the_shadow_time():
     check(jobs, wt.Easy(), start=[0, 0, 20, 5, 5], kind="II R B B", reserved_start=[-1, -1, 2, -1, -1], overrun="continue")
 
 
-# ---------------------------------------------------------------------------------------------------------- what is believed
+# ---------------------------------------------------------------------------------------------------------- what is planned
 
 
-def believing(workload: wt.Workload, *believed: int) -> wt.Workload:
-    return workload.with_believed(np.array(believed))
+def planning(workload: wt.Workload, *planned: int) -> wt.Workload:
+    return workload.with_planned(np.array(planned))
 
 
-def test_believed__more_than_requested_leaves_the_kill_limit_to_the_user():
-    # a asks for 5, would run 9, and is killed at 5; the scheduler believes 20 and promises b 20.
-    jobs = believing(jobs_of(2, (0, 2, 5, 9), (1, 2, 3)), 20, 3)
+def test_planned__more_than_requested_leaves_the_kill_limit_to_the_user():
+    # a asks for 5, would run 9, and is killed at 5; the scheduler plans with 20 and promises b 20.
+    jobs = planning(jobs_of(2, (0, 2, 5, 9), (1, 2, 3)), 20, 3)
     check(jobs, wt.Easy(), start=[0, 5], kind="IR", reserved_start=[-1, 20])
     check(jobs, wt.Conservative(), start=[0, 5], kind="IR", reserved_start=[0, 20])
     assert wt.simulate(jobs, wt.Easy()).end.tolist() == [5, 8]
 
 
-def test_believed__less_than_requested_makes_jobs_overdue_but_does_not_kill_them():
-    # a asks for 9 and runs 9; the scheduler believes 5 and promises b 5.
-    jobs = believing(jobs_of(2, (0, 2, 9), (1, 2, 3)), 5, 3)
+def test_planned__less_than_requested_makes_jobs_overdue_but_does_not_kill_them():
+    # a asks for 9 and runs 9; the scheduler plans with 5 and promises b 5.
+    jobs = planning(jobs_of(2, (0, 2, 9), (1, 2, 3)), 5, 3)
     check(jobs, wt.Easy(), start=[0, 9], kind="IR", reserved_start=[-1, 5])
     check(jobs, wt.Conservative(), start=[0, 9], kind="IR", reserved_start=[0, 5])
 
 
-def test_believed__is_what_backfilling_plans_with():
-    # One of two processors is free until 5; b needs both. c asks for 9 and runs 9, but is believed to run 4: it fits, from 1 on.
+def test_planned__is_what_backfilling_plans_with():
+    # One of two processors is free until 5; b needs both. c asks for 9 and runs 9, but is planned to run 4: it fits, from 1 on.
     # b waits until 10, 5 s longer than its reserved start said.
-    jobs = believing(jobs_of(2, (0, 1, 5), (0, 2, 3), (1, 1, 9)), 5, 3, 4)
+    jobs = planning(jobs_of(2, (0, 1, 5), (0, 2, 3), (1, 1, 9)), 5, 3, 4)
     check(jobs, wt.Easy(), start=[0, 10, 1], kind="I R B", reserved_start=[-1, 5, -1])
 
 
-def test_believed__is_what_orders_compare():
-    # Requested 2 and 6, believed 8 and 3.
-    jobs = believing(jobs_of(1, (0, 1, 5), (1, 1, 2), (2, 1, 6)), 5, 8, 3)
+def test_planned__is_what_orders_compare():
+    # Requested 2 and 6, planned 8 and 3.
+    jobs = planning(jobs_of(1, (0, 1, 5), (1, 1, 2), (2, 1, 6)), 5, 8, 3)
     check(jobs, wt.NoBackfilling(order=wt.SJF), start=[0, 11, 5], kind="I R R")
 
 

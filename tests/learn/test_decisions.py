@@ -17,8 +17,8 @@ from walltime.learn.sources import Episode, as_episodes, windows
 JOBS = st.one_of(workloads(), crowded(max_size=40))
 
 
-def saf(believed, procs):
-    return -float(believed * procs)
+def saf(planned, procs):
+    return -float(planned * procs)
 
 
 ORDERS = {"fcfs": wt.FCFS, "sjf": wt.SJF, "saf": wt.order(saf)}

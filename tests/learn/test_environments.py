@@ -117,7 +117,7 @@ def test_observation__is_what_its_features_say(observation):
         table = seen["jobs"] if observation == "compact" else seen
         rows = []
         for i, job in enumerate(waits[: len(table)]):
-            wait, planned, procs = int(now - jobs.submit[job]), int(jobs.believed[job]), int(jobs.procs[job])
+            wait, planned, procs = int(now - jobs.submit[job]), int(jobs.planned[job]), int(jobs.procs[job])
             fits = float(procs <= 32 - busy)
             if observation == "compact":
                 row = [
@@ -139,7 +139,7 @@ def test_observation__is_what_its_features_say(observation):
                 assert value is None or told == pytest.approx(value, abs=1e-6)
         assert (table[len(rows) :] == [feature.padding for feature in learn.FEATURES[observation]]).all()
         if observation == "compact":
-            work = int((jobs.believed * jobs.procs)[waits].sum())
+            work = int((jobs.planned * jobs.procs)[waits].sum())
             told = [(32 - busy) / 32, share(len(waits), 1024), share(work / 32, 2592000)]
             assert seen["queue"][:3] == pytest.approx(told, abs=1e-6)
             assert seen["queue"][5] == pytest.approx(now % 86400 / 86400, abs=1e-6)

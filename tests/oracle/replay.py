@@ -24,9 +24,9 @@ def corpus(count: int, seed: int, jobs: int = 25) -> list[dict]:
             now += draw.choice((0, 0, 0, 1, 2, 5))
             runtime = draw.choice((0, 1, 2, 3, 5, 8, 13, 30))
             requested = max(1, runtime + draw.choice((0, 0, 0, 1, 3, 10, -1, -5)))
-            believed = requested if draw.random() < 0.7 else draw.randint(1, 20)
-            rows.append((now, runtime, requested, believed, draw.choice((1, 1, machine, draw.randint(1, machine)))))
-        case = dict(zip(("submit", "runtime", "requested", "believed", "procs"), map(list, zip(*rows, strict=True)), strict=True))
+            planned = requested if draw.random() < 0.7 else draw.randint(1, 20)
+            rows.append((now, runtime, requested, planned, draw.choice((1, 1, machine, draw.randint(1, machine)))))
+        case = dict(zip(("submit", "runtime", "requested", "planned", "procs"), map(list, zip(*rows, strict=True)), strict=True))
         case |= {"machine_procs": machine, "policy": draw.choice(POLICIES), "order": draw.choice(ORDERS)}
         case |= {"backfill_order": draw.choice((None, *ORDERS)), "coincident": draw.choice(("batch", "sequential"))}
         case["overrun"] = draw.choice(("kill", "extend", "continue"))

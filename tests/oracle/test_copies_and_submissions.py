@@ -25,7 +25,14 @@ WORKLOADS = scaled(1_600)
 """Workloads for each kind of machine."""
 SHARES = 4
 """Tests that share the workloads of a kind, so that workers can."""
-ORDERS = (*NAMED_ORDERS, "expr:-procs", "expr:log(wait+60)-log(area)", "linear:wait=1.2,area=-0.3", "wfp:starvation=20", "sjf:limit=0.5")
+ORDERS = (
+    *NAMED_ORDERS,
+    "expr:-procs",
+    "expr:log(wait+60)-log(area)",
+    "linear:wait=1.2,area=-0.3",
+    "wfp:starvation=20",
+    "sjf:max-wait-share=0.5",
+)
 OFTEN = ("easy", "hybrid")
 """Most of the policies are of these, which have two orders."""
 PREDICTED = (*(name for name in PREDICTORS.variants if name not in ("column", "file")), "tsafrir07:k=1,recompute=yes")
@@ -128,7 +135,7 @@ def submitted_one_by_one(draw, workload, policy, options):
     simulation = wt.Simulation(workload.take(first, ""), policy, **options)
     for place in np.flatnonzero(~first).tolist():
         own = {name: int(values[place]) for name, values in workload.columns.items()}
-        for name in ("submit", "runtime", "procs", "requested", "believed", "job_id"):
+        for name in ("submit", "runtime", "procs", "requested", "planned", "job_id"):
             own[name] = int(getattr(workload, name)[place])
         last = own["submit"] - 1
         if last > simulation.now and draw.random() < 0.7:

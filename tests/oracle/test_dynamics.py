@@ -21,7 +21,7 @@ from tests.strategies import (
     examples,
     orders,
     policies,
-    real_and_believed,
+    real_and_planned,
     shrunk,
     workloads,
 )
@@ -86,7 +86,7 @@ def test_dynamics__corpus_of_crowded_machines_has_all_that_can_happen():
     # Else the comparisons above might compare nothing: wild and mild backfills, repeated suffering, ties, trivial starts.
     found = dict.fromkeys(("wild", "mild", "repeated", "shortest", "not shortest", "alone"), 0)
     for case in replay.corpus(count=150, seed=3, jobs=50):
-        columns = {name: case[name] for name in ("submit", "runtime", "requested", "believed", "procs", "machine_procs")}
+        columns = {name: case[name] for name in ("submit", "runtime", "requested", "planned", "procs", "machine_procs")}
         workload = wt.Workload.from_arrays(**columns)
         schedule = wt.simulate(workload, wt.Easy(), overrun=case["overrun"], coincident=case["coincident"], dynamics=True)
         seen = schedule.dynamics
@@ -107,7 +107,7 @@ def test_dynamics__looking_does_not_change_the_schedule(coincident, workload, po
     assert plain.dynamics is None
     for name in ("start", "end", "kind", "reserved_start"):
         assert getattr(plain, name).tolist() == getattr(watched, name).tolist(), name
-    columns = (workload.submit, *real_and_believed(workload, overrun), workload.procs, workload.machine_procs)
+    columns = (workload.submit, *real_and_planned(workload, overrun), workload.procs, workload.machine_procs)
     known = LogView.of(policy.reads, workload, workload.requested)
     references = [Reference(Problem(*columns, policy, known=known, coincident=coincident, logged=d)) for d in (False, True)]
     for reference in references:

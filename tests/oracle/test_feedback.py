@@ -66,7 +66,7 @@ def test_feedback__kernel_equals_reference(workload, policy, coincident, data):
         submit=workload.submit,
         runtime=workload.runtime,
         requested=workload.requested,
-        believed=workload.believed,
+        planned=workload.planned,
         procs=workload.procs,
         job_id=workload.job_id,
         machine_procs=workload.machine_procs,

@@ -24,7 +24,7 @@ COMPILED = (
     "easy:order=wfp",
     "easy:order=wfp:starvation=20,backfill-order=sjf",
     "easy:backfill-order=saf",
-    "easy:order=expr:wait/believed-procs",
+    "easy:order=expr:wait/planned-procs",
     "hybrid:depth=0",
     "hybrid:depth=1,fit=best",
     "hybrid:depth=2",
@@ -214,7 +214,7 @@ def test_worked_example__easy():
         *((0, 0, 4, 2), (1, 1, 4, 0), (1, 2, 4, 0), (2, 0, 1, 2), (2, 1, 1, 2)),
         *((3, 2, 2, 1), (4, 3, 8, 0), (5, 3, 2, 0), (6, 0, 3, 0), (6, 1, 1, 0)),
     ]
-    shorter = replace(jobs, requested=np.array([12, 20, 6, 30, 6, 40, 11]), believed=np.array([12, 20, 6, 30, 6, 40, 11]))
+    shorter = replace(jobs, requested=np.array([12, 20, 6, 30, 6, 40, 11]), planned=np.array([12, 20, 6, 30, 6, 40, 11]))
     assert simulate(shorter, "easy", machine=machine).start.tolist() == [0, 1, 21, 3, 4, 10, 10]
 
 

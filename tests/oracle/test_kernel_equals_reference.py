@@ -19,7 +19,7 @@ from tests.strategies import (
     dated,
     examples,
     policies,
-    real_and_believed,
+    real_and_planned,
     shrunk,
     workloads,
 )
@@ -102,9 +102,9 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
     policy = data.draw(policies(kind), label="policy")
     overrun = data.draw(st.sampled_from(OVERRUN), label="overrun")
     budgets = data.draw(st.lists(st.integers(1, 12), min_size=1, max_size=8), label="budgets")
-    runtime, believed = real_and_believed(workload, overrun)
+    runtime, planned = real_and_planned(workload, overrun)
     known = LogView.of(policy.reads, workload, workload.requested)
-    columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
+    columns = (workload.submit, runtime, planned, workload.procs, workload.machine_procs)
     pieces = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
     calls, started = 0, [0]
     while not pieces.advance(budgets[calls % len(budgets)]):

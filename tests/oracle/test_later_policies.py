@@ -54,7 +54,7 @@ def test_hybrid_without_reservations__is_selective_with_a_threshold_that_nobody_
 @given(workload=RUNS, order=orders())
 def test_hybrid_of_depth_1__is_one_queue_for_all(workload, order):
     # Where jobs are late the two differ: one reserves at the expected end, the other a second later.
-    columns = ("start",) if (workload.runtime <= workload.believed).all() else ()
+    columns = ("start",) if (workload.runtime <= workload.planned).all() else ()
     assert_same(workload, MultiQueue(order=order, bounds=(1_000_000_000,)), wt.Hybrid(order=order, depth=1), columns=columns)
 
 

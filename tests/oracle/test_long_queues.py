@@ -66,12 +66,12 @@ def overloaded(seed: int, jobs: int) -> wt.Workload:
     random = np.random.Generator(np.random.Philox(seed))
     machine = int(random.choice([1, 7, 64, 1000]))
     runtime = random.integers(0, int(random.choice([5, 500, 5000])), jobs)
-    believed = np.maximum(1, runtime * random.uniform(0.9, 3.0, jobs)).astype(np.int64)
+    planned = np.maximum(1, runtime * random.uniform(0.9, 3.0, jobs)).astype(np.int64)
     return wt.Workload.from_arrays(
         submit=np.sort(random.integers(0, int(jobs * random.choice([0.01, 1.0, 10.0])), jobs)),
         runtime=runtime,
         requested=np.maximum(runtime, 1),
-        believed=believed,
+        planned=planned,
         procs=np.minimum(machine, 2 ** random.integers(0, 11, jobs) + random.integers(0, 2, jobs) * random.integers(0, 5, jobs)),
         machine_procs=machine,
     )
@@ -162,9 +162,9 @@ def test_size_class__begins_with_a_power_of_two():
 
 SHAPES = ("blocked", "at once", "waves", "stream")
 """How the jobs come: while one job fills the machine, all in one instant, in a few instants, one after the other."""
-ESTIMATES = ("exact", "factor", "round", "short", "believed")
-"""What is requested and believed: the runtime; up to four times as much; a round number; too little at times; and something
-else believed than requested."""
+ESTIMATES = ("exact", "factor", "round", "short", "planned")
+"""What is requested and planned: the runtime; up to four times as much; a round number; too little at times; and something
+else planned than requested."""
 ROUND = np.array([60, 300, 900, 3600, 7200, 14_400, 64_800])
 
 
@@ -208,18 +208,16 @@ def crush(seed: int, grain: int = 1, early: float = 1.0) -> wt.Workload:
             requested = exact
         case "factor":
             requested = (exact * random.uniform(1, 4, jobs)).astype(np.int64)
-        case "round" | "believed":
+        case "round" | "planned":
             requested = ROUND[np.minimum(np.searchsorted(ROUND, exact), len(ROUND) - 1)]
         case "short":
             requested = (exact * random.uniform(0.7, 2, jobs)).astype(np.int64)
     keeps = random.random(jobs) < early
     requested = np.where(keeps, requested, exact)
-    believed = np.where(keeps, requested * random.uniform(0.3, 1.5, jobs), exact) if estimates == "believed" else requested
+    planned = np.where(keeps, requested * random.uniform(0.3, 1.5, jobs), exact) if estimates == "planned" else requested
     submit, runtime = (-(-column // grain) * grain for column in (submit, runtime))
-    requested, believed = (np.maximum(grain, -(-column.astype(np.int64) // grain) * grain) for column in (requested, believed))
-    return wt.Workload.from_arrays(
-        submit=submit, runtime=runtime, requested=requested, believed=believed, procs=procs, machine_procs=machine
-    )
+    requested, planned = (np.maximum(grain, -(-column.astype(np.int64) // grain) * grain) for column in (requested, planned))
+    return wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, planned=planned, procs=procs, machine_procs=machine)
 
 
 def assert_engines_agree(jobs: wt.Workload, policy: wt.policy.Policy, coincident: str, overrun: str) -> None:

@@ -49,13 +49,13 @@ DEEP = (
 PREDICTIONS = (
     "predictor=tsafrir07",
     "predictor=tsafrir07,correction=double",
-    "predictor=last,believe=011,correction=half",
-    "predictor=last,believe=selective",
-    "predictor=last,believe=010,correction=estimate",
-    "predictor=exact,believe=011",
-    "predictor=user,believe=001",
-    "predictor=tang13,believe=selective",
-    "predictor=tang13,believe=011,correction=none",
+    "predictor=last,predictions-for=011,correction=half",
+    "predictor=last,predictions-for=selective",
+    "predictor=last,predictions-for=010,correction=estimate",
+    "predictor=exact,predictions-for=011",
+    "predictor=user,predictions-for=001",
+    "predictor=tang13,predictions-for=selective",
+    "predictor=tang13,predictions-for=011,correction=none",
     "predictor=similar15",
     "predictor=gaussier15",
 )
@@ -379,7 +379,7 @@ def test_conservative__moves_no_reservation_later_that_it_has_made_at_the_same_i
     for seed in range(scaled(6000)):
         draw = random.Random(f"rounds {seed}")
         workload, machine = outages_as_jobs_of_no_length_end(draw)
-        policy = draw.choice(("conservative", "conservative", "conservative:order=sjf", "conservative:predictor=exact,believe=011"))
+        policy = draw.choice(("conservative", "conservative", "conservative:order=sjf", "conservative:predictor=exact,predictions-for=011"))
         schedule = simulate(workload, policy, machine=machine)
         plain = simulate(workload, policy, machine=machine, engine="reference")
         assert columns_of(schedule) == columns_of(plain), f"seed {seed}"

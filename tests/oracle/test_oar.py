@@ -26,7 +26,7 @@ def site_of(draw: random.Random):
     longer = np.array([draw.choice((1, 1, 4, 30)) for _ in workload.job_id])
     requested = workload.requested * longer
     more = {"runtime": workload.runtime * np.minimum(longer, 4), "procs": workload.procs * draw.choice((1, 1, 9))}
-    workload = replace(workload, columns=columns, requested=requested, believed=requested, **more)
+    workload = replace(workload, columns=columns, requested=requested, planned=requested, **more)
     return machine, workload.with_feedback(draw.random() < 0.3)
 
 

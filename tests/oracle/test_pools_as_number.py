@@ -27,7 +27,7 @@ PREDICTIONS = st.one_of(
     st.builds(
         wt.Prediction,
         predictors(),
-        believe=st.sampled_from(("regular", "selective", "011", "101", "001", "010")),
+        predictions_for=st.sampled_from(("regular", "selective", "011", "101", "001", "010")),
         correction=st.sampled_from(CORRECTIONS),
     ),
 )
@@ -148,7 +148,7 @@ def test_pools__that_are_only_a_number_are_simulated_as_one_and_say_so():
     reference = wt.simulate(jobs(), "easy", machine=ONE, engine="reference")
     assert (reference.engine, reference.simulated_on) == ("reference", "pools")
     assert wt.explain(schedule, 3, sooner=False).sentences == wt.explain(reference, 3, sooner=False).sentences
-    late = wt.simulate(replace(jobs(), believed=np.array([10, 9, 5])), "easy", machine=ONE)
+    late = wt.simulate(replace(jobs(), planned=np.array([10, 9, 5])), "easy", machine=ONE)
     assert late.simulated_on == "pools", "a job may be overdue"
 
 

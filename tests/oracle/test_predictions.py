@@ -60,9 +60,9 @@ def test_kernel__equals_reference_with_predictions(kind, coincident, data):
         overrun=data.draw(st.sampled_from(OVERRUN)),
         prediction=wt.Prediction(
             data.draw(predictors(again=history == "simulation"), label="predictor"),
-            believe=data.draw(st.sampled_from(BITS), label="believe"),
+            predictions_for=data.draw(st.sampled_from(BITS), label="predictions_for"),
             correction=data.draw(st.sampled_from(CORRECTIONS), label="correction"),
-            history=history,
+            learn_from=history,
         ),
     )
 
@@ -98,7 +98,7 @@ def test_predictor_in_plain_python__called_by_the_kernel_equals_reference(coinci
         workload = replace(workload, columns={**workload.columns, **{k: np.array(v, np.int64) for k, v in follows.items()}}, feedback=True)
     made = wt.Prediction(
         PlainPredictor(Sees),
-        believe=data.draw(st.sampled_from(BITS), label="believe"),
+        predictions_for=data.draw(st.sampled_from(BITS), label="predictions_for"),
         correction=data.draw(st.sampled_from([c for c in CORRECTIONS if c != "soft"]), label="correction"),
     )
     policy = data.draw(policies("easy" if machine == "pools" else data.draw(st.sampled_from(POLICY_KINDS))), label="policy")
@@ -137,11 +137,11 @@ def test_predictor_in_plain_python__that_raises_stops_the_kernel(error):
         wt.simulate(wt.workloads.Lublin99().generate(300, 32, 0.9, seed=1), "easy", prediction=PlainPredictor(Raises))
 
 
-@pytest.mark.parametrize("believe", BITS)
+@pytest.mark.parametrize("predictions_for", BITS)
 @pytest.mark.parametrize("kind", ["easy", "conservative"])
 @examples(20)
 @given(data=st.data())
-def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kind, believe, data):
+def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kind, predictions_for, data):
     # Predictions are mostly far too short, so they expire, are corrected, and break promises.
     workload = data.draw(with_users(crowded()), label="workload")
     predictor = data.draw(
@@ -150,7 +150,9 @@ def test_kernel__equals_reference_with_short_predictions_of_crowded_machines(kin
     policy = data.draw(policies(kind), label="policy")
     correction = data.draw(st.sampled_from(CORRECTIONS), label="correction")
     dialect = data.draw(st.sampled_from(("papers", "predictsim", "papers:expiry=silent", *ARRIVALS)), label="dialect")
-    assert_engines_agree(workload, policy, dialect=dialect, prediction=wt.Prediction(predictor, believe=believe, correction=correction))
+    assert_engines_agree(
+        workload, policy, dialect=dialect, prediction=wt.Prediction(predictor, predictions_for=predictions_for, correction=correction)
+    )
 
 
 @pytest.mark.parametrize("kind", ["easy", "conservative", "hybrid:few"])
@@ -160,7 +162,7 @@ def test_kernel__equals_reference_with_soft_walltimes(kind, data):
     # A soft walltime of a second is extended by a second, so only short requests are tried: the reference makes a pass for each.
     workload = data.draw(with_users(workloads(max_size=15)).filter(lambda w: len(w) == 0 or w.requested.max() <= 2000), label="workload")
     predictor = data.draw(st.sampled_from((wt.predictors.LastRun(), wt.predictors.Quantile(percent=10, min_jobs=1))))
-    prediction = wt.Prediction(predictor, believe=data.draw(st.sampled_from(BITS), label="believe"), correction="soft")
+    prediction = wt.Prediction(predictor, predictions_for=data.draw(st.sampled_from(BITS), label="predictions_for"), correction="soft")
     assert_engines_agree(workload, data.draw(policies(kind), label="policy"), prediction=prediction)
 
 
@@ -172,13 +174,13 @@ def test_kernel__equals_reference_with_soft_walltimes(kind, data):
 def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
     predictor = wt.predictors.Tsafrir07(k=1, key=data.draw(st.sampled_from(("all", "user"))), recompute=True)
-    believe = data.draw(st.sampled_from(("111", "110", "010", "011")), label="believe")
+    predictions_for = data.draw(st.sampled_from(("111", "110", "010", "011")), label="predictions_for")
     policy = data.draw(policies(kind), label="policy")
     with pytest.MonkeyPatch.context() as patch:  # the queue is indexed from a few jobs on, and has to be indexed anew
         patch.setattr(index, "LONG", 3)
         patch.setattr(index, "SHORT", 2)
         dialect = data.draw(st.sampled_from(("papers", "papers:expiry=silent")), label="dialect")
-        prediction = wt.Prediction(predictor, believe=believe)
+        prediction = wt.Prediction(predictor, predictions_for=predictions_for)
         assert_engines_agree(workload, policy, coincident=coincident, dialect=dialect, prediction=prediction)
 
 
@@ -191,21 +193,23 @@ def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
     order = wt.policy.Wfp(exponent=data.draw(st.integers(1, 3)), threshold=data.draw(st.sampled_from((0.25, 0.75, 1.0))))
     backfill_order = data.draw(st.sampled_from((None, wt.SJF)))
     policy = wt.Hybrid(order=order, backfill_order=backfill_order, depth=data.draw(st.integers(0, 1)))
-    believe = data.draw(st.sampled_from(BITS))
-    assert_engines_agree(workload, policy, coincident=coincident, prediction=wt.Prediction(data.draw(predictors()), believe=believe))
+    predictions_for = data.draw(st.sampled_from(BITS))
+    assert_engines_agree(
+        workload, policy, coincident=coincident, prediction=wt.Prediction(data.draw(predictors()), predictions_for=predictions_for)
+    )
 
 
 @examples(50)
 @given(data=st.data())
-def test_simulation__without_belief_is_the_one_without_predictions(data):
+def test_simulation__without_their_use_is_the_one_without_predictions(data):
     workload = data.draw(with_users(workloads(max_size=25)), label="workload")
     policy = data.draw(policies(), label="policy")
     plain = wt.simulate(workload, policy)
-    nowhere = wt.simulate(workload, policy, prediction=wt.Prediction(data.draw(predictors(), label="predictor"), believe="none"))
+    nowhere = wt.simulate(workload, policy, prediction=wt.Prediction(data.draw(predictors(), label="predictor"), predictions_for="none"))
     same = wt.simulate(workload, policy, prediction=wt.predictors.UserRequest())
     for name in COLUMNS:
         assert np.array_equal(getattr(plain, name), getattr(nowhere, name)), name
-        if workload.believed is workload.requested:
+        if workload.planned is workload.requested:
             assert np.array_equal(getattr(plain, name), getattr(same, name)), name
 
 
@@ -273,6 +277,8 @@ def test_kernel__equals_reference_with_long_queues_predicted_again(seed, monkeyp
         machine_procs=8,
         columns={"user": draw.integers(1, 40, 350)},
     )
-    done = assert_engines_agree(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictors.Tsafrir07(k=1, recompute=True), believe="110"))
+    done = assert_engines_agree(
+        jobs, wt.Easy(), prediction=wt.Prediction(wt.predictors.Tsafrir07(k=1, recompute=True), predictions_for="110")
+    )
     waiting = np.searchsorted(np.sort(done.submit), done.start, "right") - np.arange(1, 351)
     assert waiting.max() > 150

@@ -65,7 +65,7 @@ def failing(draw: random.Random, machine: Machine, workload: Workload) -> Machin
 
 def longer(workload: Workload) -> Workload:
     """The same with longer jobs, so that more of them run when others come."""
-    return replace(workload, runtime=20 * workload.runtime, requested=20 * workload.requested, believed=20 * workload.believed)
+    return replace(workload, runtime=20 * workload.runtime, requested=20 * workload.requested, planned=20 * workload.planned)
 
 
 @pytest.mark.sampled(2)

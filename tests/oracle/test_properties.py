@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import walltime as wt
-from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_believed, workloads
+from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_planned, workloads
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
 from walltime.policy.log_view import LogView
@@ -66,10 +66,10 @@ def test_conservative__both_variants_coincide_with_perfect_estimates(coincident,
 @in_both_modes
 @MANY
 @given(workload=any_size(UPPER_BOUNDS), order=orders(), backfill_order=orders())
-def test_easy__equals_one_reservation_made_afresh(coincident, workload, order, backfill_order):
+def test_easy__equals_one_reservation_made_from_scratch(coincident, workload, order, backfill_order):
     # Hybrid(1) takes EASY's path by definition, so the general path is made to run with depth 1 here.
-    runtime, believed = real_and_believed(workload, "kill")
-    columns = (workload.submit, runtime, believed, workload.procs, workload.machine_procs)
+    runtime, planned = real_and_planned(workload, "kill")
+    columns = (workload.submit, runtime, planned, workload.procs, workload.machine_procs)
     policy = wt.Hybrid(depth=2, order=order, backfill_order=backfill_order)
     known = LogView.of(policy.reads, workload, workload.requested)
     fresh = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
@@ -115,8 +115,8 @@ def test_fcfs__does_not_depend_on_the_estimates(coincident, workload, factor, da
     # It must not change the FCFS schedule, whereas a factor may change EASY's (tsafrir06, heel and toe).
     others = data.draw(st.lists(st.integers(1, 99), min_size=len(workload), max_size=len(workload)))
     expected = wt.simulate(workload, wt.NoBackfilling(), coincident=coincident)
-    for believed in (workload.believed * factor, np.array(others)):
-        told = workload.with_believed(believed)
+    for planned in (workload.planned * factor, np.array(others)):
+        told = workload.with_planned(planned)
         same(expected, wt.simulate(told, wt.NoBackfilling(), coincident=coincident))
 
 
@@ -128,7 +128,7 @@ def test_fcfs__does_not_depend_on_the_estimates(coincident, workload, factor, da
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
 def test_schedule__has_room_for_every_job_and_begins_none_early(coincident, workload, policy, overrun):
     schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
-    real, _ = real_and_believed(workload, overrun)
+    real, _ = real_and_planned(workload, overrun)
     assert (schedule.start >= workload.submit).all()
     assert (schedule.end == schedule.start + real).all()
     for now in np.unique(schedule.start):
@@ -195,7 +195,7 @@ def test_schedule__moves_with_the_submits(coincident, workload, policy, overrun,
         submit=workload.submit + by,
         runtime=workload.runtime,
         requested=workload.requested,
-        believed=workload.believed,
+        planned=workload.planned,
         procs=workload.procs,
         machine_procs=workload.machine_procs,
         columns=workload.columns,
@@ -218,7 +218,7 @@ def test_schedule__depends_on_job_ids_only_where_submits_are_equal(coincident, w
         tied = workload.submit == second
         ids[tied] = np.sort(ids[tied])
     rows = np.array(data.draw(st.permutations(range(count))))
-    names = ("submit", "runtime", "requested", "believed", "procs")
+    names = ("submit", "runtime", "requested", "planned", "procs")
     columns = {name: getattr(workload, name)[rows] for name in names}
     others = {name: values[rows] for name, values in workload.columns.items()}
     renamed = wt.Workload.from_arrays(

@@ -66,7 +66,7 @@ def site_of(draw: random.Random, kind: str) -> tuple[Machine, Workload]:
         # Long requests behind a queue: what is backfilled starts with less than it asked for.
         columns["time_min"] = np.array([draw.choice((-1, 1, 1, 1, 2, 5, 60)) for _ in range(count)])
         workload = replace(workload, requested=np.where(workload.runtime > 2, workload.requested * 40, workload.requested))
-        workload = replace(workload, believed=workload.requested)
+        workload = replace(workload, planned=workload.requested)
     if kind in ("priorities", "everything"):
         columns["group"] = np.array([draw.choice((-1, 1, 2, 3)) for _ in range(count)])
         columns["queue"] = np.array([draw.choice((1, 2)) for _ in range(count)])

@@ -63,7 +63,9 @@ def test_copies__predict_what_the_whole_predicts(predictor):
         draw = random.Random(f"{predictor} {seed}")
         jobs, on_pools = jobs_of(draw), draw.random() < 0.4
         policy = draw.choice(POLICIES[:-1] if on_pools else POLICIES)
-        prediction = wt.Prediction(predictor, believe=draw.choice(("111", "011", "001", "110")), correction=draw.choice(CORRECTIONS))
+        prediction = wt.Prediction(
+            predictor, predictions_for=draw.choice(("111", "011", "001", "110")), correction=draw.choice(CORRECTIONS)
+        )
         options = {"machine": pools} if on_pools else {"dialect": draw.choice(("papers", "pyss"))}
         options |= {"prediction": prediction, "overrun": draw.choice(("kill", "extend", "continue"))}
         expected = said(wt.simulate(jobs, policy, **options))

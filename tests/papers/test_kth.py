@@ -89,8 +89,8 @@ def test_kth__perfect_estimates(kth, policy, response, bounded_slowdown):
 
 
 def test_kth__doubled_estimates_under_easy(kth):
-    # Doubled estimates: the scheduler believes twice the request; the kill limit stays the user's.
-    summary = wt.simulate(kth.with_believed(2 * kth.requested), wt.Easy()).summary()
+    # Doubled estimates: the scheduler plans with twice the request; the kill limit stays the user's.
+    summary = wt.simulate(kth.with_planned(2 * kth.requested), wt.Easy()).summary()
     assert summary.mean_response == pytest.approx(14_926, rel=TOLERANCE)
     assert summary.mean_bounded_slowdown == pytest.approx(79.95, rel=TOLERANCE)
 

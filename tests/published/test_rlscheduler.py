@@ -54,7 +54,7 @@ def test_formulas_as_agents_of_the_learning_environment__give_the_printed_means(
         rules = Rules(dialect="rlscheduler", backfilling=backfilling, slots=1024, dense=False, overrun="continue")
         batch, found = Batch(as_episodes(parts), rules), []
         for number, part in enumerate(parts):
-            columns = zip(part.believed.tolist(), part.procs.tolist(), part.submit.tolist(), strict=True)
+            columns = zip(part.planned.tolist(), part.procs.tolist(), part.submit.tolist(), strict=True)
             scores = np.array([order.score(0, *job) for job in columns])  # none of them reads the time
             batch.step(np.array([-1 - number]))
             while not batch.over[0]:

@@ -62,12 +62,12 @@ def test_own_estimates__are_drawn_with_the_seed_and_options(own):
     assert noisy.label.endswith("own.py:noisy,factor=3")
     assert (noisy.random, parse_estimates(f"{own}:hours").random) == (True, False)
     drawn = [JOBS.with_estimates(noisy, seed) for seed in (0, 0, 1)]
-    assert (drawn[0].believed == drawn[1].believed).all()
-    assert (drawn[0].believed != drawn[2].believed).any()
-    assert (drawn[0].requested == drawn[0].believed).all()
+    assert (drawn[0].planned == drawn[1].planned).all()
+    assert (drawn[0].planned != drawn[2].planned).any()
+    assert (drawn[0].requested == drawn[0].planned).all()
     kept = JOBS.with_estimates(parse_estimates(f"{own}:hours,limit=user"))
     assert (kept.requested == JOBS.requested).all()
-    assert (kept.believed % 3600 == 0).all()
+    assert (kept.planned % 3600 == 0).all()
 
 
 def test_own_estimates__with_wrong_values_are_errors(own):
@@ -132,7 +132,7 @@ def test_functions__are_estimate_models_and_metrics_in_python():
         return np.mean(schedule.wait[measured] > 600)
 
     jobs = JOBS.with_estimates(wt.estimates.OwnEstimates.of(noisy), seed=3)
-    assert np.array_equal(jobs.believed, np.maximum(noisy(JOBS, 3), 1))
+    assert np.array_equal(jobs.planned, np.maximum(noisy(JOBS, 3), 1))
     schedule = wt.simulate(jobs, "easy")
     assert 0 < schedule.metric(late) == np.mean(schedule.wait > 600) < 1
     for wrong in (noisy, "f:4"):

@@ -19,6 +19,7 @@ import walltime.workload.models
 from tests.errors import raises
 from walltime.declared import alternatives, unwrapped
 from walltime.errors import PolicyError
+from walltime.simulation.specification import parse_scheduler
 from walltime.specification import FAMILIES, complete, describe_value
 
 NAMES = [(family.title, name) for family in FAMILIES.values() for name in family.variants]
@@ -139,7 +140,25 @@ def test_completion__names_then_options_then_words():
 
 
 def test_commas_within_parentheses__are_part_of_a_value():
-    text = "easy:order=expr:min(wait,max(believed,60))-procs,limit=0.5"
+    text = "easy:order=expr:min(wait,max(planned,60))-procs,max-wait-share=0.5"
     policy = walltime.policy.registry.parse_policy(text)
     assert policy.label == text
-    assert policy.order.limit == 0.5
+    assert policy.order.max_wait_share == 0.5
+
+
+@pytest.mark.parametrize(
+    ("former", "present"),
+    [
+        ("easy:predictor=last,believe=selective", "easy:predictor=last,predictions-for=selective"),
+        ("easy:predictor=last,history=log", "easy:predictor=last,learn-from=log"),
+        (
+            "easy:order=linear:log-believed=2,predictor=last,believe=100",
+            "easy:order=linear:log-planned=2,predictor=last,predictions-for=100",
+        ),
+        ("fcfs:order=power:wait=1,believed=-1,limit=0.4", "fcfs:order=power:wait=1,planned=-1,max-wait-share=0.4"),
+        ("fcfs:order=expr:wait/believed", "fcfs:order=expr:wait/planned"),
+    ],
+)
+def test_former_names__are_still_read(former, present):
+    assert parse_scheduler(former).label == present
+    assert parse_scheduler(present) == parse_scheduler(former)

@@ -23,7 +23,7 @@ CLASSES = ("heavy", "medium", "light")
 def variants(subject: Subject) -> dict[str, dict[str, Any]]:
     """Return the parameters of a campaign for each scheduler, by name."""
     triple = f"tang13:key={keys_of(subject)['triple']}"
-    predicted = {"predictor": "tsafrir07", "believe": "regular"}
+    predicted = {"predictor": "tsafrir07", "predictions_for": "regular"}
     return {
         "EASY": {},
         "EASY + SJBF": {"backfill_order": "sjf"},
@@ -31,7 +31,7 @@ def variants(subject: Subject) -> dict[str, dict[str, Any]]:
         "EASY++": {**predicted, "backfill_order": "sjf"},
         "EASY++, at once to the estimate": {**predicted, "backfill_order": "sjf", "correction": "estimate"},
         "learned online + SJBF": {"predictor": "gaussier15", "backfill_order": "sjf"},
-        "tang13: p85, selective": {"predictor": triple, "believe": "selective"},
+        "tang13: p85, selective": {"predictor": triple, "predictions_for": "selective"},
         "PERFECT++": {"predictor": "exact", "backfill_order": "sjf"},
     }
 

@@ -16,34 +16,34 @@ from walltime.papers.zhang20 import EARLIEST, FORMULAS, TINY, Found, backfilling
 from walltime.policy import Order, order
 
 
-def f2(believed: int, procs: int, submit: int) -> float:
+def f2(planned: int, procs: int, submit: int) -> float:
     """F2 of carastan17."""
-    return -(math.sqrt(believed) * procs + 25_600 * math.log10(max(submit, EARLIEST)))
+    return -(math.sqrt(planned) * procs + 25_600 * math.log10(max(submit, EARLIEST)))
 
 
-def f3(believed: int, procs: int, submit: int) -> float:
+def f3(planned: int, procs: int, submit: int) -> float:
     """F3 of carastan17."""
-    return -(believed * procs + 6_860_000 * math.log10(max(submit, EARLIEST)))
+    return -(planned * procs + 6_860_000 * math.log10(max(submit, EARLIEST)))
 
 
-def f4(believed: int, procs: int, submit: int) -> float:
+def f4(planned: int, procs: int, submit: int) -> float:
     """F4 of carastan17."""
-    return -(believed * math.sqrt(procs) + 530_000 * math.log10(max(submit, EARLIEST)))
+    return -(planned * math.sqrt(procs) + 530_000 * math.log10(max(submit, EARLIEST)))
 
 
-def saf(believed: int, procs: int) -> float:
+def saf(planned: int, procs: int) -> float:
     """Smallest area first."""
-    return -float(believed * procs)
+    return -float(planned * procs)
 
 
-def wfp3(wait: int, believed: int, procs: int) -> float:
+def wfp3(wait: int, planned: int, procs: int) -> float:
     """WFP3, with the time that the job has waited."""
-    return (wait / believed) ** 3 * procs
+    return (wait / planned) ** 3 * procs
 
 
-def unicep(wait: int, believed: int, procs: int) -> float:
+def unicep(wait: int, planned: int, procs: int) -> float:
     """UNICEP, with the time that the job has waited; jobs of one processor come first."""
-    return (wait + TINY) / ((math.log2(procs) + TINY) * believed)
+    return (wait + TINY) / ((math.log2(procs) + TINY) * planned)
 
 
 MEANT: Mapping[str, Order] = {"wfp3": order(wfp3), "unicep": order(unicep)}

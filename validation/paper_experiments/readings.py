@@ -107,7 +107,7 @@ def later_number_first(workload: Workload) -> Workload:
         submit=workload.submit,
         runtime=workload.runtime,
         requested=workload.requested,
-        believed=workload.believed,
+        planned=workload.planned,
         procs=workload.procs,
         machine_procs=workload.machine_procs,
         job_id=turned,
@@ -129,7 +129,7 @@ def uniform_estimates(rounding: str, f: float = 4.0) -> Callable[[Workload, int]
         share, _ = uniforms(seed, workload.job_id, STREAM_F)
         runtime = ticks * workload.runtime
         estimates = np.maximum(rounded(runtime * (1 + (f - 1) * share)).astype(np.int64), np.maximum(runtime, ticks))
-        return replace(workload, submit=ticks * workload.submit, runtime=runtime, requested=estimates, believed=estimates)
+        return replace(workload, submit=ticks * workload.submit, runtime=runtime, requested=estimates, planned=estimates)
 
     return draw
 

@@ -31,7 +31,7 @@ def shaken_runs(
 
     axes = [{"trace": str(subject.file.resolve()), **words} for words in schedulers.values()]
     table = study.cells(f"{subject.name}: {label}", subject, axes, [{"shake": SHAKE}], by=by, **options)
-    usual = {"predictor": None, "believe": "regular", "backfill_order": None, "correction": "tsafrir07"}
+    usual = {"predictor": None, "predictions_for": "regular", "backfill_order": None, "correction": "tsafrir07"}
     rows = {}
     for name, words in schedulers.items():
         settings = {key: value for key, value in (usual | dict(words)).items() if key in table.columns}

@@ -190,11 +190,11 @@ def _cases(policy: Policy, replays: Sequence[Replay]) -> list[tuple[str, Schedul
     summaries = [(replay.predictor, replay.summary()) for replay in replays]
     few = [predictor for predictor, s in summaries if s.ue_percent + s.be_percent <= MOST_UNDER and s.be_percent <= MOST_BAD]
     key = "triple" if any(isinstance(r.predictor, Tang13) and r.predictor.key == "triple" for r in replays) else "request"
-    predictions = [(FEW_UNDER, Prediction(few[0], believe="selective"))] if few else []
+    predictions = [(FEW_UNDER, Prediction(few[0], predictions_for="selective"))] if few else []
     predictions += [
-        (MOST_ACCURATE, Prediction(best, believe="selective")),
-        (OF_PAPER, Prediction(Tang13(key=key, statistic="p85", window=1), believe="selective")),
-        (ALSO_RUNNING, Prediction(few[0] if few else best, believe="regular")),
+        (MOST_ACCURATE, Prediction(best, predictions_for="selective")),
+        (OF_PAPER, Prediction(Tang13(key=key, statistic="p85", window=1), predictions_for="selective")),
+        (ALSO_RUNNING, Prediction(few[0] if few else best, predictions_for="regular")),
     ]
     cases = [(reason, Scheduler(policy, prediction)) for reason, prediction in predictions]
     cases.append((EASY_PLUS_PLUS, Scheduler(Easy(backfill_order=SJF), Prediction("tsafrir07"))))

@@ -225,7 +225,7 @@ def advised_jobs(workload: Workload, advice: UserAdvice) -> Workload:
             amounts[one.resource][fits] = one.amount
         if kind.walltime is not None:
             requested[fits] = np.minimum(requested[fits], kind.walltime)
-    sized = replace(workload, requested=requested, believed=requested)
+    sized = replace(workload, requested=requested, planned=requested)
     for name, new in amounts.items():
         sized = sized if np.isnan(new).all() else with_requests(sized, name, new, "advised")
     return sized

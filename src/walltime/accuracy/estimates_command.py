@@ -248,8 +248,8 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
             notes.append(f"{of}; the runtime is used instead, which adds to the peak at 100 %")
     drawn = workload.with_estimates(chosen, seed)
     if chosen.limit == "model":
-        killed = workload.runtime > drawn.believed
-        return EstimateData(np.minimum(workload.runtime, drawn.believed), drawn.believed, killed, int(killed.sum()), tuple(notes))
+        killed = workload.runtime > drawn.planned
+        return EstimateData(np.minimum(workload.runtime, drawn.planned), drawn.planned, killed, int(killed.sum()), tuple(notes))
     status = workload.columns.get("status")
     failed = None if status is None else status == FAILED
     if failed is None or not failed.any():
@@ -257,7 +257,7 @@ def look_at(workload: Workload, model: str, seed: int) -> EstimateData | None:
         notes.append("no job of the log has status 0 (failed), so killed jobs cannot be identified")
     if "recon" in workload.origin.name:
         notes.append("the log is a reconstruction: runtimes end at the estimate, and jobs with runtime 0 are missing")
-    return EstimateData(workload.runtime, drawn.believed, failed, 0, tuple(notes))
+    return EstimateData(workload.runtime, drawn.planned, failed, 0, tuple(notes))
 
 
 def analyse(workload: Workload, seen: EstimateData | None) -> dict[str, Any]:

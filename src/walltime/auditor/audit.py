@@ -35,7 +35,7 @@ def audit(
     coincident: str | None = None,
     dialect: Dialect | str = "papers",
     prediction: Prediction | str | None = None,
-    own_beliefs: bool = False,
+    planned_from_file: bool = False,
     placement: Placement | None = None,
     slots: Sequence[Array] | None = None,
     seed: int = 0,
@@ -45,7 +45,7 @@ def audit(
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
-    Planned runtimes follow from the workload and the prediction. With `own_beliefs`, the schedule's column `believed` is used instead; the
+    Planned runtimes follow from the workload and the prediction. With `planned_from_file`, the schedule's column `planned` is used; the
     report notes this, and lists differences from the right values.
 
     `placement`: the needs of the jobs on a machine with several pools, from `walltime.machine.place`, which also returns the workload to be
@@ -53,7 +53,7 @@ def audit(
     nodes, as in `Schedule`. `seed`: for orders that read random numbers. `progress` is called from time to time with the number of jobs
     checked so far.
 
-    Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `own_beliefs` on a machine with several pools.
+    Raises PolicyError for an unknown overrun rule, dialect or prediction, and for `planned_from_file` on a machine with several pools.
 
     >>> from walltime import Easy, Workload, simulate
     >>> jobs = Workload.from_arrays(submit=[0, 1], runtime=[10, 10], procs=[3, 4], machine_procs=4)
@@ -62,14 +62,14 @@ def audit(
     """
     check_workload(workload)
     chosen = Prediction.of(prediction)
-    if own_beliefs and placement is not None:
+    if planned_from_file and placement is not None:
         raise PolicyError(
             "planned runtimes can be read from a schedule only for a machine with a single pool; leave the option out",
             "unsupported_machine",
         )
     rules = Dialect.of(dialect, coincident)
     with seeded(seed):
-        return _Audit(workload, schedule, policy, overrun, rules, chosen, own_beliefs, placement, slots).report(progress)
+        return _Audit(workload, schedule, policy, overrun, rules, chosen, planned_from_file, placement, slots).report(progress)
 
 
 @dataclass
@@ -82,7 +82,7 @@ class _Audit:
     overrun: str
     dialect: Dialect
     prediction: Prediction | None
-    own_beliefs: bool
+    planned_from_file: bool
     placement: Placement | None
     slots: Sequence[Array] | None
 
@@ -91,7 +91,7 @@ class _Audit:
         self.skipped: dict[str, str] = {}
         self.assumed: list[str] = []
         self.rows = Rows(self.w, self.file, *effective_times(self.w, self.overrun), self.placement)
-        self.own_beliefs = self.own_beliefs and "believed" in self.file
+        self.planned_from_file = self.planned_from_file and "planned" in self.file
         self.checked = list(ALWAYS)
         self.decided: float | None = None if self.policy is None else 0.0
 
@@ -110,10 +110,10 @@ class _Audit:
                 continue
             true = self.rows.submit if name == "submit" else getattr(self.w, name)[self.rows.job]
             yield from self.rows.differing(rule, name, true)
-        if "believed" not in self.file:
-            self.skipped["believed_differs"] = "the schedule has no column believed"
-        elif not self.own_beliefs:
-            yield from self.rows.differing("believed_differs", "believed", self.w.believed[self.rows.job])
+        if "planned" not in self.file:
+            self.skipped["planned_differs"] = "the schedule has no column planned"
+        elif not self.planned_from_file:
+            yield from self.rows.differing("planned_differs", "planned", self.w.planned[self.rows.job])
 
     def _check_times(self) -> Iterator[Violation]:
         rows = self.rows
@@ -121,10 +121,10 @@ class _Audit:
         if self.overrun != "kill":
             self.skipped["over_limit"] = f"jobs are not killed at their limit under {self.overrun}"
         elif self.placement is not None:
-            from walltime.auditor.pools import believable_limits
+            from walltime.auditor.pools import shortened_limits
 
             lasted = rows.end - rows.start
-            limit = believable_limits(self.w, self.policy, rows.job, limit, rows.column("limit"), lasted)
+            limit = shortened_limits(self.w, self.policy, rows.job, limit, rows.column("limit"), lasted)
             rows.ran = np.minimum(rows.ran, limit)
         yield from rows.wrong_times(limit if self.overrun == "kill" else None)
 
@@ -207,15 +207,15 @@ class _Audit:
         self.decided = decisions.decided
         if self.decided < 1:
             self.assumed.append("decisions were checked from the beginning, until that had taken about a minute")
-        if self.own_beliefs:
-            true = decisions.predicted if isinstance(decisions, Decisions) and self.prediction is not None else self.w.believed
-            yield from self.rows.differing("believed_differs", "believed", true[rows.job])
+        if self.planned_from_file:
+            true = decisions.predicted if isinstance(decisions, Decisions) and self.prediction is not None else self.w.planned
+            yield from self.rows.differing("planned_differs", "planned", true[rows.job])
 
     def _estimate(self) -> Array:
         """Return the planned runtimes without predictions, or those in the schedule, int64 s."""
         rows = self.rows
-        if not self.own_beliefs:
+        if not self.planned_from_file:
             return rows.estimate
         self.assumed.append("judged by the schedule's own planned runtimes")
-        believed = self.file["believed"][rows.row]
-        return np.maximum(believed, rows.ran) if self.overrun == "extend" else believed
+        planned = self.file["planned"][rows.row]
+        return np.maximum(planned, rows.ran) if self.overrun == "extend" else planned

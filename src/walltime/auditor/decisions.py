@@ -97,9 +97,9 @@ class Decisions:
         if self.prediction is None:
             return None
         w, recorded = self.workload, self.recorded
-        runtime, believed = w.runtime.copy(), w.believed.copy()
-        runtime[recorded.job], believed[recorded.job] = recorded.runtime, recorded.estimate
-        return history_for(self.prediction, w, w.requested, np.minimum(w.requested, believed), runtime)
+        runtime, planned = w.runtime.copy(), w.planned.copy()
+        runtime[recorded.job], planned[recorded.job] = recorded.runtime, recorded.estimate
+        return history_for(self.prediction, w, w.requested, np.minimum(w.requested, planned), runtime)
 
     # ------------------------------------------------------------ the run
 
@@ -148,19 +148,19 @@ class Decisions:
     def _predict(self, job: int, now: int) -> None:
         """Predict the runtime of a waiting job, and use it for planning as the prediction's options require."""
         assert self.prediction is not None
-        of, belief = self._columns, self.prediction.believe
+        of, uses = self._columns, self.prediction.predictions_for
         planned, estimate = of["own"][job], of["estimate"][job]
         predicted, _ = self._history.predict(int(self.recorded.job[job]), int(of["submit"][job]), now)
         of["predicted"][job] = predicted
-        of["own"][job] = predicted if belief.own else estimate
-        of["run"][job] = predicted if belief.running else estimate
+        of["own"][job] = predicted if uses.own else estimate
+        of["run"][job] = predicted if uses.running else estimate
         if of["reservation"][job] >= 0 and of["own"][job] != planned:
             self.memory.state.void = 1
 
     def _score(self, jobs: Array, now: int | None) -> None:
         """Score jobs for the queue and for backfilling, at a time or, with None, permanently; FCFS needs no scores."""
         of, place = self._columns, self.recorded.job[jobs]
-        length = of["predicted" if self.prediction is not None and self.prediction.believe.order else "estimate"][jobs]
+        length = of["predicted" if self.prediction is not None and self.prediction.predictions_for.order else "estimate"][jobs]
         submit, known = of["submit"][jobs], dict[Order, Any]()
         for order, name in zip(self._orders, ("score", "back_score"), strict=True):
             changing_wfp = isinstance(order, Wfp) and order.bounds == (None, None)
@@ -299,7 +299,7 @@ def encode_policy(
     if prediction is not None:
         correction = prediction.correction
         kind = INCREMENTS[correction.relative] if correction.kind == "tsafrir07" else CORRECTIONS[correction.kind]
-        values["correction"] = kind if prediction.believe.running else s.NOT_CORRECTED
+        values["correction"] = kind if prediction.predictions_for.running else s.NOT_CORRECTED
         values |= {"capped": correction.capped, "fitting": not passes.every_arrival}
     rules = np.zeros(1, s.RULES).view(np.recarray)[0]
     for name, value in values.items():

@@ -52,18 +52,18 @@ class PoolsWalk(Walk):
         self.most = np.minimum(np.array(placement.limits, np.int64).reshape(-1, 3), NEVER)
         self.used = np.zeros_like(self.most)
         self.policy, self.prediction = policy, prediction
-        runtime, believed = effective_times(workload, schedule.overrun)
+        runtime, planned = effective_times(workload, schedule.overrun)
         self.runtime = runtime.tolist()
         self.recorded = schedule.given
         self.given = np.zeros((count, pools, 2), np.int64)
         self.tiers = len(set(self.tier)) > 1
         # The jobs' lengths as the scheduler plans them.
-        self.estimate = believed.tolist()
-        self.own, self.run_length, self.order_length = believed.tolist(), believed.tolist(), believed.tolist()
+        self.estimate = planned.tolist()
+        self.own, self.run_length, self.order_length = planned.tolist(), planned.tolist(), planned.tolist()
         self.predicted, self.corrections = [-1] * count, [0] * count
         self.history: Any = None
         if prediction is not None:
-            limit = np.minimum(workload.requested, believed)
+            limit = np.minimum(workload.requested, planned)
             self.history = history_for(prediction, workload, workload.requested, limit, runtime)
         self.is_running: set[int] = set()
         self.running: list[tuple[int, int, int]] = []  # by expected end
@@ -76,7 +76,7 @@ class PoolsWalk(Walk):
         self.kept = policy.passes.kind == "kept"
         self.other_order = None if other == policy.order else other
         start = np.array(self.start)
-        times = np.array(self.submit), start, start + runtime, believed
+        times = np.array(self.submit), start, start + runtime, planned
         self.scores = Scores(workload, (self.order, self.other_order or self.order), times, machine=placement.machine.procs)
         self._fill_memory(pools)
 
@@ -226,18 +226,18 @@ class PoolsWalk(Walk):
     def _predict(self, job: int) -> None:
         if self.history is None or self.prediction is None:
             return
-        belief, estimate = self.prediction.believe, self.estimate[job]
+        uses, estimate = self.prediction.predictions_for, self.estimate[job]
         predicted = self._until_tick(job, self.history.predict(job, self.submit[job], max(self.now, 0))[0])
         self.predicted[job] = predicted
-        self.order_length[job] = predicted if belief.order else estimate
-        self.own[job] = predicted if belief.own else estimate
-        self.run_length[job] = predicted if belief.running else estimate
+        self.order_length[job] = predicted if uses.order else estimate
+        self.own[job] = predicted if uses.own else estimate
+        self.run_length[job] = predicted if uses.running else estimate
         self.jobs[job].own, self.jobs[job].run = self.own[job], self.run_length[job]
 
     def _can_be_corrected(self, job: int) -> bool:
         if self.prediction is None or self.prediction.correction.kind == "none":
             return False
-        return self.prediction.believe.running and self.run_length[job] < self.estimate[job]
+        return self.prediction.predictions_for.running and self.run_length[job] < self.estimate[job]
 
     def _correct_expired(self) -> None:
         """Correct the expected runtimes of running jobs that have outlived them (tsafrir07, section 3)."""

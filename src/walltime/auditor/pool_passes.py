@@ -276,23 +276,23 @@ def update_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given:
     pools.marks[:] = 0
     state.started = state.again = 0
     overdue = state.running > 0 and jobs[lists.running[0]].expected <= state.now
-    afresh = overdue or state.void == 1
+    from_scratch = overdue or state.void == 1
     for i in range(state.waiting):
         job = lists.queue[i]
         if jobs[job].reservation >= 0:
-            if afresh or not may_start(jobs, pools, job):
+            if from_scratch or not may_start(jobs, pools, job):
                 jobs[job].reservation = -1
                 state.early = 1
             else:
                 occupy(state, jobs, plan, given, job, jobs[job].reservation, 1)
-    if state.early == 1 and not afresh:
+    if state.early == 1 and not from_scratch:
         for i in range(state.waiting):
             job = lists.queue[i]
             if jobs[job].reservation >= 0:
                 occupy(state, jobs, plan, given, job, jobs[job].reservation, -1)
                 reserve(state, jobs, pools, plan, given, job)
     for i in range(state.waiting):
-        job = lists.queue[i] if afresh else lists.other[i]
+        job = lists.queue[i] if from_scratch else lists.other[i]
         if jobs[job].reservation < 0 and may_start(jobs, pools, job):
             reserve(state, jobs, pools, plan, given, job)
     state.early, state.void, state.due = 0, 1 if overdue else 0, NEVER

@@ -124,10 +124,10 @@ def may_be_shortened(workload: Workload, policy: Policy | None) -> Array:
         return np.asarray(least > 0)
     if not policy.shortens_limits:
         return np.zeros(len(workload), bool)
-    return np.asarray((least > 0) & (least < workload.believed))
+    return np.asarray((least > 0) & (least < workload.planned))
 
 
-def believable_limits(
+def shortened_limits(
     workload: Workload, policy: Policy | None, job: Array, requested: Array, recorded: Array | None, lasted: Array
 ) -> Array:
     """Return the kill limits of jobs, int64 s: as requested or, if limits may be shortened, as recorded.
@@ -178,7 +178,7 @@ def _windows(schedule: MachineSchedule) -> Iterator[Difference]:
 def _shortened(schedule: MachineSchedule, limit: Array, allowed: Array) -> Iterator[Difference]:
     workload = schedule.workload
     least = workload.columns.get("time_min", np.full(len(workload), -1))
-    shorter = (limit < workload.requested) & (limit < workload.believed)
+    shorter = (limit < workload.requested) & (limit < workload.planned)
     for job in np.flatnonzero(shorter & (~allowed | (limit < least))).tolist():
         bound = f"a minimum of {least[job]} s" if allowed[job] else "its limit may not be shortened"
         what = f"runs under a limit of {limit[job]} s; it requested {workload.requested[job]} s, and {bound}"

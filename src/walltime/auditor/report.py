@@ -21,7 +21,7 @@ ALWAYS = {
     "submit_differs": "submission times are the workload's",
     "procs_differ": "numbers of processors are the workload's",
     "requested_differs": "requests are the workload's",
-    "believed_differs": "planned runtimes follow from the options: the estimate, or the prediction",
+    "planned_differs": "planned runtimes follow from the options: the estimate, or the prediction",
     "start_before_submit": "no job starts before it is submitted",
     "end_differs": "each job ends after exactly its effective runtime, which the log and the overrun rule decide",
     "over_limit": "no job runs past its kill limit",

@@ -40,7 +40,7 @@ class SlurmWalk(SlurmReference, Walk):
 
     def _begin_job(self, job: int) -> Iterator[Difference]:
         one = self.jobs[job]
-        self._run(one, self.usable(one, self.free, 0, 1, []), one.since, one.believed)
+        self._run(one, self.usable(one, self.free, 0, 1, []), one.since, one.planned)
         yield from self._found()
 
     def _found(self) -> Iterator[Difference]:
@@ -102,7 +102,7 @@ class SlurmWalk(SlurmReference, Walk):
     def _adopt_job(self, job: int) -> None:
         one = self.jobs[job]
         self.coming.discard(job)
-        limit = one.believed if self.schedule.limit is None else min(int(self.schedule.limit[job]), one.believed)
+        limit = one.planned if self.schedule.limit is None else min(int(self.schedule.limit[job]), one.planned)
         super()._run(one, self.usable(one, self.free, self.now, 1, []), self.start[job], limit)
         self._follow(one)
 
@@ -168,7 +168,7 @@ class SlurmWalk(SlurmReference, Walk):
     def _check(self, job: SlurmJob) -> None:
         """Check the nodes, limit and end of a job that starts when Slurm starts it."""
         k = job.index
-        requested, shorter = int(self.schedule.workload.requested[k]), job.limit < job.believed
+        requested, shorter = int(self.schedule.workload.requested[k]), job.limit < job.planned
         recorded = requested if self.schedule.limit is None else int(self.schedule.limit[k])
         due = min(job.limit, requested) if shorter else requested
         is_last = not self.later.get(k)
@@ -202,11 +202,11 @@ def problem_of(schedule: MachineSchedule, policy: Policy) -> Problem:
     """Return the problem that the schedule should solve."""
     jobs, placement = schedule.workload, schedule.placement
     after, think = jobs.dependencies() if jobs.feedback else (np.full(len(jobs), -1), np.zeros(len(jobs), np.int64))
-    runtime, believed = effective_times(jobs, schedule.overrun)
+    runtime, planned = effective_times(jobs, schedule.overrun)
     return Problem(
         submit=jobs.submit,
         runtime=runtime,
-        believed=believed,
+        planned=planned,
         procs=jobs.procs,
         policy=policy,
         after=np.where(placement.since < NEVER, -1, after),

@@ -18,7 +18,7 @@ from walltime.permission import NotRunError
 from walltime.plugins.parts import installed
 from walltime.policy import Dialect, parse_order
 from walltime.predictors import parse_predictor
-from walltime.predictors.prediction import HISTORIES, parse_belief, parse_correction
+from walltime.predictors.prediction import LEARN_FROM, parse_correction, parse_prediction_uses
 from walltime.simulation.specification import parse_scheduler
 from walltime.workload import Workload
 from walltime.workload.columns import SWF_BY_NAME
@@ -94,9 +94,9 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("backfill_order", str, None, "order in which jobs are tried for backfilling", parse_order),
         Dimension("estimates", str, "user", "estimates used by the scheduler", parse_estimates),
         Dimension("predictor", str, None, "predictor of runtimes, from jobs that have ended", parse_predictor),
-        Dimension("believe", str, "regular", "where predictions are used", parse_belief),
+        Dimension("predictions_for", str, "regular", "where predictions are used", parse_prediction_uses),
         Dimension("correction", str, "tsafrir07", "new expected runtime of a job that exceeds its prediction", parse_correction),
-        Dimension("history", str, "simulation", "source of the predictor's history", values=Field(known=tuple(HISTORIES))),
+        Dimension("learn_from", str, "simulation", "source of the predictor's history", values=Field(known=tuple(LEARN_FROM))),
         Dimension("machine", str, None, "a machine file; its path is relative to the plan's folder"),
         Dimension("overrun", str, "kill", "treatment of jobs that run longer than requested", values=Field(known=OVERRUN)),
         Dimension("coincident", str, "batch", "order and passes of simultaneous events", values=Field(known=("batch", "sequential"))),

@@ -52,7 +52,7 @@ def audit(
     planned_from_file: Annotated[
         bool,
         o.option(
-            "Read the planned runtimes from the column 'believed' of the schedule file, and check that the other options lead to "
+            "Read the planned runtimes from the column 'planned' of the schedule file, and check that the other options lead to "
             "the same values.",
             group=o.SCHEDULER,
             advanced=True,
@@ -84,7 +84,11 @@ def audit(
         workload, slack = allow_kill_wait(workload)
         remarks += slack
     report_on(workload)
-    rules: dict[str, Any] = {"prediction": scheduler.prediction if scheduler else None, "own_beliefs": planned_from_file, **deciding.rules}
+    rules: dict[str, Any] = {
+        "prediction": scheduler.prediction if scheduler else None,
+        "planned_from_file": planned_from_file,
+        **deciding.rules,
+    }
     columns = recorded_schedule(workload) if schedule is None else read_schedule(schedule, schedule_mapping, workload)
     name = "the recorded schedule" if schedule is None else schedule.name
     with progress_bar(len(workload), "audit") as progress:
@@ -126,9 +130,9 @@ def allow_kill_wait(workload: Workload) -> tuple[Workload, list[str]]:
     if not slack.any():
         return workload, []
     requested = np.where(slack, workload.runtime, workload.requested)
-    believed = requested if workload.believed is workload.requested else workload.believed
+    planned = requested if workload.planned is workload.requested else workload.planned
     remark = f"jobs may run up to {KILL_WAIT} s over their limit (KillWait, OverTimeLimit), as {counted(int(slack.sum()), 'job')} did"
-    return replace(workload, requested=requested, believed=believed), [remark]
+    return replace(workload, requested=requested, planned=planned), [remark]
 
 
 def recorded_schedule(workload: Workload) -> dict[str, Any]:

@@ -294,8 +294,8 @@ class _Matched:
         if left.any() and self.placement is None:
             first = int(np.flatnonzero(left)[0])
             head = int(w.job_id[first])
-            expected = [(max(int(start[i] + w.believed[i]), now + 1), int(w.procs[i])) for i in np.flatnonzero(running)]
-            expected += [(now + int(w.believed[i]), int(w.procs[i])) for i in np.flatnonzero(both)]
+            expected = [(max(int(start[i] + w.planned[i]), now + 1), int(w.procs[i])) for i in np.flatnonzero(running)]
+            expected += [(now + int(w.planned[i]), int(w.procs[i])) for i in np.flatnonzero(both)]
             shadow, extra = find_shadow(expected, free - int(w.procs[both].sum()), int(w.procs[first]), now)
 
         def numbers(mask: Array) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ from walltime.errors import PolicyError
 
 COMPLETED = {
     "--backfill-order": "walltime.policy.registry:ORDERS",
-    "--predictions-for": "walltime.predictors.prediction:BELIEFS",
+    "--predictions-for": "walltime.predictors.prediction:PREDICTION_USES",
     "--by": "walltime.schedule.groups:GROUPED",
     "--change": "walltime.whatif.changes:complete_change",
     "--correction": "walltime.predictors.prediction:CORRECTIONS",

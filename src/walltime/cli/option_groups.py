@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
     from walltime.workload.models.model import WorkloadModel
 
-USUAL = {"believe": "regular", "correction": "tsafrir07", "history": "simulation"}
+USUAL = {"predictions_for": "regular", "correction": "tsafrir07", "learn_from": "simulation"}
 """Options of predictions, and their values if a specification omits them."""
 
 
@@ -232,7 +232,7 @@ class DecisionOptions:
         from walltime.simulation.specification import no_backfill_order, parse_scheduler
 
         defaults = {"order": self.order, "backfill-order": self.backfill_order, "predictor": self.predictor}
-        chosen = {"believe": self.predictions_for, "correction": self.correction, "history": self.learn_from}
+        chosen = {"predictions_for": self.predictions_for, "correction": self.correction, "learn_from": self.learn_from}
         defaults |= {name: value for name, value in chosen.items() if value != USUAL[name]}
         schedulers = [parse_scheduler(text, defaults) for text in texts]
         if self.backfill_order is not None and (fault := no_backfill_order(texts)):

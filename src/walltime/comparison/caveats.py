@@ -184,10 +184,10 @@ def _estimates(schedules: Sequence[Schedule], estimates: object) -> list[str]:
             "requests, reveal which jobs are short (tsafrir06)."
         ]
     if not isinstance(model, UserEstimates):
-        exact = np.array_equal(workload.believed, np.maximum(workload.runtime, 1))
+        exact = np.array_equal(workload.planned, np.maximum(workload.runtime, 1))
         more = " Each estimate equals the runtime; real requests are less accurate." if exact else ""
         return [f"The scheduler plans with estimates of the model {name} instead of the users' requests.{more}"]
-    if any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules):
+    if any(not np.array_equal(s.workload.planned, s.workload.requested) for s in schedules):
         return ["The scheduler plans with an estimate model or a predictor instead of the users' requests."]
     if np.array_equal(workload.requested, np.maximum(workload.runtime, 1)):
         return ["Every request equals the runtime: the log has no requests, or they were replaced. Real requests are less accurate."]

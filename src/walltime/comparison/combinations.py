@@ -9,7 +9,7 @@ from typing import Any
 from walltime.comparison.combination_means import CombinationMean
 from walltime.errors import PolicyError
 
-SCHEDULER = ("policy", "order", "backfill_order", "predictor", "believe", "correction", "estimates")
+SCHEDULER = ("policy", "order", "backfill_order", "predictor", "predictions_for", "correction", "estimates")
 """The parameters that become lines rather than panels; the first one that varies is used."""
 FAMILIES = ("estimates", "policy", "predictor", "order", "backfill_order")
 """Parameters whose text values may form a series of numbers, such as f:1, f:4, f:11."""

@@ -229,8 +229,8 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         record["interruptions"] = schedule.interruptions()
     if schedule.predictions is not None:
         made = schedule.predictions.prediction
-        words = {"predictor": made.predictor.label, "believe": made.believe.label, "correction": made.correction.label}
-        record["predictions"] = words | {"history": made.history} | schedule.prediction_summary(trim).as_dict()
+        words = {"predictor": made.predictor.label, "predictions_for": made.predictions_for.label, "correction": made.correction.label}
+        record["predictions"] = words | {"learn_from": made.learn_from} | schedule.prediction_summary(trim).as_dict()
     return record, summary
 
 

@@ -90,15 +90,15 @@ class CompiledPredictor(NamedTuple):
 class PredictionRules(NamedTuple):
     """Predictions and the rules for using them; arrays have one entry per job, in order of arrival.
 
-    * `believe`: whether predictions replace estimates in the queue order, in a waiting job's own length, and in the expected ends of
-      running jobs
+    * `predictions_for`: whether predictions replace estimates in the queue order, in a waiting job's own length, and in the expected
+      ends of running jobs
     * `correction`: how to correct the prediction of a job that outlives it; `increments`: the steps of such corrections, s
     * `again`: whether waiting jobs are predicted again in every pass
     * `compiled`: the predictor that the loop calls; None if the predictions were made in advance
     * `predicted` (int64 s), `basis` (uint8): predictions made in advance
     """
 
-    believe: tuple[bool, bool, bool] = (False, False, False)
+    predictions_for: tuple[bool, bool, bool] = (False, False, False)
     correction: int = NEVER_CORRECTED
     increments: tuple[int, ...] = ()
     again: bool = False

@@ -39,8 +39,8 @@ class PredictionSource(Protocol):
 class Problem:
     """Jobs, a machine and a policy: everything that an engine needs.
 
-    * `submit, runtime, believed, procs`: int64, one entry per job, in order of arrival, times in s; `runtime` is the real runtime,
-      `believed` the planned one
+    * `submit, runtime, planned, procs`: int64, one entry per job, in order of arrival, times in s; `runtime` is the real runtime,
+      `planned` the planned one
     * `after`, `think`: with feedback, for each job the index of an earlier one (-1 for none), and how long after its end it is submitted,
       int64 s
     * `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it, requests equal
@@ -56,7 +56,7 @@ class Problem:
 
     submit: Array
     runtime: Array
-    believed: Array
+    planned: Array
     procs: Array
     machine: int | Pools | Nodes
     policy: Policy
@@ -88,7 +88,7 @@ class Problem:
         """Return submit time, runtime, planned runtime, processors, `after` and `think` of each job, as Python integers."""
         none = np.full(len(self), -1), np.zeros(len(self), np.int64)
         links = none if self.after is None or self.think is None else (self.after, self.think)
-        columns = (self.submit, self.runtime, self.believed, self.procs, *links)
+        columns = (self.submit, self.runtime, self.planned, self.procs, *links)
         return list(zip(*(np.asarray(column).tolist() for column in columns), strict=True))
 
 
@@ -214,7 +214,7 @@ def _starts_at_once(problem: Problem, since: Array, capacity: int) -> bool:
 
 
 def _may_be_overdue(problem: Problem) -> bool:
-    return bool((problem.runtime > problem.believed).any()) or (problem.prediction is not None and problem.prediction.may_be_overdue)
+    return bool((problem.runtime > problem.planned).any()) or (problem.prediction is not None and problem.prediction.may_be_overdue)
 
 
 def _limited(problem: Problem, limits: Sequence[tuple[int, int, int]], demands: Demands) -> bool:

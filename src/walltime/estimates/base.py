@@ -119,16 +119,16 @@ def effective_times(workload: Workload, overrun: str) -> tuple[Array, Array]:
 
     With `kill`, as in mualem01 and tsafrir06, section I, jobs end at their request; the papers leave the other rules open.
     """
-    return effective(workload.runtime, workload.requested, workload.believed, overrun)
+    return effective(workload.runtime, workload.requested, workload.planned, overrun)
 
 
-def effective(runtime: Array, requested: Array, believed: Array, overrun: str) -> tuple[Array, Array]:
+def effective(runtime: Array, requested: Array, planned: Array, overrun: str) -> tuple[Array, Array]:
     """Return the same as `effective_times` from single columns; raises PolicyError for an unknown rule."""
     match overrun:
         case "kill":
-            return np.minimum(runtime, requested), believed
+            return np.minimum(runtime, requested), planned
         case "extend":
-            return runtime, np.maximum(believed, runtime)
+            return runtime, np.maximum(planned, runtime)
         case "continue":
-            return runtime, believed
+            return runtime, planned
     raise PolicyError(f"unknown overrun rule {overrun!r}. Valid rules: {', '.join(OVERRUN)}", "unknown_overrun_rule")

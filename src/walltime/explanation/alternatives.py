@@ -51,8 +51,8 @@ def alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] |
 
 def with_request(workload: Workload, job: int, seconds: int) -> Workload:
     """Return a copy of the workload in which the job with this index requests `seconds`."""
-    believed = changed_at(workload.believed, job, min(seconds, int(workload.believed[job])))
-    return replace(workload, requested=changed_at(workload.requested, job, seconds), believed=believed)
+    planned = changed_at(workload.planned, job, min(seconds, int(workload.planned[job])))
+    return replace(workload, requested=changed_at(workload.requested, job, seconds), planned=planned)
 
 
 def changed_at(column: Array, job: int, value: int) -> Array:

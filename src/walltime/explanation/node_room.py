@@ -37,7 +37,7 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     assert isinstance(nodes, Nodes), "it was simulated on nodes"
     assert isinstance(demands, NodeDemands), "it was simulated on nodes"
     own, without = _requests(demands, job)
-    length = max(1, int(problem.believed[job]))
+    length = max(1, int(problem.planned[job]))
     otherwise = "reservation" if nodes.reservations and nodes.reservations[own["partition"]] > 0 else "nodes"
     for k, free in _free_amounts(schedule, demands, np.stack([nodes.procs, nodes.second, nodes.memory]), job, moments):
         gone, kept = _blocked(nodes, own["partition"], int(moments[k]), length)

@@ -132,7 +132,7 @@ def machine_explanation(schedule: Schedule, job: int, sooner: bool, progress: Ca
         held_back=held,
         reservations=(Change(int(submit[job]), "made", reserved),) if waited and reserved >= 0 else (),
         overtaken_by=tuple(
-            Overtaker(int(w.job_id[k]), int(had[k, 0]), int(start[k]), int(w.believed[k]), int(schedule.runtime[k]), "", -1, 0)
+            Overtaker(int(w.job_id[k]), int(had[k, 0]), int(start[k]), int(w.planned[k]), int(schedule.runtime[k]), "", -1, 0)
             for k in overtakers[np.argsort(start[overtakers], kind="stable")].tolist()
         ),
         alternatives=tuple(alternatives(schedule, job, progress)) if sooner and waited else (),
@@ -180,7 +180,7 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
     mates = [np.array([k for k, own in enumerate(placement.limits_of) if limit in own]) for limit in limits]
     near = (schedule.start < end) & (schedule.end > begin) & (schedule.end > schedule.start)
     near[job] = False
-    length = int(schedule.workload.believed[job])
+    length = int(schedule.workload.planned[job])
     changes = [begin]
     for first, last, known in (*(one[3:] for one in placement.outages), *(one[1:] for one in placement.reservations)):
         changes += [first, last, max(known, first - length + 1)]  # the last: from then on, the job's planned end is after `first`
@@ -223,8 +223,8 @@ def _held_back(schedule: Schedule, placement: Placement, job: int, places: list[
 
 def _run_seconds(schedule: Schedule, jobs: Array, moments: Array) -> Array:
     """Return the processor-seconds that remain until the limits of the jobs running at each moment, int64."""
-    start, end, believed = schedule.start[jobs], schedule.end[jobs], schedule.workload.believed[jobs]
-    limits = believed if schedule.limit is None else np.minimum(schedule.limit[jobs], believed)
+    start, end, planned = schedule.start[jobs], schedule.end[jobs], schedule.workload.planned[jobs]
+    limits = planned if schedule.limit is None else np.minimum(schedule.limit[jobs], planned)
     left = np.maximum(0, (start + limits)[:, None] - moments) * ((start[:, None] <= moments) & (moments < end[:, None]))
     return np.asarray(schedule.workload.procs[jobs] @ left)
 
@@ -320,7 +320,7 @@ def _reserved(why: MachineExplanation) -> str:
     names = list(dict.fromkeys(one.name for one in tables))
     if own:
         return f"its reservation {sanitize(names[own - 1])} had not begun, or its nodes were in use"
-    until = why.start + int(why.schedule.workload.believed[why.index])
+    until = why.start + int(why.schedule.workload.planned[why.index])
     near = [tables[k].name for k, begin, end, _ in placement.reservations if end > why.submit and begin < until]
     kept = listed([sanitize(name) for name in dict.fromkeys(near)])
     return f"it had room only on nodes that were kept for {'reservation' if len(set(near)) == 1 else 'reservations'} {kept}"

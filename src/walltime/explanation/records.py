@@ -92,7 +92,7 @@ class Overtaker:
     job: int
     procs: int
     start: int
-    believed: int
+    planned: int
     runtime: int
     how: str
     head: int
@@ -207,7 +207,7 @@ class SinglePoolExplanation(Explanation):
     or held by the queue order. `let_in`: the jobs that ended when it started.
     """
 
-    believed: int
+    planned: int
     submission: Submission
     head_since: int | None
     reservations: tuple[Change, ...]

@@ -65,7 +65,7 @@ def overtook_it(jobs: int) -> str:
 
 def headline(why: Explanation, size: str) -> str:
     """Describe the job's request, runtime and wait in one line; `size`: its processors, in words."""
-    w, planned = why.schedule.workload, getattr(why, "believed", why.requested)
+    w, planned = why.schedule.workload, getattr(why, "planned", why.requested)
     plan = "" if planned == why.requested else f" ({human_time(planned)} planned)"
     job = f"Job {why.job}{owner(why)}: {size}, {human_time(why.requested)} requested{plan}, ran {human_time(why.runtime)}"
     waited = f"waited {human_time(why.wait)}" if why.wait else "started at once"

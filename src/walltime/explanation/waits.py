@@ -136,7 +136,7 @@ def explain(
     assert observer.submission is not None, "the last snapshot is its start"
     why = SinglePoolExplanation(
         **common_fields(schedule, index),
-        believed=observer.believed,
+        planned=observer.planned,
         submission=observer.submission,
         head_since=observer.head_since,
         reservations=tuple(observer.changes),
@@ -158,7 +158,7 @@ class _Observer:
         self.procs = int(self.w.procs[job])
         self.submission: Submission | None = None
         self.head_since: int | None = None
-        self.believed = 0
+        self.planned = 0
         self.changes: list[Change] = []
         self.overtakers: list[Overtaker] = []
         self.too_few = self.held = 0
@@ -168,7 +168,7 @@ class _Observer:
     def add(self, snapshot: Snapshot) -> None:
         """Add the snapshot after the next event."""
         before = self._before
-        self.believed = snapshot.length
+        self.planned = snapshot.length
         waits = self.job in snapshot.waiting
         if before is None:
             self.submission = self._submission(snapshot)

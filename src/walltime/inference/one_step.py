@@ -194,7 +194,7 @@ def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | N
     decided = np.where(counted, np.maximum(start - site.start, np.minimum(submit, start)), start)
     sooner = np.maximum(decided, submit) - (start - site.start)
     start = decided
-    estimate = release_times(site, site.start + np.maximum(workload.believed, 1))
+    estimate = release_times(site, site.start + np.maximum(workload.planned, 1))
     recorded = RecordedJobs(job, submit[job], start[job], ended[job], (ended - start)[job], estimate[job], None, None)
     along = Decisions(workload, recorded, policy, None, encoded)
     place = along.recorded.job

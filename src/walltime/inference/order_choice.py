@@ -28,7 +28,7 @@ ROUNDS = 200
 """Maximum number of Newton steps, rarely reached."""
 STILL = 1e-5
 """The fit ends when the log-likelihood per choice gains less than this in a step."""
-FORMS = (("wait", "log-procs", "log-believed"), ("log-wait", "log-procs", "log-believed"), ("log-procs", "log-believed"))
+FORMS = (("wait", "log-procs", "log-planned"), ("log-wait", "log-procs", "log-planned"), ("log-procs", "log-planned"))
 """The features of fitted orders: hours of waiting, the logarithms of seconds of waiting, of processors and of the request in s."""
 SPREAD = 1.0
 """Assumed standard deviation of the effects of users and projects (ridge penalty)."""
@@ -178,7 +178,7 @@ def _features(choices: Choices, log: RecordedLog, form: Sequence[str]) -> Array:
         "wait": choices.wait,
         "log-wait": np.log(choices.wait * HOUR + 1),
         "log-procs": np.log(w.procs[job]),
-        "log-believed": np.log(np.maximum(w.requested[job], 1)),
+        "log-planned": np.log(np.maximum(w.requested[job], 1)),
     }
     return np.stack([values[name] for name in form], axis=1)
 

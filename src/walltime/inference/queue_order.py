@@ -145,7 +145,7 @@ def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
     for form in FORMS:
         weights = fitted_weights(choices, search.log, search.choose, form)
         if weights.get("wait"):  # the waits of all jobs grow equally, so this is the order of arrival with handicaps
-            back = (round(-weights[name] / weights["wait"] * 3600 * math.log(2)) for name in ("log-procs", "log-believed"))
+            back = (round(-weights[name] / weights["wait"] * 3600 * math.log(2)) for name in ("log-procs", "log-planned"))
             handicaps = (next(back), next(back))
             orders.append((weighted(handicaps), order_text(handicaps)) if any(handicaps) else (Easy(), ""))
         elif any(weights.values()):
@@ -163,8 +163,8 @@ def linear(weights: dict[str, float]) -> Policy:
 def linear_text(weights: dict[str, float]) -> str:
     """Describe this order in words."""
     more, less = (
-        {"wait": "a longer wait", "procs": "more processors", "believed": "a longer request"},
-        {"wait": "a shorter wait", "procs": "fewer processors", "believed": "a shorter request"},
+        {"wait": "a longer wait", "procs": "more processors", "planned": "a longer request"},
+        {"wait": "a shorter wait", "procs": "fewer processors", "planned": "a shorter request"},
     )
     each = [(more if weight > 0 else less)[name.removeprefix("log-")] for name, weight in weights.items() if weight]
     return f"a job comes first if it has {listed(each)}"
@@ -172,7 +172,7 @@ def linear_text(weights: dict[str, float]) -> str:
 
 def weighted(weights: tuple[int, int]) -> Policy:
     """Return EASY in order of arrival with handicaps, s, for each doubling of the processors and of the request."""
-    terms = zip(weights, ("procs", "believed"), strict=True)
+    terms = zip(weights, ("procs", "planned"), strict=True)
     return parse_policy(
         "easy:order=expr:-elapsed" + "".join(f"{-weight / math.log(2):+.0f}*log({name})" for weight, name in terms if weight)
     )

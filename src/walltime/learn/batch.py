@@ -272,18 +272,18 @@ def _log(episodes: list[Episode], rules: Rules) -> kernel.Log:
         runtime, planned = effective_times(workload, rules.overrun)
         count = len(ran) + len(workload)
         own = jobs[first : first + count]
-        columns = {"submit": workload.submit, "runtime": runtime, "believed": planned, "procs": workload.procs}
+        columns = {"submit": workload.submit, "runtime": runtime, "planned": planned, "procs": workload.procs}
         for k, (name, column) in enumerate(columns.items()):
             own[name] = np.concatenate([ran[:, k], column])
         own.given = -1
         own.given[: len(ran)] = ran[:, 0]
-        for name, keys in {"by_length": (own.procs, own.submit, own.believed), "by_size": (own.believed, own.submit, own.procs)}.items():
+        for name, keys in {"by_length": (own.procs, own.submit, own.planned), "by_size": (own.planned, own.submit, own.procs)}.items():
             own[name] = np.argsort(np.lexsort(keys))  # ties as in zhang20, by arrival first
         seen = constant_features(rules.observation, workload, planned, scales)
         features += [np.zeros((len(ran), seen.shape[1]), np.float32), seen]
         table[number] = (first, count, len(ran), one.waiting, one.begin)
         first += count
-    terms = formula_terms(jobs.submit, jobs.believed, jobs.procs)
+    terms = formula_terms(jobs.submit, jobs.planned, jobs.procs)
     return kernel.Log(_fixed(jobs), _fixed(terms), _fixed(np.vstack(features)), _fixed(table))
 
 

@@ -18,14 +18,14 @@ from walltime.logs.header import Header
 from walltime.logs.input import unpacked_name
 from walltime.logs.rules import IDLE, MEANINGS
 from walltime.wording import counted, printable
-from walltime.workload import BELIEVED, MISSING, PROCS, SWF_BY_NAME, Array, Column, Origin, Workload
+from walltime.workload import MISSING, PLANNED, PROCS, SWF_BY_NAME, Array, Column, Origin, Workload
 from walltime.workload.drops import NOT_JOBS, Drop, counts_of, drop_jobs
 
 Partial = Literal["summary", "parts"]
 TooWide = Literal["drop", "clip", "error"]
 ENDINGS = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".parquet", ".sacct", ".acct")
 """File extensions of logs, except those of the Standard Workload Format."""
-RESERVED_NAMES = frozenset({*SWF_BY_NAME, PROCS.name, BELIEVED.name, "job", "and", "or", "not"})
+RESERVED_NAMES = frozenset({*SWF_BY_NAME, PROCS.name, PLANNED.name, "job", "and", "or", "not"})
 """Names that additional columns must not have, because workloads and filters use them for something else."""
 _PARTS = (2, 3, 4)
 _FIRST = 4096
@@ -199,7 +199,7 @@ class JobLog:
             requested=requested,
             procs=pick(width),
             machine_procs=machine,
-            believed=requested,
+            planned=requested,
             columns={
                 name: values.astype(SWF_BY_NAME[name].dtype, copy=False) if name in SWF_BY_NAME else values
                 for name, values in others.items()

@@ -75,7 +75,7 @@ class Source:
 
 REPLACEMENTS = {
     "procs": "allocated_procs or requested_procs (the size of the machine is a key procs above [columns])",
-    "believed": "requested",
+    "planned": "requested",
     "job": "job_id",
 }
 """The correct names of columns, by wrong names that mean something else in workloads and filters."""

@@ -56,7 +56,7 @@ def read_own(state: ReaderState, reader: Callable[..., Any], name: str) -> JobLo
 
 def _log_of(workload: Workload, name: str) -> JobLog:
     """Convert a workload to a log; raises LogError if it has planned runtimes, which logs do not have."""
-    if not np.array_equal(workload.believed, workload.requested):
+    if not np.array_equal(workload.planned, workload.requested):
         raise LogError(f"the reader {name} returns a workload with planned runtimes; give only the requests", "wrong_values")
     origin = workload.origin
     columns = {field: getattr(workload, field) for field in ("job_id", "submit", "runtime", "requested")}

@@ -26,7 +26,7 @@ _LOOKED_AT = 2**20
 _HEAD = re.compile(
     rb"\APAR1|"
     rb"\A(?=[^\n]*\bsubmit\b)(?=[^\n]*\bruntime\b)(?=[^\n]*\b(?:allocated|requested)_procs\b)"
-    rb"(?![^\n]*\b(?:start|end|procs|believed|job|and|or|not)\b)[\w\",\x80-\xff]+\r?$",
+    rb"(?![^\n]*\b(?:start|end|procs|planned|job|and|or|not)\b)[\w\",\x80-\xff]+\r?$",
     re.MULTILINE,
 )
 """Parquet, or a heading with columns of a log, but without times of day and reserved names."""

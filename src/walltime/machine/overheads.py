@@ -33,14 +33,14 @@ def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, 
 
     with np.errstate(over="ignore"):
         requested, runtime = occupied(workload.requested), occupied(workload.runtime)
-        believed = requested if workload.believed is workload.requested else occupied(workload.believed)
+        planned = requested if workload.planned is workload.requested else occupied(workload.planned)
     at_first = running & (workload.submit == placement.since)
     columns = dict(workload.columns)
     if "think_time" in columns:
         columns["think_time"] = next_tick(columns["think_time"], own.tick)
     submit = np.where(at_first, since, next_tick(workload.submit, own.tick))
     seen = copy(workload)  # a new workload would require ascending numbers for the jobs that arrive at one tick
-    for name, values in (("submit", submit), ("runtime", runtime), ("requested", requested), ("believed", believed), ("columns", columns)):
+    for name, values in (("submit", submit), ("runtime", runtime), ("requested", requested), ("planned", planned), ("columns", columns)):
         object.__setattr__(seen, name, values)
     return seen, replace(
         placement,

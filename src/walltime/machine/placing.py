@@ -135,13 +135,13 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
         raise no_job_fits(workload, machine, {rule: int(dropped.sum()) for rule, dropped in drops.items()})
     chosen = workload.without(drops, PLACING_REASONS)
     origin = replace(chosen.origin, changed=added(workload.origin.changed, changed, kept))
-    same, most = chosen.believed is chosen.requested, longest[kept]
+    same, most = chosen.planned is chosen.requested, longest[kept]
     requested = np.minimum(chosen.requested, most)
     placed = replace(
         chosen,
         procs=whole[kept],
         requested=requested,
-        believed=requested if same else np.minimum(chosen.believed, most),
+        planned=requested if same else np.minimum(chosen.planned, most),
         machine_procs=machine.procs,
         origin=origin,
     )
@@ -158,7 +158,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     placed = replace(placed, origin=replace(origin, changed=changes, omissions=omissions(placed, machine, partition[kept])))
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since = np.where(running_since != MISSING, running_since, NEVER)
-    planned = machine.overhead.occupied(np.maximum(placed.believed, placed.runtime) if extends else placed.believed)
+    planned = machine.overhead.occupied(np.maximum(placed.planned, placed.runtime) if extends else placed.planned)
     planned[since < NEVER] = 0  # a running job has started, so no window applies to it
     windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
     if outside:
@@ -389,7 +389,7 @@ def possible(
     needs = np.stack([np.ones(len(procs), np.int64), procs, second], axis=1)[job]
     exceeded = (needs > np.array(limits, np.int64).reshape(-1, 3)[limits_of.items]).any(axis=1)
     if len(run_seconds):
-        exceeded |= (procs * np.maximum(workload.believed, workload.runtime))[job] > np.array(run_seconds, np.int64)[limits_of.items]
+        exceeded |= (procs * np.maximum(workload.planned, workload.runtime))[job] > np.array(run_seconds, np.int64)[limits_of.items]
     exceeded &= ~waiting[job]
     alone[job[exceeded]] = True
     return Ragged.of_pairs(len(procs), job[~exceeded], limits_of.items[~exceeded]), alone

@@ -93,7 +93,7 @@ def priority_at_start(order: Order, submit: Array, start: Array, requested: Arra
     if isinstance(order, Wfp):
         return (wait / requested) ** order.exponent * procs
     columns, calendar = known or LogView({})
-    read = {"wait": wait, "believed": requested, "procs": procs, "submit": submit, "requested": requested}
+    read = {"wait": wait, "planned": requested, "procs": procs, "submit": submit, "requested": requested}
     read["elapsed"] = submit - submit.min(initial=np.iinfo(np.int64).max)
     read |= {name: np.asarray(columns[name]) for name in order.columns if name in columns}
     if order.reads_calendar:

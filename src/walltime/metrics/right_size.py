@@ -161,13 +161,13 @@ def _memory(w: Workload, changed: Array, new: Array, old: Array, needed: Array, 
     columns = _scaled(w, ("mem_mb", "requested_mem_mb", "mem_mb_per_node", "mem_mb_per_cpu", "requested_memory"), changed, share)
     runs = np.where(short, 2, 1)
     energy = {"energy": np.where(w.columns["energy"] > 0, w.columns["energy"] * runs, -1)} if "energy" in w.columns else {}
-    same = w.believed is w.requested
+    same = w.planned is w.requested
     requested = w.requested * runs
     return replace(
         w,
         runtime=w.runtime * runs,
         requested=requested,
-        believed=requested if same else w.believed * runs,
+        planned=requested if same else w.planned * runs,
         columns={**w.columns, **columns, **energy, SHORT: np.maximum(short, w.columns.get(SHORT, 0)).astype(np.int64)},
     )
 
@@ -197,4 +197,4 @@ def _gpus(w: Workload, changed: Array, new: Array, old: Array, needed: Array, cu
 
 def _time(w: Workload, changed: Array, new: Array, old: Array, needed: Array, cut: Array) -> Workload:
     requested = np.where(changed, new, w.requested).astype(np.int64)
-    return replace(w, requested=requested, believed=requested if w.believed is w.requested else np.minimum(w.believed, requested))
+    return replace(w, requested=requested, planned=requested if w.planned is w.requested else np.minimum(w.planned, requested))

@@ -147,7 +147,7 @@ def _generate(facts: Mapping[str, Any], file: Path) -> None:
     columns = {"user": user, "group": 1 + user // USERS_IN_GROUP}
     runtime = np.minimum(jobs.runtime, emax)
     cut = Workload.from_arrays(submit=jobs.submit, runtime=runtime, procs=jobs.procs, machine_procs=jobs.machine_procs, columns=columns)
-    believed = Tsafrir05(emax=emax).draw(cut, 0)
-    whole = replace(cut.with_believed(believed), requested=believed)
+    planned = Tsafrir05(emax=emax).draw(cut, 0)
+    whole = replace(cut.with_planned(planned), requested=planned)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_swf(file, whole, extra_header=[f"; UnixStartTime: {GENERATED_START}", "; TimeZoneString: UTC"])

@@ -1,4 +1,4 @@
-"""Queue orders written as an expression: `expr:log(wait+60)-log(believed)`."""
+"""Queue orders written as an expression: `expr:log(wait+60)-log(planned)`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, NamedTuple
 
-from walltime.declared import Field, valid_options
+from walltime.declared import FORMER_NAMES, Field, valid_options
 from walltime.errors import PolicyError
 from walltime.policy.growth import never_falls, parse_expression
-from walltime.policy.orders import HISTORY, SYSTEM_STATE, Limit, Name, ScoredOrder, Starvation
+from walltime.policy.orders import HISTORY, SYSTEM_STATE, Name, ScoredOrder, Starvation, WaitShare
 from walltime.wording import counted, shown
 
-MEASURED = ("wait", "believed", "requested", "procs", "elapsed", "longest", "hour", "weekday", *SYSTEM_STATE)
+MEASURED = ("wait", "planned", "requested", "procs", "elapsed", "longest", "hour", "weekday", *SYSTEM_STATE)
 """Arguments of orders that an expression may use: quantities, but not codes such as a user's number."""
 TINY, LARGE = 1e-9, 700.0
 """The smallest argument of logarithms and the largest of exp; arguments beyond these are replaced by them."""
@@ -61,12 +61,12 @@ def parse_formula(formula: str) -> Template:
     try:
         tree = parse_expression(formula)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise PolicyError(f"{shown(formula)} is not an expression; write one such as log(wait+60)-log(believed)") from None
+        raise PolicyError(f"{shown(formula)} is not an expression; write one such as log(wait+60)-log(planned)") from None
     names: dict[str, None] = {}
     numbers: list[float] = []
     text, _ = _canonical(tree, names, numbers)
     if not names:
-        raise PolicyError(f"{shown(formula)} is the same for all jobs; use a name such as wait or believed")
+        raise PolicyError(f"{shown(formula)} is the same for all jobs; use a name such as wait or planned")
     return Template(text, tuple(names), tuple(numbers))
 
 
@@ -77,10 +77,11 @@ def _canonical(node: ast.expr, names: dict[str, None], numbers: list[float]) -> 
             numbers.append(float(value))
             return f"k{len(numbers) - 1}", 4
         case ast.Name(id=name):
+            name = FORMER_NAMES.get(name, name)
             known = [*MEASURED, "area", *HISTORY]
             if name not in known:
                 raise PolicyError(f"unknown name {shown(name)} in an expression{valid_options(name, known)}")
-            names |= dict.fromkeys(("believed", "procs") if name == "area" else (name,))
+            names |= dict.fromkeys(("planned", "procs") if name == "area" else (name,))
             return name, 4
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float()) as number):
             text, binds = _canonical(number, names, numbers)
@@ -117,7 +118,7 @@ def _function(text: str, names: tuple[str, ...], numbers: int) -> Callable[..., 
     steps = _Steps()
     body = ast.unparse(steps.visit(parse_expression(text)))
     lines = [f"    {name} = {name} * 1.0" for name in names]
-    lines += ["    area = believed * procs"] if "area" in text else []
+    lines += ["    area = planned * procs"] if "area" in text else []
     parameters = ", ".join([*names, *(f"k{place}=0.0" for place in range(numbers))])
     known: dict[str, Any] = {"math": math, "TINY": TINY, "LARGE": LARGE}
     exec("\n".join([f"def score({parameters}):", *lines, *steps.lines, f"    return 1.0 * ({body})"]), known)
@@ -148,28 +149,28 @@ class _Steps(ast.NodeTransformer):
 class Expression(ScoredOrder):
     """An order by an expression, such as `log(wait+60)-2*log(area)`; the highest value comes first.
 
-    It may name `wait, believed, requested, elapsed, longest` (s; `longest` is the longest wait so far), `procs`, `area` (believed x procs,
+    It may name `wait, planned, requested, elapsed, longest` (s; `longest` is the longest wait so far), `procs`, `area` (planned x procs,
     processor seconds), and `hour, weekday`. It may also name the state of queue and machine: `waiting` jobs, the work `queued` (processor
     seconds), `free` processors, and all processors of the `machine`. Past use by the job's user, group, queue or partition has names such
     as `user_used`. Its numbers are parameters of the compiled function, so an expression with other numbers is not compiled again.
 
-    >>> Expression(formula="log(wait + 60.0) - log(believed)").label
-    'expr:log(wait+60)-log(believed)'
-    >>> Expression(formula="wait/believed").score(wait=120, believed=60, procs=4, submit=0)
+    >>> Expression(formula="log(wait + 60.0) - log(planned)").label
+    'expr:log(wait+60)-log(planned)'
+    >>> Expression(formula="wait/planned").score(wait=120, planned=60, procs=4, submit=0)
     2.0
     """
 
     positional = ("formula",)
 
     name: Name = "expr"
-    formula: Annotated[str, Field(label="an expression such as log(wait+60)-log(believed)")] = field(kw_only=True)
+    formula: Annotated[str, Field(label="an expression such as log(wait+60)-log(planned)")] = field(kw_only=True)
     """numbers, names, `+ - * /`, `< >` (1 or 0), and functions"""
     last: Annotated[int | None, Field(least=1)] = None
     """period of past use, s"""
     half_life: Annotated[int | None, Field(least=1)] = None
     """in place of `last`: all past use counts, with this half-life, s"""
     starvation: Starvation = None
-    limit: Limit = None
+    max_wait_share: WaitShare = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

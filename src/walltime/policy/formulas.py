@@ -10,7 +10,7 @@ from typing import Annotated
 
 from walltime.declared import DeclaredField, Field
 from walltime.errors import PolicyError
-from walltime.policy.orders import Limit, Name, ScoredOrder, Starvation
+from walltime.policy.orders import Name, ScoredOrder, Starvation, WaitShare
 from walltime.specification import options_of
 
 ScoreFunction = Callable[..., float]
@@ -20,16 +20,16 @@ ScoreFunction = Callable[..., float]
 class Formula(ScoredOrder):
     """An order of `FORMULAS`, by name.
 
-    `believed` is the planned runtime. UNICEF puts serial jobs first, since their score is infinite. Sources: Lelong, Reis and Trystram 2017
+    `planned` is the planned runtime. UNICEF puts serial jobs first, since their score is infinite. Sources: Lelong, Reis and Trystram 2017
     for `lcfs`, `ljf`, `sqf`, `lqf`, `saf`, `laf` and `lxf`; tang09 for UNICEF, with the guards of carastan17's code.
 
-    >>> Formula("saf").score(wait=0, believed=60, procs=8, submit=0)
+    >>> Formula("saf").score(wait=0, planned=60, procs=8, submit=0)
     -480.0
     """
 
     is_monotone = True  # no score falls while a job waits
     starvation: Starvation = None
-    limit: Limit = None
+    max_wait_share: WaitShare = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,22 +86,22 @@ class FittedFormula(Formula):
 
 _BY_FORMULA: dict[str, tuple[ScoreFunction, str]] = {
     "lcfs": (lambda submit: submit, "Latest arrival first"),
-    "ljf": (lambda believed: believed, "Longest planned runtime first"),
+    "ljf": (lambda planned: planned, "Longest planned runtime first"),
     "sqf": (lambda procs: -procs, "Fewest processors first"),
     "lqf": (lambda procs: procs, "Most processors first"),
-    "saf": (lambda believed, procs: -believed * procs, "Smallest area first: planned runtime x processors"),
-    "laf": (lambda believed, procs: believed * procs, "Largest area first"),
-    "lxf": (lambda wait, believed: (wait + believed) / believed, "Largest expansion factor first: 1 + wait / planned runtime"),
+    "saf": (lambda planned, procs: -planned * procs, "Smallest area first: planned runtime x processors"),
+    "laf": (lambda planned, procs: planned * procs, "Largest area first"),
+    "lxf": (lambda wait, planned: (wait + planned) / planned, "Largest expansion factor first: 1 + wait / planned runtime"),
     "unicef": (
-        lambda wait, believed, procs: (wait + 1e-20) / (math.log2(procs + 1e-20) * believed),
+        lambda wait, planned, procs: (wait + 1e-20) / (math.log2(procs + 1e-20) * planned),
         "Highest wait / (log2(processors) x planned runtime) first; serial jobs come before all others",
     ),
 }
 _CARASTAN17: dict[str, ScoreFunction] = {
-    "f1": lambda believed, procs, elapsed, weight=870.0: -(math.log10(believed) * procs + weight * math.log10(max(elapsed, 0.1))),
-    "f2": lambda believed, procs, elapsed, weight=25_600.0: -(math.sqrt(believed) * procs + weight * math.log10(max(elapsed, 0.1))),
-    "f3": lambda believed, procs, elapsed, weight=6.86e6: -(believed * procs + weight * math.log10(max(elapsed, 0.1))),
-    "f4": lambda believed, procs, elapsed, weight=5.30e5: -(believed * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1))),
+    "f1": lambda planned, procs, elapsed, weight=870.0: -(math.log10(planned) * procs + weight * math.log10(max(elapsed, 0.1))),
+    "f2": lambda planned, procs, elapsed, weight=25_600.0: -(math.sqrt(planned) * procs + weight * math.log10(max(elapsed, 0.1))),
+    "f3": lambda planned, procs, elapsed, weight=6.86e6: -(planned * procs + weight * math.log10(max(elapsed, 0.1))),
+    "f4": lambda planned, procs, elapsed, weight=5.30e5: -(planned * math.sqrt(procs) + weight * math.log10(max(elapsed, 0.1))),
 }
 FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"{what}.") for name, (_, what) in _BY_FORMULA.items()} | {
     name: (FittedFormula, f"{name.upper()} of carastan17, fitted to simulations of small sets of jobs.") for name in _CARASTAN17
@@ -111,20 +111,20 @@ FORMULAS: Mapping[str, tuple[type[Formula], str]] = {name: (Formula, f"{what}.")
 HOUR = 3600.0
 
 
-def _weighted_sum(wait, believed, procs, *weights):
+def _weighted_sum(wait, planned, procs, *weights):
     """Return the weighted sum of the features and of their logarithms; logarithms without a weight are not computed."""
-    of_wait, of_believed, of_procs, of_area, of_log_wait, of_log_believed, of_log_procs, of_log_area = weights
-    score = of_wait * (wait / HOUR) + of_believed * (believed / HOUR) + of_procs * procs
+    of_wait, of_planned, of_procs, of_area, of_log_wait, of_log_planned, of_log_procs, of_log_area = weights
+    score = of_wait * (wait / HOUR) + of_planned * (planned / HOUR) + of_procs * procs
     if of_area != 0.0:
-        score += of_area * (float(believed) * float(procs) / HOUR)
+        score += of_area * (float(planned) * float(procs) / HOUR)
     if of_log_wait != 0.0:
         score += of_log_wait * math.log(wait + 1.0)
-    if of_log_believed != 0.0:
-        score += of_log_believed * math.log(float(believed))
+    if of_log_planned != 0.0:
+        score += of_log_planned * math.log(float(planned))
     if of_log_procs != 0.0:
         score += of_log_procs * math.log(float(procs))
     if of_log_area != 0.0:
-        score += of_log_area * math.log(float(believed) * float(procs))
+        score += of_log_area * math.log(float(planned) * float(procs))
     return score
 
 
@@ -136,7 +136,7 @@ class WeightedOrder(ScoredOrder):
     """
 
     scoring = staticmethod(_weighted_sum)
-    arguments = ("wait", "believed", "procs")
+    arguments = ("wait", "planned", "procs")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,7 +147,7 @@ class WeightedOrder(ScoredOrder):
     @classmethod
     def feature_names(cls) -> tuple[str, ...]:
         """Return the names of the features, in the order of the function's weights."""
-        return tuple(name for name in options_of(cls) if name not in ("starvation", "limit"))
+        return tuple(name for name in options_of(cls) if name not in ("starvation", "max-wait-share"))
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -182,7 +182,7 @@ class Linear(WeightedOrder):
     name: Name = "linear"
     wait: float = 0.0
     """weight of the wait, h"""
-    believed: float = 0.0
+    planned: Annotated[float, Field(former=("believed",))] = 0.0
     """weight of the planned runtime, h"""
     procs: float = 0.0
     """weight of the processors"""
@@ -190,14 +190,14 @@ class Linear(WeightedOrder):
     """weight of processors x planned runtime, processor hours"""
     log_wait: float = 0.0
     """weight of the natural logarithm of the wait + 1 s"""
-    log_believed: float = 0.0
+    log_planned: Annotated[float, Field(former=("log-believed",))] = 0.0
     """weight of the logarithm of the planned runtime, s"""
     log_procs: float = 0.0
     """weight of the logarithm of the processors"""
     log_area: float = 0.0
     """weight of the logarithm of the processor seconds"""
     starvation: Starvation = None
-    limit: Limit = None
+    max_wait_share: WaitShare = None
 
 
 @dataclass(frozen=True)
@@ -207,14 +207,14 @@ class Power(WeightedOrder):
     name: Name = "power"
     wait: float = 0.0
     """exponent of the wait + 1 s"""
-    believed: float = 0.0
+    planned: Annotated[float, Field(former=("believed",))] = 0.0
     """exponent of the planned runtime"""
     procs: float = 0.0
     """exponent of the processors"""
     area: float = 0.0
     """exponent of processors x planned runtime"""
     starvation: Starvation = None
-    limit: Limit = None
+    max_wait_share: WaitShare = None
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -231,8 +231,8 @@ def score_order(kind: str, weights: Mapping[str, float]) -> WeightedOrder:
 
     Raises PolicyError for an unknown kind or feature, a weight that is not a finite number, and if all weights are 0.
 
-    >>> score_order("power", {"wait": 3, "believed": -3, "procs": 1}).label
-    'power:wait=3,believed=-3,procs=1'
+    >>> score_order("power", {"wait": 3, "planned": -3, "procs": 1}).label
+    'power:wait=3,planned=-3,procs=1'
     """
     if kind not in SCORES:
         raise PolicyError(f"unknown kind of score {kind!r}. Valid kinds: {', '.join(SCORES)}")

@@ -33,7 +33,7 @@ class Trend(NamedTuple):
 
 _KNOWN = {
     "wait": Trend(1, 0.0, math.inf),
-    "believed": Trend(0, 1.0, math.inf),
+    "planned": Trend(0, 1.0, math.inf),
     "procs": Trend(0, 1.0, 1e8),
     "machine": Trend(0, 1.0, 1e8),
     "area": Trend(0, 1.0, math.inf),
@@ -46,7 +46,7 @@ _KNOWN = {
 def never_falls(text: str, numbers: tuple[float, ...]) -> bool:
     """Return whether an expression with `k0`, `k1`, ... for its numbers provably never falls with time for a waiting job.
 
-    >>> never_falls("log(wait+k0)-k1*log(believed)", (60.0, 0.5)), never_falls("k0*wait/believed", (-1.0,))
+    >>> never_falls("log(wait+k0)-k1*log(planned)", (60.0, 0.5)), never_falls("k0*wait/planned", (-1.0,))
     (True, False)
     """
     if text.count("*") > MAX_FACTORS or any(abs(number) > LARGE for number in numbers):

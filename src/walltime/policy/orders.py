@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from walltime.declared import DeclaredField, Field
+from walltime.declared import FORMER_NAMES, DeclaredField, Field
 from walltime.errors import PolicyError
 from walltime.plugins.files import load_object, location_of
 from walltime.policy.log_view import COLUMNS, LATER, NO_START, RANDOM
@@ -27,22 +27,26 @@ SYSTEM_STATE = ("waiting", "queued", "free", "machine")
 """State of queue and machine: waiting jobs, their estimated work (processor-seconds), free processors, and all processors. Ends and
 arrivals of the same instant are included, starts are not."""
 Array = np.ndarray
-ARGUMENTS = ("wait", "believed", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *SYSTEM_STATE, RANDOM)
+ARGUMENTS = ("wait", "planned", "procs", "submit", "elapsed", *COLUMNS, *CALENDAR, "longest", *SYSTEM_STATE, RANDOM)
 """Parameters of an order's function: wait so far, planned runtime, processors, submit time, time since the first submission, log columns,
 the calendar, the longest wait of earlier jobs, the system state, and a random number; times in s."""
 HISTORY = {f"{key}_{measure}": key for key in ("user", "group", "queue", "partition") for measure in ("waited", "used", "started")}
 """Further parameters, with the log column of each: past usage by the job's user, group, queue or partition, over the order's `last` seconds
 or with its half-life. `waited`: waits of started jobs, s; `used`: processor-seconds of ended jobs; `started`: number of started jobs."""
-OWN_SETTINGS = ("last", "half_life", "starvation", "limit")
+OWN_SETTINGS = ("last", "half_life", "starvation", "max_wait_share")
 """Settings of a user-defined order besides the parameters of its function: the period of past usage, and the bounds on the wait."""
 LARGEST_SCORE = sys.float_info.max
 """The highest score of a job that does not starve, if other jobs may."""
 
 Name = Annotated[str, Field(inside=True)]
 Starvation = Annotated[int | None, Field(least=0, meaning="jobs that have waited longer than this, s, come first")]
-Limit = Annotated[
+WaitShare = Annotated[
     float | None,
-    Field(least=0, meaning="like `starvation`, as a share of the longest wait so far; with both options, a wait must exceed both bounds"),
+    Field(
+        least=0,
+        former=("limit",),
+        meaning="like `starvation`, as a share of the longest wait so far; with both options, a wait must exceed both bounds",
+    ),
 ]
 
 
@@ -50,16 +54,17 @@ Limit = Annotated[
 class Order(Specification):
     """A queue order, by name; `walltime.order` makes one from a Python function.
 
-    With the option `starvation` (s), jobs that have waited longer come before all others, the earliest arrival first. With `limit`, a job
-    must also have waited longer than this share of the longest wait so far, a bound that does not depend on the machine and its load.
+    With the option `starvation` (s), jobs that have waited longer come before all others, the earliest arrival first. With
+    `max-wait-share`, a job must also have waited longer than this share of the longest wait so far, a bound that does not depend on the
+    machine and its load.
     """
 
     name: Name
 
     @property
     def bounds(self) -> tuple[int | None, float | None]:
-        """Return its `starvation` and `limit`; None if it has no such option."""
-        return getattr(self, "starvation", None), getattr(self, "limit", None)
+        """Return its `starvation` and `max_wait_share`; None if it has no such option."""
+        return getattr(self, "starvation", None), getattr(self, "max_wait_share", None)
 
     @property
     def reads_longest(self) -> bool:
@@ -104,7 +109,7 @@ class Order(Specification):
         """Return whether it reads the hour or the weekday."""
         return any(name in CALENDAR for name in self.arguments)
 
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+    def score(self, wait: int, planned: int, procs: int, submit: int, **others: int) -> float:
         """Return the score of one job, ignoring starvation; the highest comes first.
 
         `others`: further arguments of the order; `elapsed` is the submit time if left out.
@@ -117,10 +122,10 @@ class Order(Specification):
         `wait`: the job's wait, s; `longest`: the longest wait of the jobs that started earlier, s.
         """
         score = -math.inf if math.isnan(score) else score
-        starvation, limit = self.bounds
-        if starvation is None and limit is None:
+        starvation, share = self.bounds
+        if starvation is None and share is None:
             return score
-        return math.inf if wait > (starvation or 0) and wait > (limit or 0.0) * longest else min(score, LARGEST_SCORE)
+        return math.inf if wait > (starvation or 0) and wait > (share or 0.0) * longest else min(score, LARGEST_SCORE)
 
     def without_calendar(self) -> PolicyError:
         """Return the error for an order that reads the calendar of a log that has none."""
@@ -134,7 +139,7 @@ class FirstCome(Order):
 
     name: Name = "fcfs"
 
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+    def score(self, wait: int, planned: int, procs: int, submit: int, **others: int) -> float:
         """Score earlier arrivals higher."""
         return float(-submit)
 
@@ -158,7 +163,7 @@ class ScoredOrder(Order):
         """Return the names of the function's parameters; raises PolicyError for names outside `ARGUMENTS` and `HISTORY`."""
         try:
             parameters = inspect.signature(self.scoring).parameters
-            names = tuple(name for name, one in parameters.items() if one.default is one.empty)
+            names = tuple(FORMER_NAMES.get(name, name) for name, one in parameters.items() if one.default is one.empty)
         except (ValueError, TypeError):
             raise PolicyError(
                 f"the order {self.name!r} is not a Python function whose parameters can be inspected; define it with def", "opaque_order"
@@ -186,13 +191,13 @@ class ScoredOrder(Order):
         """Return whether sort keys change while jobs wait."""
         return self.changes or self.reads_longest
 
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+    def score(self, wait: int, planned: int, procs: int, submit: int, **others: int) -> float:
         """Return the function's result, with rounding and division by zero as in compiled code.
 
         A missing column counts as unknown, -1, and a missing request as the planned runtime. Raises PolicyError for a missing calendar.
         """
         values: dict[str, Any] = dict.fromkeys(COLUMNS, -1)
-        values |= {"wait": wait, "believed": believed, "requested": believed, "procs": procs, "submit": submit}
+        values |= {"wait": wait, "planned": planned, "requested": planned, "procs": procs, "submit": submit}
         values |= (
             {"elapsed": submit, "longest": 0} | dict.fromkeys(SYSTEM_STATE, 0) | {"machine": procs} | dict.fromkeys(HISTORY, 0.0) | others
         )
@@ -229,14 +234,14 @@ class ShortestFirst(ScoredOrder):
     """Shortest job first, by the planned runtime; as a backfill order, the SJBF of EASY++ (tsafrir07)."""
 
     is_monotone = True  # the score is constant
-    scoring = staticmethod(lambda believed: -believed)  # for kernels without this order built in
+    scoring = staticmethod(lambda planned: -planned)  # for kernels without this order built in
     name: Name = "sjf"
     starvation: Starvation = None
-    limit: Limit = None
+    max_wait_share: WaitShare = None
 
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+    def score(self, wait: int, planned: int, procs: int, submit: int, **others: int) -> float:
         """Score shorter jobs higher."""
-        return float(-believed)
+        return float(-planned)
 
 
 @dataclass(frozen=True)
@@ -256,24 +261,24 @@ class Wfp(ScoredOrder):
     """a job may overtake a blocked head only if its score is at least this fraction of the head's score; for FCFS, EASY and hybrids up
     to depth 1; 0 for no threshold"""
     starvation: Starvation = None
-    limit: Limit = None
+    max_wait_share: WaitShare = None
 
     @property
     def scoring(self) -> Callable[..., float]:
         """Return the function for kernels without a built-in one."""
         return _wfp(self.exponent)
 
-    def score(self, wait: int, believed: int, procs: int, submit: int, **others: int) -> float:
+    def score(self, wait: int, planned: int, procs: int, submit: int, **others: int) -> float:
         """Return the score above."""
-        return self.scoring(wait, believed, procs)  # also for arrays
+        return self.scoring(wait, planned, procs)  # also for arrays
 
 
 @functools.cache
 def _wfp(exponent: int) -> Callable[..., float]:
     """Return the function of `Wfp` as repeated products, which the compiled kernel rounds in the same way."""
 
-    def wfp(wait, believed, procs):
-        ratio = wait / believed
+    def wfp(wait, planned, procs):
+        ratio = wait / planned
         power = 1.0
         for _ in range(exponent):
             power *= ratio
@@ -294,7 +299,7 @@ class UserOrder(ScoredOrder):
     last: Annotated[int | None, Field(inside=True)] = None
     half_life: Annotated[int | None, Field(inside=True)] = None
     starvation: Annotated[int | None, Field(inside=True)] = None
-    limit: Annotated[float | None, Field(inside=True)] = None
+    max_wait_share: Annotated[float | None, Field(inside=True)] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -328,7 +333,10 @@ class UserOrder(ScoredOrder):
     def options(self) -> dict[str, DeclaredField]:
         """Return the options of `but`: parameters with a default, the period of past usage, and bounds on the wait."""
         period = [DeclaredField(name, int | None, Field(least=1), None) for name in ("last", "half_life")] if self.history_of else []
-        bounds = [DeclaredField("starvation", int | None, Field(least=0), None), DeclaredField("limit", float | None, Field(least=0), None)]
+        bounds = [
+            DeclaredField("starvation", int | None, Field(least=0), None),
+            DeclaredField("max_wait_share", float | None, Field(least=0, former=("limit",)), None),
+        ]
         parameters = [DeclaredField(name, float, Field(), default) for name, default in self._defaults.items()]
         return {one.field.replace("_", "-"): one for one in (*parameters, *period, *bounds)}
 
@@ -364,7 +372,7 @@ class UserOrder(ScoredOrder):
 
     def __reduce__(self) -> Any:
         """Return how to make the order again from the location of its function: a module, or a file that was loaded as `FILE.py:NAME`."""
-        values = {name: getattr(self, name) for name in ("name", "settings", "last", "half_life", "starvation", "limit")}
+        values = {name: getattr(self, name) for name in ("name", "settings", "last", "half_life", "starvation", "max_wait_share")}
         return _unpickled, (*_place_of(self.function), values)
 
     def __copy__(self) -> UserOrder:
@@ -394,7 +402,7 @@ class UserOrder(ScoredOrder):
         """Return the name, with the settings that differ from the defaults."""
         mine = zip(self._defaults.items(), self.settings or (), strict=True)
         changed = {name: value for (name, default), value in mine if value != default}
-        changed |= {name: value for name, value in zip(("starvation", "limit"), self.bounds, strict=True) if value is not None}
+        changed |= {name: value for name, value in zip(("starvation", "max-wait-share"), self.bounds, strict=True) if value is not None}
         return self.name + ":" * bool(changed) + ",".join(f"{name}={spell(value)}" for name, value in changed.items())
 
 
@@ -433,7 +441,7 @@ def order(function: Callable[..., float] | None = None, *, last: int | None = No
 
     The function's parameters may be the following; all but `random` and further columns with fractions are integers:
 
-    * `wait` and `believed` (the planned runtime), s; `procs`; `submit` (s) and `elapsed` (s since the workload's first submission);
+    * `wait` and `planned` (the planned runtime), s; `procs`; `submit` (s) and `elapsed` (s since the workload's first submission);
     * the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown;
     * other columns that are known at submission, such as `requested_memory`, or a `deadline` given to `Workload.from_arrays`;
     * `random`, a number from 0 to 1 that depends on the run's seed and the job;
@@ -450,12 +458,12 @@ def order(function: Callable[..., float] | None = None, *, last: int | None = No
     >>> @order
     ... def widest(procs):
     ...     return procs
-    >>> widest.score(wait=0, believed=60, procs=8, submit=0)
+    >>> widest.score(wait=0, planned=60, procs=8, submit=0)
     8.0
     >>> @order(last=7 * 86_400)
     ... def patient(user_waited, hours=24):
     ...     return user_waited > hours * 3600
-    >>> patient.score(wait=0, believed=60, procs=8, submit=0, user_waited=100_000), patient.but(hours=48).label
+    >>> patient.score(wait=0, planned=60, procs=8, submit=0, user_waited=100_000), patient.but(hours=48).label
     (1.0, 'patient:hours=48')
     """
 

@@ -24,20 +24,25 @@ LATEST = 2**60
 class WaitingJob:
     """A waiting job as the scheduler sees it; all values are integers, times are in s from the start of the log.
 
-    `index`: its position in the order of arrival, from 0. `submit`. `wait`: the wait so far. `believed`: the planned runtime. `requested`:
+    `index`: its position in the order of arrival, from 0. `submit`. `wait`: the wait so far. `planned`: the planned runtime. `requested`:
     the user's request. `procs`. `job_id, user, group, executable, queue, partition`: -1 if unknown. Each additional column of the log that
     is known at submission, such as `requested_memory`, is an attribute, too. `submitted` is the local date of submission, None if the log
     does not record its start time. Reading the job's runtime, start or end raises AttributeError, because they are still unknown. Two views
     of the same job are equal.
     """
 
-    __slots__ = ("_views", "believed", "index", "procs", "submit")
+    __slots__ = ("_views", "index", "planned", "procs", "submit")
     FUTURE: ClassVar[tuple[str, ...]] = ("start", "expected_end", "end", "runtime")
     _state: ClassVar[str] = "waits"
 
-    def __init__(self, views: JobViews, index: int, submit: int, believed: int, procs: int):
+    def __init__(self, views: JobViews, index: int, submit: int, planned: int, procs: int):
         self._views = views
-        self.index, self.submit, self.believed, self.procs = index, submit, believed, procs
+        self.index, self.submit, self.planned, self.procs = index, submit, planned, procs
+
+    @property
+    def believed(self) -> int:
+        """Return `planned` by its former name."""
+        return self.planned
 
     @property
     def wait(self) -> int:
@@ -58,7 +63,7 @@ class WaitingJob:
             return -1 if column is None else column[self.index]
         if name in self.FUTURE:
             raise AttributeError(f"job number {self.index + 1} {self._state}: its {name} is still unknown")
-        valid = ("index", "submit", "submitted", "wait", "believed", "procs", *dict.fromkeys((*COLUMNS, *self._views.log.columns)))
+        valid = ("index", "submit", "submitted", "wait", "planned", "procs", *dict.fromkeys((*COLUMNS, *self._views.log.columns)))
         raise AttributeError(f"jobs have no {name!r}. Valid attributes: {', '.join(valid)}; for running jobs also start and expected_end")
 
     def __eq__(self, other: object) -> bool:
@@ -78,8 +83,8 @@ class RunningJob(WaitingJob):
     FUTURE: ClassVar[tuple[str, ...]] = ("end", "runtime")
     _state: ClassVar[str] = "runs"
 
-    def __init__(self, views: JobViews, index: int, submit: int, believed: int, procs: int, start: int, expected_end: int):
-        super().__init__(views, index, submit, believed, procs)
+    def __init__(self, views: JobViews, index: int, submit: int, planned: int, procs: int, start: int, expected_end: int):
+        super().__init__(views, index, submit, planned, procs)
         self.start, self.expected_end = start, expected_end
 
     @property
@@ -96,7 +101,7 @@ class EndedJob(RunningJob):
     _state: ClassVar[str] = "has ended"
 
     def __init__(self, job: RunningJob, end: int):
-        super().__init__(job._views, job.index, job.submit, job.believed, job.procs, job.start, job.expected_end)
+        super().__init__(job._views, job.index, job.submit, job.planned, job.procs, job.start, job.expected_end)
         self.end, self.runtime = end, end - job.start
 
 
@@ -113,15 +118,15 @@ class JobViews:
         """Return the view of a waiting job of the engine."""
         view = self._waiting.get(job.index)
         if view is None:
-            view = self._waiting[job.index] = WaitingJob(self, job.index, job.submit, job.believed, job.procs)
-        view.believed = job.believed
+            view = self._waiting[job.index] = WaitingJob(self, job.index, job.submit, job.planned, job.procs)
+        view.planned = job.planned
         return view
 
     def running(self, job: Any) -> RunningJob:
         """Return the view of a running job of the engine."""
         view = self._running.get(job.index)
         if view is None:
-            values = (job.index, job.submit, job.believed, job.procs, job.start, job.expected_end)
+            values = (job.index, job.submit, job.planned, job.procs, job.start, job.expected_end)
             view = self._running[job.index] = RunningJob(self, *values)
         view.expected_end = job.expected_end
         return view

@@ -140,7 +140,7 @@ def parse_order(text: str | Order) -> Order:
     """Return the order with this specification; raises PolicyError if the specification is invalid.
 
     `FILE.py:NAME` is a `walltime.order` function of a file, `FILE.toml` the order of the scheduler that `walltime search` wrote.
-    Orders may have options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `sjf:starvation=86400`, `lxf:limit=0.5`. `linear` and
+    Orders may have options: `wfp:exponent=2,threshold=0.75`, `f1:submit-weight=500`, `lxf:max-wait-share=0.5`. `linear` and
     `power` are scores with weights: `linear:wait=1.2,area=-0.3`; `expr:log(wait+60)-log(area)` is an expression.
 
     >>> parse_order("wfp:exponent=2").exponent

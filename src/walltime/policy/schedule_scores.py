@@ -129,7 +129,7 @@ class Scores:
         """
         if not isinstance(order, ScoredOrder) or type(order).score is not ScoredOrder.score:
             return None
-        columns = {"believed": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
+        columns = {"planned": lengths, "procs": self._workload.procs[jobs], "submit": submit, "elapsed": submit - self._first}
         columns |= {name: np.array(self._columns[name])[jobs] for name in order.columns if name in self._columns}
         if now is not None:
             columns |= self._past_use.of(order, jobs, now)

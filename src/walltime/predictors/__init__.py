@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from walltime.predictors.base import predictor as predictor
     from walltime.predictors.hindsight import twins as twins
     from walltime.predictors.history import log_ends as log_ends
-    from walltime.predictors.prediction import Belief as Belief
     from walltime.predictors.prediction import Correction as Correction
     from walltime.predictors.prediction import Prediction as Prediction
+    from walltime.predictors.prediction import PredictionUses as PredictionUses
     from walltime.predictors.registry import PREDICTORS as PREDICTORS
     from walltime.predictors.registry import parse_predictor as parse_predictor
     from walltime.predictors.tang13 import STATISTICS as STATISTICS

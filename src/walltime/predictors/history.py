@@ -96,7 +96,7 @@ class LogHistory:
 
 def history_for(prediction: Prediction, workload: Workload, requested: Array, limit: Array, runtime: Array) -> History | LogHistory:
     """Return a new history for a prediction, from the simulation or the log; the other arguments are as in `History`."""
-    make = LogHistory if prediction.history == "log" else History
+    make = LogHistory if prediction.learn_from == "log" else History
     return make(prediction.predictor, workload, requested, limit, runtime)
 
 

@@ -20,7 +20,7 @@ INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 
 
 
 @dataclass(frozen=True)
-class Belief(Specification):
+class PredictionUses(Specification):
     """Whether each of the three uses of a runtime in a scheduler takes the prediction or the user estimate.
 
     `regular` adjustment uses predictions for all three, `selective` for the first two.
@@ -43,29 +43,29 @@ class Belief(Specification):
     @property
     def label(self) -> str:
         """Return its name or, if it has none, the three bits."""
-        return next((name for name, variant in BELIEFS.variants.items() if variant.makes(self)), self.bits)
+        return next((name for name, variant in PREDICTION_USES.variants.items() if variant.makes(self)), self.bits)
 
 
-def _belief(bits: str, meaning: str = "") -> Variant:
-    return Variant(Belief, {name: bit == "1" for name, bit in zip(("order", "own", "running"), bits, strict=True)}, meaning=meaning)
+def _uses(bits: str, meaning: str = "") -> Variant:
+    return Variant(PredictionUses, {name: bit == "1" for name, bit in zip(("order", "own", "running"), bits, strict=True)}, meaning=meaning)
 
 
-BELIEFS = Family(
-    Belief,
+PREDICTION_USES = Family(
+    PredictionUses,
     "use of predictions",
     {
-        "regular": _belief("111", "Predictions are used everywhere."),
-        "selective": _belief("110", "User estimates are used for running jobs."),
-        "none": _belief("000", "User estimates are used everywhere."),
+        "regular": _uses("111", "Predictions are used everywhere."),
+        "selective": _uses("110", "User estimates are used for running jobs."),
+        "none": _uses("000", "User estimates are used everywhere."),
     },
-    lambda text: (_belief(text), "") if len(text) == 3 and set(text) <= {"0", "1"} else None,
+    lambda text: (_uses(text), "") if len(text) == 3 and set(text) <= {"0", "1"} else None,
     "three bits such as 101, for the queue order, the job to start and running jobs",
 )
 """Where predictions are used, by name."""
 
 
-parse_belief = BELIEFS.parse
-"""Return the belief for `regular`, `selective`, `none`, or three bits such as `101`; raises PolicyError for any other text."""
+parse_prediction_uses = PREDICTION_USES.parse
+"""Return the uses for `regular`, `selective`, `none`, or three bits such as `101`; raises PolicyError for any other text."""
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ CORRECTIONS = Family(
 
 parse_correction = CORRECTIONS.parse
 """Return a correction such as `tsafrir07:elapsed` or `double:uncapped`; raises PolicyError for an unknown one."""
-HISTORIES = ("simulation", "log")
-REGULAR, BY_INCREMENTS = Belief(), Correction()
+LEARN_FROM = ("simulation", "log")
+REGULAR, BY_INCREMENTS = PredictionUses(), Correction()
 
 
 @dataclass(frozen=True)
@@ -147,11 +147,11 @@ class Prediction(Specification):
 
     predictor: Predictor
     """the predictor, such as `tsafrir07:k=3`"""
-    believe: Belief = REGULAR
+    predictions_for: Annotated[PredictionUses, Field(former=("believe",))] = REGULAR
     """the uses of predictions; other uses take user estimates"""
     correction: Correction = BY_INCREMENTS
     """the new expected runtime of a job that exceeds its prediction; each correction is an event, followed by a pass"""
-    history: Literal["simulation", "log"] = "simulation"
+    learn_from: Annotated[Literal["simulation", "log"], Field(former=("history",))] = "simulation"
     """source of the job ends from which the predictor learns; the `log` must have wait times"""
 
     if TYPE_CHECKING:
@@ -159,15 +159,17 @@ class Prediction(Specification):
         def __init__(
             self,
             predictor: Predictor | str,
-            believe: Belief | str = REGULAR,
+            predictions_for: PredictionUses | str = REGULAR,
             correction: Correction | str = BY_INCREMENTS,
-            history: str = "simulation",
+            learn_from: str = "simulation",
         ) -> None: ...
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.history == "log" and self.predictor.again:
-            raise PolicyError("history=log does not support new predictions of waiting jobs; use history=simulation", "conflicting_options")
+        if self.learn_from == "log" and self.predictor.again:
+            raise PolicyError(
+                "learn-from=log does not support new predictions of waiting jobs; use learn-from=simulation", "conflicting_options"
+            )
 
     @classmethod
     def of(cls, given: object) -> Prediction | None:
@@ -183,14 +185,14 @@ class Prediction(Specification):
     @property
     def runs_compiled(self) -> bool:
         """Return whether the compiled engine supports it: all except a predictor in plain Python that learns from the simulation."""
-        return self.history == "log" or self.predictor.is_compiled
+        return self.learn_from == "log" or self.predictor.is_compiled
 
     @property
     def title(self) -> str:
         """Return its name in text and figures: the predictor, and in brackets the options that differ from the default."""
-        changed = [self.believe.label] if self.believe != REGULAR else []
+        changed = [self.predictions_for.label] if self.predictions_for != REGULAR else []
         changed += [f"correction {self.correction.label}"] if self.correction != BY_INCREMENTS else []
-        changed += ["learned from the log"] if self.history == "log" else []
+        changed += ["learned from the log"] if self.learn_from == "log" else []
         return self.predictor.label + (f" ({', '.join(changed)})" if changed else "")
 
     @property

@@ -73,13 +73,13 @@ def generate(
     if compare_with is not None and figure is None:
         raise OutputError("--compare-with needs a file for the figure; add --figure FILE")
     chosen = parse_model(model)
-    believed = parse_estimates(made.estimates) if made.estimates is not None else None
+    planned = parse_estimates(made.estimates) if made.estimates is not None else None
     begin = time.perf_counter()
     workload = make_up(chosen, made.jobs, made.procs, made.load, made.seed, made.users)
     notes = [] if made.users is None else [f"; Note: {counted(made.users, 'user')} drawn, seed {made.seed}"]
-    if believed is not None:
-        workload = workload.with_believed(believed.draw(workload, made.seed))
-        workload = replace(workload, requested=workload.believed)  # under any kill limit of the estimate model
+    if planned is not None:
+        workload = workload.with_planned(planned.draw(workload, made.seed))
+        workload = replace(workload, requested=workload.planned)  # under any kill limit of the estimate model
         notes.append(f"; Note: requests drawn by the estimates {made.estimates}, seed {made.seed}")
     seconds = {"generate": time.perf_counter() - begin}
     begin = time.perf_counter()

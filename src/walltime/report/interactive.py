@@ -159,7 +159,7 @@ def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
     """Return the command-line options that produce these schedules from the log; None if no options can."""
     workload = schedules[0].workload
     runs = {(s.overrun, s.dialect) for s in schedules}
-    replaced = any(not np.array_equal(s.workload.believed, s.workload.requested) for s in schedules)
+    replaced = any(not np.array_equal(s.workload.planned, s.workload.requested) for s in schedules)
     varied = bool(workload.origin.steps) or any(s.workload.feedback for s in schedules)
     on_pools = any(s.placement is not None for s in schedules)
     if on_pools or len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from walltime.dataframes import pl
+from walltime.declared import FORMER_NAMES
 from walltime.errors import LogError, OutputError, WalltimeError
 from walltime.files import whole_file, write_as_parquet
 from walltime.provenance import provenance
@@ -178,7 +179,7 @@ def columns_of_table(where: str, table: pl.DataFrame, jobs: Workload | None = No
 
     A table of Batsim is recognised. Texts in `job_id` need `jobs`, the workload; the part of a text before `!` is the name of a workload.
     """
-    table = table.rename({column: column.strip() for column in table.columns})
+    table = table.rename({column: FORMER_NAMES.get(column.strip(), column.strip()) for column in table.columns})
     if set(BATSIM) - {"procs"} <= set(table.columns):
         table = table.drop([one for one in BATSIM.values() if one in table.columns]).rename(BATSIM)
         times = [pl.col(one).cast(pl.Float64, strict=False).round().cast(pl.Int64, strict=False) for one in ("submit", "start", "end")]

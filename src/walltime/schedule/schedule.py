@@ -286,7 +286,7 @@ class Schedule:
         """
         w = self.workload
         columns = {"job_id": w.job_id, "submit": self.submit, "start": self.start, "end": self.end, "procs": w.procs}
-        columns |= {"requested": w.requested, "runtime": self.runtime, "believed": w.believed}
+        columns |= {"requested": w.requested, "runtime": self.runtime, "planned": w.planned}
         columns |= {"kind": self.kind, "reserved_start": self.reserved_start}
         columns |= {} if self.limit is None else {"limit": self.limit}
         if self.lost is None or not len(self.lost.job):

@@ -74,7 +74,7 @@ class Case:
         """Simulate the workload and return its schedule; `rules`: further arguments of `simulate`."""
         model = self.estimates
         if isinstance(model, np.ndarray):
-            workload = workload.with_believed(model)
+            workload = workload.with_planned(model)
         elif model is not None:
             workload = workload.with_estimates(model, self.seed)
         return simulate(workload, self.policy, prediction=self.prediction, progress=check, seed=self.seed, **rules)
@@ -175,7 +175,7 @@ def simulate_many(
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})", "wrong_length")
     rules = Dialect.of(dialect, coincident)
     metrics.check_trim(trim)
-    effective(workload.runtime, workload.requested, workload.believed, overrun)
+    effective(workload.runtime, workload.requested, workload.planned, overrun)
     options: dict[str, Any] = {"dialect": rules, "overrun": overrun, "machine": machine, "dynamics": dynamics}
 
     def run(number: int, check: Callable[[int], None]) -> _Found:

@@ -41,7 +41,7 @@ class _Job:
 
     index: int
     submit: int
-    believed: int
+    planned: int
     procs: int
     start: int = -1
     expected_end: int = -1
@@ -83,9 +83,9 @@ class DecidedSimulation:
         if workload.feedback:
             raise WorkloadError("decisions from outside need known submit times; use with_feedback(False)", "feedback")
         self._jobs, self._overrun = workload, overrun
-        runtime, believed = effective_times(workload, overrun)
+        runtime, planned = effective_times(workload, overrun)
         self._runtime = runtime.tolist()
-        columns = zip(range(len(workload)), workload.submit.tolist(), believed.tolist(), workload.procs.tolist(), strict=True)
+        columns = zip(range(len(workload)), workload.submit.tolist(), planned.tolist(), workload.procs.tolist(), strict=True)
         self._known = [_Job(*row) for row in columns]
         self._views = JobViews(LogView.of({ALL: "decisions from outside"}, workload, workload.requested))
         self._index = {number: k for k, number in enumerate(workload.job_id.tolist())}
@@ -133,7 +133,7 @@ class DecidedSimulation:
 
     def _with_start(self, k: int) -> _Job:
         start = int(self._start[k])
-        return replace(self._known[k], start=start, expected_end=start + self._known[k].believed)
+        return replace(self._known[k], start=start, expected_end=start + self._known[k].planned)
 
     def index_of(self, job: WaitingJob | int) -> int:
         """Return the index of a job in the workload; raises PolicyError for an unknown one."""
@@ -239,8 +239,8 @@ class DecidedSimulation:
 
     def state(self) -> State:
         """Return the same view as the `state` of other simulations; reserved starts are -1."""
-        runs = sorted(self._runs, key=lambda k: self._start[k] + self._known[k].believed)
-        columns = (list(self._queue), [self._known[k].believed for k in self._queue], [-1] * len(self._queue))
+        runs = sorted(self._runs, key=lambda k: self._start[k] + self._known[k].planned)
+        columns = (list(self._queue), [self._known[k].planned for k in self._queue], [-1] * len(self._queue))
         ends = [self._with_start(k).expected_end for k in runs]
         return State(self._now, self.free, *(np.array(column, np.int64) for column in (*columns, runs, ends)))
 

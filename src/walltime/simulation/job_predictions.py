@@ -30,7 +30,7 @@ Ends = tuple[Array, Array, Array]
 class JobPredictions:
     """The predicted runtimes of a workload's jobs, in the form that each engine needs.
 
-    `requested, runtime, believed`: the requests, runtimes and scheduler's estimates, int64 s, one entry per job. No prediction exceeds the
+    `requested, runtime, planned`: the requests, runtimes and scheduler's estimates, int64 s, one entry per job. No prediction exceeds the
     user's request or the scheduler's estimate. Raises WorkloadError for the log's history with feedback.
     """
 
@@ -38,10 +38,10 @@ class JobPredictions:
     workload: Workload
     requested: Array
     runtime: Array
-    believed: Array
+    planned: Array
 
     def __post_init__(self) -> None:
-        if self.prediction.history == "log" and self.workload.feedback:
+        if self.prediction.learn_from == "log" and self.workload.feedback:
             raise WorkloadError("with feedback, jobs are not submitted as in the log; use the history of the simulation", "feedback")
 
     @property
@@ -56,18 +56,18 @@ class JobPredictions:
 
     def called(self) -> CalledPredictions:
         """Return the predictions in the form for a compiled loop that calls the Python predictor."""
-        return CalledPredictions(self.prediction, self.workload, self.requested, self.runtime, self.believed)
+        return CalledPredictions(self.prediction, self.workload, self.requested, self.runtime, self.planned)
 
     @property
     def may_be_overdue(self) -> bool:
         """Return whether running jobs may exceed their expected end although they end within their estimate."""
-        return self.prediction.believe.running and self.prediction.correction.kind == "none"
+        return self.prediction.predictions_for.running and self.prediction.correction.kind == "none"
 
     def plain(self) -> PlainPredictions:
         """Return the predictions in the form for the reference engine, with an untrained predictor."""
         prediction = self.prediction
         history = history_for(prediction, self.workload, self.requested, self._limit, self.runtime)
-        return PlainPredictions(history, prediction.believe, prediction.correction, prediction.predictor.again)
+        return PlainPredictions(history, prediction.predictions_for, prediction.correction, prediction.predictor.again)
 
     def compiled(self) -> PredictionRules:
         """Return the predictions in the form for the compiled engine; with the log's history they are computed here, once.
@@ -82,7 +82,7 @@ class JobPredictions:
         given = predictor.made_in_advance(workload, self.requested, self.runtime, self._limit)
         if given is not None:
             check_columns(predictor, workload)
-        elif self.prediction.history == "log":
+        elif self.prediction.learn_from == "log":
             start, end, known = log_ends(workload)
             given = predict_in_log(predictor, Jobs(workload, self.requested, self._limit, end - start), (start, end, known))
         else:
@@ -92,13 +92,13 @@ class JobPredictions:
     @property
     def _uses(self) -> PredictionRules:
         """Return the rules for using and correcting predictions, without the predictions themselves."""
-        belief, correction = self.prediction.believe, self.prediction.correction
+        uses, correction = self.prediction.predictions_for, self.prediction.correction
         again = self.prediction.predictor.again
-        return PredictionRules((belief.order, belief.own, belief.running), _correction(correction), correction.increments, again)
+        return PredictionRules((uses.order, uses.own, uses.running), _correction(correction), correction.increments, again)
 
     @property
     def _limit(self) -> Array:
-        return np.minimum(self.requested, self.believed)
+        return np.minimum(self.requested, self.planned)
 
 
 @dataclass(frozen=True, eq=False)

@@ -169,7 +169,7 @@ class Run:
         if prediction is not None:
             assert outcome.predicted is not None and outcome.basis is not None and outcome.corrections is not None  # noqa: PT018
             record = PredictionRecord(prediction, outcome.predicted, outcome.basis, outcome.corrections)
-        if outcome.limit is not None and (shortened := outcome.limit < self.problem.believed).any():
+        if outcome.limit is not None and (shortened := outcome.limit < self.problem.planned).any():
             limit = np.where(shortened, np.minimum(outcome.limit, workload.requested), workload.requested)
         waits = workload.feedback or (placement is not None and len(placement.after.items) > 0)
         start, runtime, reserved, submitted = outcome.start, outcome.runtime, outcome.reserved_start, outcome.submit
@@ -306,12 +306,12 @@ def check_support(scheduler: Scheduler, dialect: Dialect, machine: Machine | Non
 
 def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, times: Times) -> Problem:
     """Return the problem for a single pool of processors; the dialect must have been applied to the policy before."""
-    requested, runtime, believed = times
+    requested, runtime, planned = times
     after, think = workload.dependencies() if workload.feedback else (None, None)
     return Problem(
         submit=workload.submit,
         runtime=runtime,
-        believed=believed,
+        planned=planned,
         procs=workload.procs,
         machine=workload.machine_procs,
         policy=scheduler.policy,

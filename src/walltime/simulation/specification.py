@@ -25,7 +25,7 @@ from walltime.workload.filters import span_of
 if TYPE_CHECKING:
     from walltime.schedule.schedule import Schedule
 
-PREDICTION_OPTIONS = ("predictor", "believe", "correction", "history")
+PREDICTION_OPTIONS = ("predictor", "predictions_for", "correction", "learn_from")
 ALIASES = {"easy++": "easy:backfill-order=sjf,predictor=tsafrir07"}
 """Short names of schedulers; EASY++ is from tsafrir07."""
 
@@ -87,10 +87,10 @@ class Scheduler:
 def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None) -> Scheduler:
     """Return the scheduler with the specification `POLICY:option=value,...`.
 
-    Options are the policy's, such as `order`, `backfill-order` and `depth`, and `predictor`, `believe`, `correction` and `history` as
-    in `walltime.Prediction`; `predictor=none` turns predictions off. `defaults`: options for those that the text leaves out, ignored if
-    the policy lacks them. `easy++` is short for `easy:backfill-order=sjf,predictor=tsafrir07`. Raises PolicyError for an unknown policy,
-    option or value.
+    Options are the policy's, such as `order`, `backfill-order` and `depth`, and `predictor`, `predictions_for`, `correction` and
+    `learn_from` as in `walltime.Prediction`; `predictor=none` turns predictions off. `defaults`: options for those that the text leaves
+    out, ignored if the policy lacks them. `easy++` is short for `easy:backfill-order=sjf,predictor=tsafrir07`. Raises PolicyError for an
+    unknown policy, option or value.
 
     >>> parse_scheduler("hybrid:3", {"order": "sjf", "predictor": "last"}).label
     'hybrid:order=sjf,depth=3,predictor=last'
@@ -106,7 +106,7 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
     if predictor is None or predictor == "none":
         unused = [name for name in given if name != "predictor" and name not in wanted]
         if unused:
-            raise PolicyError(f"{unused[0]} of {text!r} needs a predictor; add one, such as predictor=tsafrir07", "missing_predictor")
+            raise PolicyError(f"{unused[0].replace('_', '-')} of {text!r} needs a predictor; add one, such as predictor=tsafrir07", "missing_predictor")
         return Scheduler(policy)
     return Scheduler(policy, Prediction(predictor, **chosen))
 

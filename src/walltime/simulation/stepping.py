@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LONG_AGO = -(2**62)
 """A time before all events, s; jobs that run at the start may end before 0."""
-JOB_FIELDS = ("submit", "runtime", "procs", "requested", "believed")
+JOB_FIELDS = ("submit", "runtime", "procs", "requested", "planned")
 
 
 class Simulation:
@@ -131,7 +131,7 @@ class Simulation:
     def submit(self, job: Mapping[str, int]) -> int:
         """Submit a further job later than now; returns its number.
 
-        `job`: `submit`, `runtime` (s) and `procs`; optionally `requested`, `believed` (s; default: as in
+        `job`: `submit`, `runtime` (s) and `procs`; optionally `requested`, `planned` (s; default: as in
         `walltime.Workload.from_arrays`), `job_id` (default: the next number), and log columns (default: -1). The job comes after those
         with the same submit time and lower numbers. The first step after submissions repeats the past, so submit several jobs at a time.
         Under Slurm's fair share, new users and accounts have had their share from the beginning.
@@ -152,7 +152,7 @@ class Simulation:
         number = job.get("job_id", int(self._job_id.max(initial=0)) + 1)
         if (self._job_id == number).any():
             raise WorkloadError(f"job {number} already exists; leave job_id out, or use another one", "repeated_job")
-        own = {**job, "requested": requested, "believed": job.get("believed", requested), "job_id": number}
+        own = {**job, "requested": requested, "planned": job.get("planned", requested), "job_id": number}
         columns = {name: np.array([own.get(name, -1)]) for name in jobs.columns}
         arrays: dict[str, Any] = {name: [own[name]] for name in (*JOB_FIELDS, "job_id")}
         one = Workload.from_arrays(**arrays, columns=columns, machine_procs=jobs.machine_procs)

@@ -42,7 +42,7 @@ class LogWindow:
         """Return a SHA-256 checksum of everything that affects a simulation of this window."""
         jobs = self.jobs
         total = hashlib.sha256(f"{self.begin} {self.end} {jobs.machine_procs}".encode())
-        for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.believed, jobs.procs, self.measured):
+        for column in (jobs.job_id, jobs.submit, jobs.runtime, jobs.requested, jobs.planned, jobs.procs, self.measured):
             total.update(np.ascontiguousarray(column, "<i8").tobytes())
         for name in sorted(jobs.columns):  # predictors and orders may read them
             total.update(name.encode())

@@ -37,8 +37,8 @@ class FitOptions:
     score: str = o.field("power", "Fit a score of this kind: linear or power.", group=o.SCHEDULER)
     features: str | None = o.field(
         None,
-        "Use these features in the score, separated by slashes as in wait/area: wait, believed (the planned runtime), procs or "
-        "area; for a linear score also log-wait, ... Default: wait/believed/procs, for a linear score also area, log-wait and log-area.",
+        "Use these features in the score, separated by slashes as in wait/area: wait, planned (the planned runtime), procs or "
+        "area; for a linear score also log-wait, ... Default: wait/planned/procs, for a linear score also area, log-wait and log-area.",
         group=o.SCHEDULER,
     )
     where: str = o.field("order", "Fit the queue order (order) or the backfill order (backfill-order).", group=o.SCHEDULER, advanced=True)
@@ -150,7 +150,7 @@ def search(
     options = {name: value for name, value in asdict(searching).items() if value is not None}
     options |= {"share": 1 - options.pop("test_share"), "shaken": options.pop("shake")}
     if searching.predictions_for is not None:
-        options["believe"] = options.pop("predictions_for")
+        options["predictions_for"] = options.pop("predictions_for")
     with progress_bar(searching.budget, "schedulers") as progress:
 
         def show(done: int, what: str) -> None:

@@ -25,7 +25,7 @@ from walltime.workload import Array, Workload, check_workload
 
 Where = Literal["order", "backfill-order"]
 """The order that is fitted."""
-FEATURES = {"linear": ("wait", "believed", "procs", "area", "log-wait", "log-area"), "power": ("wait", "believed", "procs")}
+FEATURES = {"linear": ("wait", "planned", "procs", "area", "log-wait", "log-area"), "power": ("wait", "planned", "procs")}
 """The default features of each kind of score."""
 SIMPLE = NAMED_ORDERS
 """The simple orders with which a fitted order is compared."""
@@ -296,11 +296,11 @@ def _scales(base: Scheduler, early: Sequence[LogWindow], settings: FitSettings) 
     columns = []
     for window in early:
         schedule = simulate(window.jobs, base, overrun=settings.overrun)
-        parts = schedule.wait, schedule.workload.believed, schedule.workload.procs
+        parts = schedule.wait, schedule.workload.planned, schedule.workload.procs
         columns.append([part.astype(np.float64) for part in parts])
-    wait, believed, procs = (np.concatenate(part) for part in zip(*columns, strict=True))
-    logarithms = {"wait": np.log(wait + 1), "believed": np.log(believed), "procs": np.log(procs), "area": np.log(believed * procs)}
-    values = {"wait": wait / 3600, "believed": believed / 3600, "procs": procs, "area": believed * procs / 3600}
+    wait, planned, procs = (np.concatenate(part) for part in zip(*columns, strict=True))
+    logarithms = {"wait": np.log(wait + 1), "planned": np.log(planned), "procs": np.log(procs), "area": np.log(planned * procs)}
+    values = {"wait": wait / 3600, "planned": planned / 3600, "procs": procs, "area": planned * procs / 3600}
     values |= {f"log-{name}": column for name, column in logarithms.items()}
     spread = [float(np.std((logarithms if settings.score == "power" else values)[name])) for name in settings.chosen]
     return np.array([one if one > 0 else 1.0 for one in spread])

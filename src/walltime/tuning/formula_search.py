@@ -19,7 +19,7 @@ from walltime.policy.registry import NAMED_ORDERS
 from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
-from walltime.tuning.order_file import BELIEF, LogIdentity, OrderFile, Point, SearchSettings
+from walltime.tuning.order_file import PREDICTIONS_FOR, LogIdentity, OrderFile, Point, SearchSettings
 from walltime.tuning.search import CostFolder, import_cma
 from walltime.tuning.search import search as minimise
 from walltime.wording import counted
@@ -27,7 +27,7 @@ from walltime.workload import Array, Workload
 
 TERMS = (
     "log(wait+60)",
-    "log(believed+60)",
+    "log(planned+60)",
     "log(procs)",
     "log((user_used+36000)/(user_started+1))",
     "log((user_waited+600)/(user_started+1))",
@@ -36,32 +36,32 @@ TERMS = (
     "wait/86400",
     "(procs<2)",
     "log(procs)*log(wait+60)",
-    "log(procs)*log(believed+60)",
-    "log(wait+60)*log(believed+60)",
+    "log(procs)*log(planned+60)",
+    "log(wait+60)*log(planned+60)",
     "procs/machine",
     "(procs>free)",
     "log(procs)*log(waiting+1)",
-    "log(believed+60)*tanh(queued/machine/(longest+3600))",
+    "log(planned+60)*tanh(queued/machine/(longest+3600))",
     "log(procs)*tanh(queued/machine/(longest+3600))",
-    "log(believed+60)*(hour>17)",
+    "log(planned+60)*(hour>17)",
     "log(procs)*(hour>17)",
 )
 """Terms of a formula, which is a weighted sum. Their constants (s, processor-seconds, processors) keep logarithms finite. Terms with the
 hour are omitted if a log has no start date."""
 BACKFILL = ("", "saf", "sjf", "lxf")
 """Backfill orders to try; the first is the queue order."""
-QUEUES = ("fcfs", "sqf:limit=0.4", "f2:limit=0.4")
+QUEUES = ("fcfs", "sqf:max-wait-share=0.4", "f2:max-wait-share=0.4")
 """Queue orders to try if the formula is the backfill order."""
 HALF_LIVES = (604_800, 86_400, 2_592_000)
 """Half-lives of past use, s: a week, a day, a month."""
-LIMITS = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
-"""Limits to try with each step at the end of the search."""
-LIMIT = 0.4
-"""The limit with which named orders are also tried."""
+WAIT_SHARES = (0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.9)
+"""Bounds on waits to try with each step at the end of the search."""
+WAIT_SHARE = 0.4
+"""The bound on waits with which named orders are also tried."""
 CHOOSING = "choosing by the later jobs"
 """The progress text at the end of a search, when the order is chosen."""
 STEP = 0.35
-"""Initial standard deviation of the changes to a weight, and to the logarithm of the limit."""
+"""Initial standard deviation of the changes to a weight, and to the logarithm of the bound on waits."""
 DIGITS = 3
 EASY = Scheduler(Easy())
 MIN_JOBS = 50
@@ -78,11 +78,11 @@ class Formula:
 
     terms: tuple[str, ...]
     weights: tuple[float, ...]
-    limit: float = 0.6
+    max_wait_share: float = 0.6
     backfill: str = ""
     queue: str = ""
     predictor: str = ""
-    believe: str = BELIEF
+    predictions_for: str = PREDICTIONS_FOR
     half_life: int = HALF_LIVES[0]
     choices: tuple[str, ...] = TERMS
     """the terms that may be added"""
@@ -99,7 +99,7 @@ class Formula:
         if self.is_plain:
             text = re.sub(r"(?<![\w.)])1\.0\*", "", text).replace("+-", "-")
         history = any(name in text for name in HISTORY)
-        return Expression(formula=text, half_life=self.half_life if history else None, limit=float(f"{self.limit:.2g}"))
+        return Expression(formula=text, half_life=self.half_life if history else None, max_wait_share=float(f"{self.max_wait_share:.2g}"))
 
     @property
     def scheduler(self) -> Scheduler:
@@ -109,7 +109,7 @@ class Formula:
         else:
             policy = Easy(order=self.order, backfill_order=parse_order(self.backfill) if self.backfill else None)
         if self.predictor:
-            return parse_scheduler(f"{policy.label},predictor={self.predictor},believe={self.believe}")
+            return parse_scheduler(f"{policy.label},predictor={self.predictor},predictions-for={self.predictions_for}")
         return Scheduler(policy)
 
     @property
@@ -118,9 +118,9 @@ class Formula:
         return len(self.terms) + bool(self.backfill) + (self.queue not in ("", FCFS.label))
 
     def at(self, point: Array) -> Formula:
-        """Return the formula after changing each weight and the logarithm of the limit by STEP times the coordinates of a point."""
+        """Return the formula after changing each weight and the logarithm of the bound on waits by STEP times a point's coordinates."""
         weights = tuple(float(weight + STEP * step) for weight, step in zip(self.weights, point, strict=False))
-        return replace(self, weights=weights, limit=float(np.clip(self.limit * np.exp(STEP * point[-1]), 0.05, 3.0)))
+        return replace(self, weights=weights, max_wait_share=float(np.clip(self.max_wait_share * np.exp(STEP * point[-1]), 0.05, 3.0)))
 
     def neighbours(self) -> list[Formula]:
         """Return the formulas that are one step away: one term more or less, another queue or backfill order, or another half-life."""
@@ -142,10 +142,10 @@ class Formula:
 
 
 STARTS = (
-    Formula(("log(wait+60)", "log(believed+60)"), (1.0, -1.0)),
-    Formula(("log(wait+60)", "log(believed+60)", "log(procs)"), (1.0, -0.6, -0.4), limit=1.0, queue="fcfs"),
-    Formula(("log(wait+60)", "log(procs)"), (0.3, -1.0), limit=0.4),
-    Formula(("wait/(longest+3600)", "log(believed+60)"), (1.0, -0.3)),
+    Formula(("log(wait+60)", "log(planned+60)"), (1.0, -1.0)),
+    Formula(("log(wait+60)", "log(planned+60)", "log(procs)"), (1.0, -0.6, -0.4), max_wait_share=1.0, queue="fcfs"),
+    Formula(("log(wait+60)", "log(procs)"), (0.3, -1.0), max_wait_share=0.4),
+    Formula(("wait/(longest+3600)", "log(planned+60)"), (1.0, -0.3)),
 )
 """Starting points: largest slowdown first; the same with the size, for backfilling only; narrow jobs first; longest waits first."""
 
@@ -155,7 +155,7 @@ def named_schedulers() -> list[tuple[str, Scheduler]]:
     plain = [name for name in NAMED_ORDERS if name != "fcfs"]
     schedulers = [("named", Easy(order=parse_order(name))) for name in plain]
     schedulers += [("named", Easy(backfill_order=parse_order(name))) for name in ("sjf", "saf", "lxf")]
-    schedulers += [("limited", Easy(order=parse_order(f"{name}:limit={LIMIT}"))) for name in plain]
+    schedulers += [("limited", Easy(order=parse_order(f"{name}:max-wait-share={WAIT_SHARE}"))) for name in plain]
     return [(kind, Scheduler(policy)) for kind, policy in schedulers]
 
 
@@ -188,7 +188,7 @@ def _starts(settings: SearchSettings, logs: Sequence[Workload]) -> list[Formula]
     """Return `STARTS` with the predictions of the settings and the terms that all logs support."""
     clocks = all(log.origin.unix_start_time is not None for log in logs)
     terms = tuple(one for one in TERMS if clocks or "hour" not in one)
-    return [replace(one, predictor=settings.predictor, believe=settings.believe, choices=terms) for one in STARTS]
+    return [replace(one, predictor=settings.predictor, predictions_for=settings.predictions_for, choices=terms) for one in STARTS]
 
 
 def search_orders(
@@ -225,7 +225,7 @@ def search_orders(
     )
     climb = _Climb(training, settings, progress)
     steps = [replace(one, is_plain=True) for one in climb.formulas(_starts(settings, logs))]
-    limited = [*steps, *(replace(one, limit=limit) for one in steps for limit in LIMITS)]
+    limited = [*steps, *(replace(one, max_wait_share=share) for one in steps for share in WAIT_SHARES)]
     named, front = [one for _, one in named_schedulers()], _front(training)
     if progress is not None:
         progress(climb.done, CHOOSING)

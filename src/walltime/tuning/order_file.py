@@ -49,7 +49,7 @@ class Point:
     """results on the later jobs"""
 
 
-BELIEF = "100"
+PREDICTIONS_FOR = "100"
 """Default use of predictions: they decide the queue order, but not the planned runtimes."""
 
 
@@ -73,7 +73,7 @@ class SearchSettings(Specification):
     """seed of the search"""
     predictor: str = ""
     """predictor whose predictions decide the order; empty for none"""
-    believe: str = BELIEF
+    predictions_for: str = PREDICTIONS_FOR
     """uses of the predictions, by default only the order"""
 
 

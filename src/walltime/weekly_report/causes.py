@@ -118,7 +118,7 @@ class RecordedSpan:
         Logs do not record nodes. Running jobs whose limits are before the outage are assumed to use its nodes, which minimizes these
         amounts.
         """
-        early = np.flatnonzero((self.jobs.submit + self.jobs.columns["wait"] + self.jobs.believed)[self.ran] <= begin)
+        early = np.flatnonzero((self.jobs.submit + self.jobs.columns["wait"] + self.jobs.planned)[self.ran] <= begin)
         lost, of = self.needs.sizes[pool] * procs / self.needs.sizes[pool, 2], self.members[self.ran[early]]
         used = [self._levels(self.amounts[self.ran[early], r] * self.needs.shares(r)[of, pool], early) for r in range(3)]
         return pool, begin, known, np.maximum(lost[:, None] - np.stack(used), 0)
@@ -131,7 +131,7 @@ class RecordedSpan:
         for table, begin, end, known in reservations:
             one, number = machine.reservations[table], names.index(machine.reservations[table].name)
             pool = machine.place_of(one.pool)
-            active = (known <= now) & (now < end) & (begin < now + int(self.jobs.believed[job])) & self.sets[self.members[job], pool]
+            active = (known <= now) & (now < end) & (begin < now + int(self.jobs.planned[job])) & self.sets[self.members[job], pool]
             share = len(numbers_of(one.nodes, machine.pools[pool])) / machine.pools[pool].nodes
             kept[number] += np.outer(share * self.needs.sizes[pool], active)
         for number in range(len(names)):
@@ -139,7 +139,7 @@ class RecordedSpan:
             kept[number] -= np.stack([self._levels(self.amounts[self.ran[own], r], own) for r in range(3)])
         total = np.asarray(np.maximum(kept, 0).sum(axis=0))
         for pool, begin, known, lost in self.announced:
-            active = (known <= now) & (now < begin) & (begin < now + int(self.jobs.believed[job])) & self.sets[self.members[job], pool]
+            active = (known <= now) & (now < begin) & (begin < now + int(self.jobs.planned[job])) & self.sets[self.members[job], pool]
             total += lost * active
         return total
 
@@ -153,7 +153,7 @@ class RecordedSpan:
         ]
         numbers = {one: k for k, one in enumerate(dict.fromkeys(rules))}
         of_rules = np.array([numbers[one] for one in rules], np.int64)
-        planned = self.jobs.believed[self.waiting] * bool(placement.reservations or placement.windows or self.announced)
+        planned = self.jobs.planned[self.waiting] * bool(placement.reservations or placement.windows or self.announced)
         _, kind = distinct_rows([self.members[self.waiting], *self.amounts[self.waiting].T, of_rules, planned])
         order = np.argsort(kind, kind="stable")
         used = {limit: self._used(limit) for limits, _, _ in numbers for limit in limits}
@@ -170,7 +170,7 @@ class RecordedSpan:
                 for level, own, bound in zip(used[limit], (1, needs[2], needs[0]), most, strict=True):
                     cause[(level + own > bound) & (own > 0)] = LIMIT
             if placement.windows:
-                cause[placement.shut(job, int(self.jobs.believed[job]), self.edges[:-1])] = WINDOW
+                cause[placement.shut(job, int(self.jobs.planned[job]), self.edges[:-1])] = WINDOW
             yield mine, cause
 
     def _used(self, limit: int) -> list[Array]:

@@ -11,7 +11,7 @@ from walltime.declared import Field
 from walltime.errors import PolicyError
 from walltime.machine import Machine
 from walltime.policy import Slurm
-from walltime.predictors import PREDICTORS, Belief, Correction, Jobs, Prediction, Predictor, log_ends
+from walltime.predictors import PREDICTORS, Correction, Jobs, Prediction, PredictionUses, Predictor, log_ends
 from walltime.simulation.job_predictions import predict_in_log
 from walltime.simulation.specification import Scheduler
 from walltime.specification import Specification, options_of
@@ -93,7 +93,9 @@ def planned_by_time_min(today: Scheduler, machine: Machine) -> Scheduler:
         restored = replace(own, time_min_as_soft_limit=True, soft_limit_running="limit")
         return today if soft else Scheduler(restored)
     half = soft and settings["soft_limit_running"] == "half"
-    return Scheduler(today.policy, Prediction(TimeMin(), Belief(order=False, running=half), Correction("half" if half else "tsafrir07")))
+    return Scheduler(
+        today.policy, Prediction(TimeMin(), PredictionUses(order=False, running=half), Correction("half" if half else "tsafrir07"))
+    )
 
 
 def parse_adjustment(text: str) -> Adjustment:

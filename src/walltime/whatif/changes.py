@@ -215,7 +215,7 @@ def _running(setting: Setting) -> str:
     if settings is not None:
         half = settings["soft_limit_running"] == "half"
     else:
-        half = scheduler.prediction is not None and scheduler.prediction.believe.running
+        half = scheduler.prediction is not None and scheduler.prediction.predictions_for.running
     return "running ones by it, and then by half of what is left of the limit" if half else "running ones by the user's limit"
 
 

@@ -69,9 +69,9 @@ class Setting:
         if shaken:
             workload = shake(workload, shaken, seed)
         if self.requested != 1:
-            same = workload.believed is workload.requested
+            same = workload.planned is workload.requested
             requested = np.maximum(np.ceil(workload.requested * self.requested), 1).astype(np.int64)
-            workload = replace(workload, requested=requested, believed=requested if same else np.minimum(workload.believed, requested))
+            workload = replace(workload, requested=requested, planned=requested if same else np.minimum(workload.planned, requested))
         return workload if self.estimates == "user" else workload.with_estimates(parse_estimates(self.estimates), seed)
 
     def run(

@@ -2,10 +2,10 @@
 
 from walltime.workload.columns import (
     BATCH_COLUMNS,
-    BELIEVED,
     INTERRUPTED,
     LIMIT,
     MISSING,
+    PLANNED,
     PROCS,
     SCHEDULE_COLUMNS,
     SWF_BY_NAME,
@@ -17,11 +17,11 @@ from walltime.workload.workload import MAX_TIME, Array, Workload, check_workload
 
 __all__ = [
     "BATCH_COLUMNS",
-    "BELIEVED",
     "INTERRUPTED",
     "LIMIT",
     "MAX_TIME",
     "MISSING",
+    "PLANNED",
     "PROCS",
     "SCHEDULE_COLUMNS",
     "SWF_BY_NAME",

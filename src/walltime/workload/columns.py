@@ -112,9 +112,7 @@ BATCH_COLUMNS = (
 """Further columns of batch systems' logs; -1 is unknown."""
 
 PROCS = Column("procs", "int64", "processors", "processors that the simulated job occupies: allocated if known, else requested")
-BELIEVED = Column(
-    "believed", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model replaces it"
-)
+PLANNED = Column("planned", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model replaces it")
 
 LIMIT = Column("limit", "int64", "s", "limit under which the job ran, in schedules in which Slurm has shortened limits")
 
@@ -128,7 +126,7 @@ SCHEDULE_COLUMNS = (
     PROCS,
     SWF_COLUMNS[8],
     SWF_COLUMNS[3],
-    BELIEVED,
+    PLANNED,
     Column("kind", "uint8", "", "how the job started: 0 immediate, 1 reserved, 2 backfilled"),
     Column("reserved_start", "int64", "s", "first reserved start of the job; -1 if it never had a reservation"),
 )

@@ -33,7 +33,7 @@ MOST_DEPTH = 100
 """Maximum number of parentheses and `not` around a comparison."""
 SHOWN = 200
 """Maximum number of characters of a filter in an error message."""
-OWN = ("job_id", "submit", "runtime", "requested", "procs", "believed")
+OWN = ("job_id", "submit", "runtime", "requested", "procs", "planned")
 COMPARE: dict[str, Callable[[Array | int, Array | int], Array]] = {
     "=": operator.eq,
     "==": operator.eq,

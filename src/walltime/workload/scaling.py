@@ -73,9 +73,9 @@ def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
             return with_submits(workload, workload.submit[0] + _rounded((workload.submit - workload.submit[0]) / factor))
         case "runtime":
             requested = np.maximum(_rounded(workload.requested * factor), 1)
-            same = workload.believed is workload.requested
-            believed = requested if same else np.maximum(_rounded(workload.believed * factor), 1)
-            return replace(workload, runtime=_rounded(workload.runtime * factor), requested=requested, believed=believed)
+            same = workload.planned is workload.requested
+            planned = requested if same else np.maximum(_rounded(workload.planned * factor), 1)
+            return replace(workload, runtime=_rounded(workload.runtime * factor), requested=requested, planned=planned)
         case "machine":
             size = max(1, round(workload.machine_procs / factor))
             widest = int(workload.procs.max())
@@ -311,7 +311,7 @@ def copied(workload: Workload, place: Array, submit: Array, original: Array, lin
         submit=submit[arrival],
         runtime=workload.runtime[place],
         requested=workload.requested[place],
-        believed=None if workload.believed is workload.requested else workload.believed[place],
+        planned=None if workload.planned is workload.requested else workload.planned[place],
         procs=workload.procs[place],
         job_id=ids[arrival],
         machine_procs=workload.machine_procs,

@@ -42,7 +42,7 @@ MOST_WORK = 2.0**62
 """Upper bound on the processor-seconds that all jobs use or request, so that their sum fits in an int64."""
 
 
-_ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "believed")
+_ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "planned")
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Workload:
     All arrays have one entry per job. Times are whole seconds, `submit` counted from the start of the log.
 
     `job_id, submit, runtime, requested, procs`: int64. `requested` is the user's estimate and the kill limit, at least 1.
-    `believed`: int64, the runtime the scheduler plans with; equals `requested` unless estimates were replaced. `columns`: the
+    `planned`: int64, the runtime the scheduler plans with; equals `requested` unless estimates were replaced. `columns`: the
     other columns of the log that have at least one known value (`user`, `status`, ...). `order`: int64, the index of each job
     in the original arrays (or records), from 0; None if they were already in order of arrival. `in_given_order` restores that
     order. `feedback`: whether a job with a `preceding_job` among these jobs is submitted only after the end of that job and a
@@ -71,7 +71,7 @@ class Workload:
     requested: Array
     procs: Array
     machine_procs: int
-    believed: Array
+    planned: Array
     columns: Mapping[str, Array] = field(default_factory=dict)
     origin: Origin = field(default_factory=Origin)
     feedback: bool = False
@@ -82,11 +82,11 @@ class Workload:
         if self.order is not None:
             object.__setattr__(self, "order", _frozen(self.order))
         object.__setattr__(self, "columns", {name: _frozen(array) for name, array in self.columns.items()})
-        same = self.believed is self.requested
+        same = self.planned is self.requested
         for name in _ARRAYS:
             object.__setattr__(self, name, _frozen(getattr(self, name)))
         if same:
-            object.__setattr__(self, "believed", self.requested)
+            object.__setattr__(self, "planned", self.requested)
 
     @classmethod
     def from_arrays(
@@ -97,7 +97,7 @@ class Workload:
         procs,
         machine_procs: int,
         requested=None,
-        believed=None,
+        planned=None,
         job_id=None,
         columns: Mapping[str, Array] | None = None,
         origin: Origin | None = None,
@@ -115,17 +115,17 @@ class Workload:
         >>> jobs.in_given_order(simulate(jobs, Easy()).start).tolist()
         [20, 0]
 
-        `requested` defaults to the runtime and is at least 1 s; `believed` defaults to `requested`; `job_id`
+        `requested` defaults to the runtime and is at least 1 s; `planned` defaults to `requested`; `job_id`
         to 1, 2, ... in order of arrival. Texts of a column, such as user names, are numbered from 1 by first occurrence, and kept in
         `origin.names`. Raises WorkloadError as the class does.
         """
         fields = {"submit": _int64("submit", submit), "runtime": _int64("runtime", runtime), "procs": _int64("procs", procs)}
         fields["requested"] = np.maximum(fields["runtime"], 1) if requested is None else _int64("requested", requested)
-        fields["believed"] = fields["requested"] if believed is None else _int64("believed", believed)
+        fields["planned"] = fields["requested"] if planned is None else _int64("planned", planned)
         lengths = {len(values) for values in fields.values()}
         if len(lengths) > 1:
             raise WorkloadError(
-                f"submit, runtime, procs, requested and believed must have the same length, not {sorted(lengths)}", "different_lengths"
+                f"submit, runtime, procs, requested and planned must have the same length, not {sorted(lengths)}", "different_lengths"
             )
         submit = fields["submit"]
         if job_id is None:
@@ -135,10 +135,10 @@ class Workload:
         else:
             job_id = _of_length("job_id", _int64("job_id", job_id), len(submit))
             order = np.lexsort((job_id, submit))
-        same = fields["believed"] is fields["requested"]
+        same = fields["planned"] is fields["requested"]
         fields = {name: values[order] for name, values in fields.items()}
         if same:
-            fields["believed"] = fields["requested"]
+            fields["planned"] = fields["requested"]
         origin = origin or Origin(records=len(submit))
         if behind := int((submit[1:] < np.maximum.accumulate(submit)[:-1]).sum()):
             origin = replace(origin, changed={**origin.changed, "reordered": origin.changed.get("reordered", 0) + behind})
@@ -202,9 +202,16 @@ class Workload:
         wait = self.columns.get("wait")
         return wait if wait is not None and (wait > 0).any() else None
 
-    def with_believed(self, believed) -> Workload:
+    def with_planned(self, planned) -> Workload:
         """Return the jobs with other planned runtimes (int64 seconds, one per job, at least 1)."""
-        return replace(self, believed=_int64("believed", believed))
+        return replace(self, planned=_int64("planned", planned))
+
+    @property
+    def believed(self) -> Array:
+        """Return `planned` by its former name."""
+        return self.planned
+
+    with_believed = with_planned
 
     def with_estimates(self, model: EstimateModel | Array, seed: int = 0) -> Workload:
         """Return the jobs with estimates that a model of `walltime.estimates` draws for this seed, or with these (int64 s).
@@ -212,14 +219,14 @@ class Workload:
         The scheduler plans with them; if the model sets the limit, they also replace the users' requests, and are the kill limit.
         """
         if isinstance(model, np.ndarray | list):
-            return self.with_believed(np.asarray(model))
+            return self.with_planned(np.asarray(model))
         if fault := seed_fault(seed):
             raise WorkloadError(fault, "wrong_type")
         if not hasattr(model, "draw"):
             remedy = "walltime.estimates.parse_estimates makes one of a text, walltime.estimates.OwnEstimates.of one of a function"
             raise WorkloadError(f"estimates must be a model or an array of seconds, not {shown(model)}; {remedy}", "wrong_type")
-        drawn = self.with_believed(model.draw(self, seed))
-        return replace(drawn, requested=drawn.believed) if model.limit == "model" else drawn
+        drawn = self.with_planned(model.draw(self, seed))
+        return replace(drawn, requested=drawn.planned) if model.limit == "model" else drawn
 
     def with_machine(self, machine_procs: int) -> Workload:
         """Return the jobs on a machine of another size; raises WorkloadError if a job is wider than it."""
@@ -266,8 +273,8 @@ class Workload:
     def picked(self, chosen: Array) -> dict[str, Any]:
         """Return the arrays and columns of the jobs at these indices (bool or int64), by the field's name."""
         fields = {name: getattr(self, name)[chosen] for name in _ARRAYS}
-        if self.believed is self.requested:
-            fields["believed"] = fields["requested"]
+        if self.planned is self.requested:
+            fields["planned"] = fields["requested"]
         return fields | {"columns": {name: values[chosen] for name, values in self.columns.items()}}
 
     def take(self, chosen: Array, step: str) -> Workload:
@@ -362,7 +369,7 @@ def _frozen(array: Array) -> Array:
 
 
 def _check_sums(w: Workload, thinking: float) -> None:
-    longest = np.maximum(np.maximum(w.runtime, w.requested), w.believed)
+    longest = np.maximum(np.maximum(w.runtime, w.requested), w.planned)
     if float(w.submit[-1]) + float(longest.sum(dtype=np.float64)) + thinking >= LAST_TIME:
         raise WorkloadError("the times of all jobs add up to more seconds than a schedule can represent; leave out the longest jobs")
     work = longest.astype(np.float64) * w.procs
@@ -382,13 +389,13 @@ def _check(w: Workload) -> None:
     for name, array in (arrays | dict(w.columns)).items():
         if len(array) != n:
             raise WorkloadError(f"{name} must have as many entries as submit ({n}), not {len(array)}", "wrong_length")
-    for name, least in (("submit", 0), ("runtime", 0), ("requested", 1), ("believed", 1), ("procs", 1)):
+    for name, least in (("submit", 0), ("runtime", 0), ("requested", 1), ("planned", 1), ("procs", 1)):
         odd = (arrays[name] < least) | ((arrays[name] >= MAX_TIME) & (name != "procs"))
         if odd.any():
             i = int(np.argmax(odd))
             allowed = f"at least {least}" if arrays[name][i] < least else "below 2**60 s"
             raise WorkloadError(f"{name} of job {w.job_id[i]} must be {allowed}, not {arrays[name][i]}", "number_out_of_range")
-    most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "believed"))
+    most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "planned"))
     widest = int(w.procs.max(initial=0))
     thinking = float(np.maximum(w.columns.get("think_time", w.submit[:0]), 0).sum(dtype=np.float64)) if w.feedback else 0.0
     if n and (float(w.submit[-1]) + float(n) * most + thinking >= LAST_TIME or float(n) * most * widest >= MOST_WORK):  # quick bounds

@@ -27,7 +27,7 @@ def columns(schedule: Schedule) -> dict[str, np.ndarray]:
         "end": schedule.end.copy(),
         "procs": w.procs.copy(),
         "requested": w.requested.copy(),
-        "believed": w.believed.copy(),
+        "planned": w.planned.copy(),
         "kind": schedule.kind.astype(np.int64),
         "reserved_start": schedule.reserved_start.copy(),
     }
@@ -101,7 +101,7 @@ PLANTED = {
     "a broken promise": ("reserved_start_missed", Conservative(), lambda t: (shift(t, 2, 11), shift(t, 4, 21)), (2,)),
     "another first reservation": ("reserved_start_differs", Conservative(), lambda t: put(t, "reserved_start", 4, 2), (4,)),
     "no first reservation": ("reserved_start_differs", Conservative(), lambda t: put(t, "reserved_start", 2, -1), (2,)),
-    "other beliefs": ("believed_differs", Easy(), lambda t: put(t, "believed", 2, 99), (2,)),
+    "other planned_runtimes": ("planned_differs", Easy(), lambda t: put(t, "planned", 2, 99), (2,)),
     "immediate, but it waited": ("kind_wrong", Easy(), lambda t: put(t, "kind", 2, Kind.IMMEDIATE), (2,)),
     "reserved, but it overtook": ("kind_wrong", Easy(), lambda t: put(t, "kind", 3, Kind.RESERVED), (3,)),
     "backfilled, but nobody waited": ("kind_wrong", Conservative(), lambda t: put(t, "kind", 1, Kind.BACKFILLED), (1,)),
@@ -183,7 +183,7 @@ def test_audit__of_a_policy_of_a_users_own_says_that_its_decisions_are_not_check
 
 
 def test_audit__checks_decisions_though_estimates_are_no_upper_bounds():
-    jobs = JOBS.with_believed([5, 5, 5, 4])
+    jobs = JOBS.with_planned([5, 5, 5, 4])
     for policy in (Easy(), Conservative()):
         schedule = simulate(jobs, policy)
         assert schedule.audit().ok
@@ -194,40 +194,40 @@ def test_audit__checks_decisions_though_estimates_are_no_upper_bounds():
 
 
 DOUBLED = Workload.from_arrays(submit=[0, 1, 2], runtime=[10, 10, 9], procs=[3, 4, 1], machine_procs=4)
-"""Believing twice the requests, job 3 may overtake (2 + 18 <= 20) and the head waits until 11; its request said 10."""
+"""Planning with twice the requests, job 3 may overtake (2 + 18 <= 20) and the head waits until 11; its request said 10."""
 
 
-def test_audit__takes_what_was_believed_from_the_options_not_from_the_file():
-    doubled = DOUBLED.with_believed(DOUBLED.requested * 2)
+def test_audit__takes_planned_runtimes_from_the_options_not_from_the_file():
+    doubled = DOUBLED.with_planned(DOUBLED.requested * 2)
     schedule = simulate(doubled, Easy())
     assert schedule.start.tolist() == [0, 11, 2]
     table = columns(schedule)
     assert audit(doubled, table, Easy()).ok
-    assert audit(DOUBLED, table, Easy()).counts == {"believed_differs": 3, "reservation_delayed": 1}
-    del table["believed"]
+    assert audit(DOUBLED, table, Easy()).counts == {"planned_differs": 3, "reservation_delayed": 1}
+    del table["planned"]
     assert audit(DOUBLED, table, Easy()).counts == {"reservation_delayed": 1}
 
 
-def test_audit__takes_the_files_own_beliefs_if_asked_to_and_says_so_and_what_they_should_be(golden):
-    table = columns(simulate(DOUBLED.with_believed(DOUBLED.requested * 2), Easy()))
-    report = audit(DOUBLED, table, Easy(), own_beliefs=True)
-    assert report.counts == {"believed_differs": 3}
-    table["believed"] = DOUBLED.requested
-    report = audit(DOUBLED, columns(simulate(DOUBLED, Easy())), Easy(), own_beliefs=True)
+def test_audit__takes_the_files_planned_runtimes_if_asked_to_and_says_so_and_what_they_should_be(golden):
+    table = columns(simulate(DOUBLED.with_planned(DOUBLED.requested * 2), Easy()))
+    report = audit(DOUBLED, table, Easy(), planned_from_file=True)
+    assert report.counts == {"planned_differs": 3}
+    table["planned"] = DOUBLED.requested
+    report = audit(DOUBLED, columns(simulate(DOUBLED, Easy())), Easy(), planned_from_file=True)
     assert report.ok
     golden("audit", str(report))
 
 
-def test_audit__holds_the_files_own_beliefs_against_what_the_predictor_says():
+def test_audit__holds_the_files_planned_runtimes_against_what_the_predictor_says():
     jobs = Workload.from_arrays(
         submit=[0, 1, 2, 30], runtime=[4, 10, 9, 5], requested=[20] * 4, procs=[3, 4, 1, 2], machine_procs=4, columns={"user": [1] * 4}
     )
     schedule = simulate(jobs, Easy(), prediction="last")
-    table = columns(schedule) | {"believed": schedule.predictions.predicted.copy()}
-    rules = {"prediction": "last", "own_beliefs": True}
+    table = columns(schedule) | {"planned": schedule.predictions.predicted.copy()}
+    rules = {"prediction": "last", "planned_from_file": True}
     assert audit(jobs, table, Easy(), **rules).ok
-    table["believed"][3] += 1
-    assert audit(jobs, table, Easy(), **rules).counts == {"believed_differs": 1}
+    table["planned"][3] += 1
+    assert audit(jobs, table, Easy(), **rules).counts == {"planned_differs": 1}
 
 
 @pytest.mark.parametrize("overrun", ["kill", "extend", "continue"])

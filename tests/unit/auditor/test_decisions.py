@@ -60,12 +60,12 @@ def test_a_column_limit__cuts_no_runtime_short(golden, policy):
     golden("audit", report.first.message)
 
 
-def test_a_column_believed__does_not_hide_that_the_head_is_delayed():
+def test_a_column_planned__does_not_hide_that_the_head_is_delayed():
     jobs = jobs_of((0, 100, 3), (1, 10, 4), (2, 1000, 1))
     start = np.array([0, 1002, 2])
-    table = {"job_id": jobs.job_id, "start": start, "end": start + jobs.runtime, "believed": np.full(3, 2000)}
+    table = {"job_id": jobs.job_id, "start": start, "end": start + jobs.runtime, "planned": np.full(3, 2000)}
     report = wt.audit(jobs, table, wt.Easy())
-    assert report.counts == {"believed_differs": 3, "reservation_delayed": 1}
+    assert report.counts == {"planned_differs": 3, "reservation_delayed": 1}
     said = (
         "job 3 starts at 2, although easy would not start it: job 2 is ahead of it, has a reservation at 100, and leaves 0 extra processors"
     )

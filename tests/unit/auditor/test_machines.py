@@ -141,7 +141,7 @@ def test_predictions_and_their_corrections_are_followed():
     rules = {"prediction": schedule.predictions.prediction, "placement": schedule.placement}
     assert audit(schedule.workload, columns, schedule.policy, **rules).counts
     with raises(PolicyError, "unsupported_machine"):
-        audit(schedule.workload, columns, schedule.policy, own_beliefs=True, **rules)
+        audit(schedule.workload, columns, schedule.policy, planned_from_file=True, **rules)
 
 
 def test_what_is_not_decided_is_named():
@@ -181,7 +181,7 @@ def test_slurm__backfill_leaves_nobody_who_delays_nobody():
     assert on_nodes(workload, machine(), [0, 101, 30], FIRST_COME) == {"head_waits": 1}
 
 
-def test_limits_are_believed_only_where_they_may_be_shortened():
+def test_limits_are_taken_from_the_schedule_only_where_they_may_be_shortened():
     workload = jobs([0], [100], [1], requested=[100])
     assert on_nodes(workload, machine(), [0], FIRST_COME, limit=[1], end=[1]) == {"end_differs": 1, "limit_shortened": 2}
     with_least = jobs([0, 1], [100, 100], [4, 4], requested=[100, 100], time_min=[-1, 60])
@@ -209,7 +209,7 @@ def outage_violations(workload, on, start):
     placed, placement = placed_under(workload, on, FIRST_COME)
     start = np.array(start)
     end = start + placed.runtime
-    windows = SiteWindows(placed, placement, placed.believed, int(end.max()))
+    windows = SiteWindows(placed, placement, placed.planned, int(end.max()))
     schedule = MachineSchedule(placed, placement, start, end, windows)
     return [job + 1 for job, _ in broken_in_outages(schedule, nodes_of(on, placement, placed))]
 

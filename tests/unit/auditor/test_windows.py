@@ -71,12 +71,12 @@ def test_shut__is_what_the_engines_are_given(seed):
     placed, placement = place(jobs, machine)
     seen_jobs, seen = scheduler_view(placed, placement)
     tick, last = machine.overhead.tick, 400 * DAY
-    own = SiteWindows(placed, placement, seen_jobs.believed, last)
+    own = SiteWindows(placed, placement, seen_jobs.planned, last)
     near = [time for time in own.changes() if placed.submit[0] <= time <= last][:200]
     moments = np.unique([*draw.integers(0, last, 30), *near, *(time - tick for time in near)]) // tick * tick
     moments = moments[moments >= placed.submit[0]]
     for job in range(len(placed)):
-        given = seen.shut(job, int(seen_jobs.believed[job]), moments).tolist()
+        given = seen.shut(job, int(seen_jobs.planned[job]), moments).tolist()
         assert given == [own.shut(job, moment) for moment in moments.tolist()], job
     changes = {int(time) for hours in seen.windows for side in hours.until(last)[:2] for time in side if time <= last}
     assert changes == {time for time in own.changes() if time <= last}
@@ -111,7 +111,7 @@ def test_jobs_that_no_moment_suits__are_the_ones_that_windows_give_way_to(seed):
     windows = tuple(replace(window, since=None, until=None) for window in machine.windows)
     machine = replace(machine, windows=windows, overhead=replace(machine.overhead, tick=1), clock=0)
     placed, placement = place(jobs, machine)
-    planned = machine.overhead.occupied(placed.believed)
+    planned = machine.overhead.occupied(placed.planned)
     week = int(placed.submit[-1]) // 60 * 60 + 60 * np.arange(7 * 24 * 60) - placed.origin.unix_start_time % 60
     outside = 0
     for job in range(len(placed)):
@@ -125,7 +125,7 @@ def test_jobs_that_no_moment_suits__are_the_ones_that_windows_give_way_to(seed):
             continue
         outside += 1
         everything = replace(machine, windows=tuple(windows[k] for k in mine))
-        short = replace(placed, believed=np.ones_like(placed.believed), requested=placed.requested)
+        short = replace(placed, planned=np.ones_like(placed.planned), requested=placed.requested)
         hours = place(short, replace(everything, overhead=Overhead()))[1]
         of_all = np.zeros(len(week), bool)
         for one in hours.windows:

@@ -75,7 +75,7 @@ def test_suggest__prints_walltimes_and_risks(golden, capsys, log):
 def test_simulate__with_a_predictor(capsys, log):
     arguments = ["simulate", log, "--predictor", "last", "--predictions-for", "selective", "--json"]
     found = json.loads(call(capsys, *arguments)[1])["predictions"]
-    assert (found["predictor"], found["believe"]) == ("last", "selective")
+    assert (found["predictor"], found["predictions_for"]) == ("last", "selective")
     assert found["mean_accuracy"] > 0.9
     status, out, _ = call(capsys, "simulate", log, "--predictor", "last")
     assert status == 0
@@ -127,7 +127,7 @@ name = "predictors"
 trace = "log.swf"
 [[zip]]
 predictor = ["default", "last", "last"]
-believe = ["regular", "regular", "selective"]
+predictions_for = ["regular", "regular", "selective"]
 """
 
 
@@ -138,13 +138,13 @@ def test_campaign__varies_predictors(log, tmp_path):
     run_campaign(plan)
     table = Store(plan.store).table()
     assert len(table) == 3
-    rows = {(row["predictor"], row["believe"]): row for row in table.iter_rows(named=True)}
+    rows = {(row["predictor"], row["predictions_for"]): row for row in table.iter_rows(named=True)}
     assert rows[None, "regular"]["mean_accuracy"] is None
     jobs = wt.read(log)
-    for believe in ("regular", "selective"):
-        schedule = wt.simulate(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), believe=believe))
-        assert rows["last", believe]["mean_wait"] == schedule.summary().mean_wait
-        assert rows["last", believe]["mean_accuracy"] == pytest.approx(schedule.prediction_summary().mean_accuracy)
+    for predictions_for in ("regular", "selective"):
+        schedule = wt.simulate(jobs, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), predictions_for=predictions_for))
+        assert rows["last", predictions_for]["mean_wait"] == schedule.summary().mean_wait
+        assert rows["last", predictions_for]["mean_accuracy"] == pytest.approx(schedule.prediction_summary().mean_accuracy)
 
 
 def test_predict__takes_the_order_of_simultaneous_events_from_the_dialect(capsys, tmp_path):

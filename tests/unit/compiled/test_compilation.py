@@ -204,5 +204,5 @@ def test_count__is_not_disturbed_by_an_expression_that_is_compiled_meanwhile():
     """What is made of an expression has no module; another thread may compile it while an engine is loaded."""
     entry = next(iter(ENTRIES.values()))
     with event.install_listener("numba:compile", _Counter(entry)):
-        schedule = wt.simulate(wt.workloads.Lublin99().generate(20, 16, 0.7, 1), "easy:order=expr:-3*believed/(procs+wait+0.25)")
+        schedule = wt.simulate(wt.workloads.Lublin99().generate(20, 16, 0.7, 1), "easy:order=expr:-3*planned/(procs+wait+0.25)")
     assert len(schedule.start) == 20

@@ -17,7 +17,7 @@ from walltime.estimates import parse_estimates
 from walltime.workload.models import parse_model
 jobs = parse_model("uniform:longest=600").generate(60, 16, 0.9, 1)
 jobs = jobs.with_estimates(parse_estimates("whole-hours"))
-assert set(jobs.believed.tolist()) == {3600}
+assert set(jobs.planned.tolist()) == {3600}
 schedules = [wt.simulate(jobs, text) for text in ("widest-first", "easy:order=smallest-work", "easy:predictor=half")]
 assert len({tuple(one.start.tolist()) for one in schedules}) > 1
 assert [one.label for one in schedules] == ["widest-first", "easy:order=smallest_work", "easy:predictor=half"]

@@ -45,7 +45,7 @@ def take(slots, steps, begin, length, procs):
 
 
 @compiled
-def give_back(slots, steps, begin, end, procs, started):
+def release(slots, steps, begin, end, procs, started):
     """Give a place back from a step on; if its job has started, the step with which it began has gone with the past."""
     step = begin
     while step != end:
@@ -157,7 +157,7 @@ def test_plan__equals_a_list_of_seconds(running, actions):
         elif what == "release" and model.places:  # an early end, or a job that moves
             begin, end, start, stop, procs = model.places.pop(a % len(model.places))
             started = start < model.now
-            give_back(slots, steps, slots.first if started else begin, end, procs, started)
+            release(slots, steps, slots.first if started else begin, end, procs, started)
             model.free[max(start, model.now) : stop] += procs
         elif what == "look" and model.places:  # for an earlier place, whose end may lie in the job's own
             _, _, start, stop, procs = model.places[a % len(model.places)]
@@ -186,7 +186,7 @@ def test_slots__are_used_again():
     for _ in range(100):
         begin, end = take(slots, steps, first_gap(slots, steps, 2, 5, NEVER), 5, 2)
         assert len(steps_of(model.plan)) == 2
-        give_back(slots, steps, begin, end, 2, False)
+        release(slots, steps, begin, end, 2, False)
     assert steps_of(model.plan) == [(0, MACHINE)]
     assert slots.used <= 3
 
@@ -197,7 +197,7 @@ def test_steps__stay_while_a_place_begins_or_ends_with_them():
     first = take(slots, steps, slots.first, 4, MACHINE)
     second = take(slots, steps, first[1], 4, MACHINE)
     assert steps_of(model.plan) == [(0, 0), (4, 0), (8, MACHINE)], "neighbours need not differ"
-    give_back(slots, steps, *first, MACHINE, False)
+    release(slots, steps, *first, MACHINE, False)
     assert steps_of(model.plan) == [(0, MACHINE), (4, 0), (8, MACHINE)]
-    give_back(slots, steps, *second, MACHINE, False)
+    release(slots, steps, *second, MACHINE, False)
     assert steps_of(model.plan) == [(0, MACHINE)]

@@ -100,14 +100,14 @@ def assert_is(plan: Plan, free: np.ndarray) -> None:
     assert all(a != b for (_, a), (_, b) in itertools.pairwise(steps))
 
 
-def first_fit(free: np.ndarray, now: int, believed: int, procs: int) -> int:
-    return next(t for t in range(now, HORIZON) if (free[t : t + believed] >= procs).all())
+def first_fit(free: np.ndarray, now: int, planned: int, procs: int) -> int:
+    return next(t for t in range(now, HORIZON) if (free[t : t + planned] >= procs).all())
 
 
 action = st.one_of(
     st.tuples(st.just("reserve"), st.integers(1, 12), st.integers(1, MACHINE)),
     st.tuples(st.just("reserve"), st.integers(1, 12), st.integers(1, MACHINE)),
-    st.tuples(st.just("give back"), st.integers(0, 30), st.just(0)),
+    st.tuples(st.just("release"), st.integers(0, 30), st.just(0)),
     st.tuples(st.just("move"), st.integers(0, 30), st.just(0)),
 )
 
@@ -128,7 +128,7 @@ def test_profile__equals_an_array_of_seconds(actions):
             occupy(plan, begin, begin + a, b)
             free[begin : begin + a] -= b
             held.append((begin, begin + a, b))
-        elif what == "give back" and held:  # an early end, or a job that leaves the queue
+        elif what == "release" and held:  # an early end, or a job that leaves the queue
             begin, end, procs = held.pop(a % len(held))
             occupy(plan, max(begin, now), end, -procs)
             free[max(begin, now) : end] += procs
@@ -178,7 +178,7 @@ def test_first_gap__is_where_processors_stay_free_long_enough():
     for begin, end, procs in ((0, 4, 5), (4, 8, 3), (8, 12, 5)):
         occupy(plan, begin, end, procs)
     assert steps_of(plan) == [(0, 1), (4, 3), (8, 1), (12, 6)]
-    found = {(believed, procs): first_gap(plan, believed, procs, NEVER) for believed in (4, 5) for procs in (1, 2, 3, 4)}
+    found = {(planned, procs): first_gap(plan, planned, procs, NEVER) for planned in (4, 5) for procs in (1, 2, 3, 4)}
     assert found == {(4, 1): 0, (4, 2): 4, (4, 3): 4, (4, 4): 12, (5, 1): 0, (5, 2): 12, (5, 3): 12, (5, 4): 12}
 
 
@@ -196,7 +196,7 @@ def test_occupy__splits_and_merges_steps():
 
 
 def test_blocks__are_used_again():
-    # The profile of two jobs is made afresh a hundred times.
+    # The profile of two jobs is made again a hundred times.
     plan = new(jobs=2)
     for now in range(100):
         plan.now = now
@@ -233,7 +233,7 @@ def test_long_profile__equals_an_array_of_seconds(seed):
     most_blocks = now = 0
     for number in range(1500):
         growing = number < 900
-        what = random.choice(["reserve", "give back", "move"], p=[0.65, 0.1, 0.25] if growing else [0.1, 0.6, 0.3])
+        what = random.choice(["reserve", "release", "move"], p=[0.65, 0.1, 0.25] if growing else [0.1, 0.6, 0.3])
         if what == "reserve":
             length, procs = int(random.integers(1, 60)), int(random.integers(1, machine + 1))
             begin = first_fit_in(free, now, length, procs)
@@ -245,7 +245,7 @@ def test_long_profile__equals_an_array_of_seconds(seed):
             occupy(plan, begin, begin + length, procs)
             free[begin : begin + length] -= procs
             held.append((begin, begin + length, procs))
-        elif what == "give back" and held:
+        elif what == "release" and held:
             begin, end, procs = held.pop(int(random.integers(len(held))))
             occupy(plan, max(begin, now), end, -procs)
             free[max(begin, now) : end] += procs

@@ -111,11 +111,11 @@ def test_twin__is_deterministic_with_half_the_badness_and_the_same_mean():
 
 
 def test_truncated__neither_estimates_nor_what_jobs_run_are_over_the_largest_estimate(monkeypatch):
-    # tsafrir06, section VII: a job longer than E_max runs, and is believed to run, E_max
+    # tsafrir06, section VII: a job longer than E_max runs, and is planned to run, E_max
     shares(monkeypatch, fmodel, [0.5, 0.5, 0.0])
     jobs = jobs_of([40, 100, 300], requested=[400, 400, 400])
     truncated = jobs.with_estimates(FModel(4, truncated=250))
-    assert truncated.believed.tolist() == truncated.requested.tolist() == [100, 250, 250]
+    assert truncated.planned.tolist() == truncated.requested.tolist() == [100, 250, 250]
     assert simulate(truncated, Easy(), engine="reference").runtime.tolist() == [40, 100, 250]
 
 
@@ -126,11 +126,11 @@ def test_truncated__more_jobs_sit_at_the_limit_as_f_grows():
     assert at[-1] > 2 * at[1] > 0
 
 
-def test_doubled__changes_what_is_believed_and_not_the_kill_limit():
+def test_doubled__changes_planned_runtimes_and_not_the_kill_limit():
     # mualem01, section 4.5: doubled estimates
     jobs = jobs_of([30, 30], requested=[20, 40])
     doubled = jobs.with_estimates(FactorEstimates(2))
-    assert doubled.believed.tolist() == [40, 80]
+    assert doubled.planned.tolist() == [40, 80]
     assert doubled.requested.tolist() == [20, 40]
     assert simulate(doubled, Easy(), engine="reference").runtime.tolist() == [20, 30]
     assert FactorEstimates(factor=0.1).draw(jobs_of([1], requested=[4])).tolist() == [1]
@@ -179,10 +179,10 @@ def test_limit__of_the_user_stays_where_a_model_is_told_so():
     jobs = jobs_of([100, 100], requested=[60, 400])
     kept = jobs.with_estimates(FModel(4, limit="user"), 1)
     assert kept.requested.tolist() == [60, 400]
-    assert 60 <= kept.believed[0] <= 240  # made from what the job runs: it is killed at 60 s
+    assert 60 <= kept.planned[0] <= 240  # made from what the job runs: it is killed at 60 s
     assert simulate(kept, Easy(), engine="reference").runtime.tolist() == [60, 100]
     replaced = jobs.with_estimates(FModel(4), 1)
-    assert np.array_equal(replaced.requested, replaced.believed)
+    assert np.array_equal(replaced.requested, replaced.planned)
     assert simulate(replaced, Easy(), engine="reference").runtime.tolist() == [100, 100]
 
 

@@ -294,7 +294,7 @@ def test_model__cuts_longer_jobs_at_the_largest_estimate_by_the_kill_limit():
     long = jobs.runtime > 4 * HOUR
     assert long.sum() > 50
     assert (drawn.requested[long] == 4 * HOUR).all()
-    assert np.array_equal(drawn.requested, drawn.believed)
+    assert np.array_equal(drawn.requested, drawn.planned)
 
 
 def test_model__is_a_function_of_the_set_of_jobs():

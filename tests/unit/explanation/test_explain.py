@@ -131,7 +131,7 @@ def test_prediction__a_correction_moves_the_reservation_back(golden):
     )
     told = explanation(jobs, "easy:predictor=last,correction=double", 3)
     # Job 2 is predicted to run as long as job 1 did, 10 s; twice as long is expected at 30, and again at 40 and 60.
-    assert told.believed == 10
+    assert told.planned == 10
     assert told.reservations[0] == Change(30, "made", 40)
     assert told.reservations[1:] == (
         Change(40, "back", 60, (Cause("expected longer", 2, 20),)),
@@ -183,10 +183,10 @@ def test_alternatives__what_is_tried():
     assert requests(60, 60) == requests(60, 99) == []
     assert sizes(96) == [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1]
     assert sizes(1) == []
-    planned = WILD.with_believed([40, 10, 80, 20])
-    for seconds, believed in ((60, 40), (30, 30)):
+    planned = WILD.with_planned([40, 10, 80, 20])
+    for seconds, planned in ((60, 40), (30, 30)):
         changed = with_request(planned, 0, seconds)
-        assert (changed.requested.tolist(), changed.believed.tolist()) == ([seconds, 10, 80, 20], [believed, 10, 80, 20])
+        assert (changed.requested.tolist(), changed.planned.tolist()) == ([seconds, 10, 80, 20], [planned, 10, 80, 20])
 
 
 # ------------------------------------------------------------------------------------- what cannot be told, and errors

@@ -83,8 +83,8 @@ def test_snapshots__a_corrected_prediction_does_not_forget_the_earliest_reservat
     st.sampled_from(("111", "101", "010", "001")),
 )
 @examples(80)
-def test_snapshots__both_engines_show_the_same_with_predictions(data, workload, policy, predictor, correction, believe):
-    prediction = wt.Prediction(predictor, believe=believe, correction=correction)
+def test_snapshots__both_engines_show_the_same_with_predictions(data, workload, policy, predictor, correction, predictions_for):
+    prediction = wt.Prediction(predictor, predictions_for=predictions_for, correction=correction)
     schedule = wt.simulate(workload, policy, prediction=prediction)
     for job in some_jobs(data, schedule, 2):
         seen = [list(snapshots_by(engine, schedule, job)) for engine in ("kernel", "reference")]
@@ -96,8 +96,8 @@ def test_snapshots__both_engines_show_the_same_with_predictions(data, workload, 
 
 REMEMBERING = (
     "easy:order=expr:-user_used-group_started,last=9",
-    "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8",
-    "easy:order=sjf:limit=0.6",
+    "easy:order=expr:wait-0.3*user_waited,half-life=20,max-wait-share=0.8",
+    "easy:order=sjf:max-wait-share=0.6",
 )
 """Orders that ask what has been so far."""
 
@@ -170,7 +170,7 @@ def test_delays__are_the_wild_backfills_of_the_dynamics(data, workload):
 @examples(80)
 def test_how__follows_from_who_ran_and_when_each_was_expected_to_end(data, workload):
     schedule = wt.simulate(workload, wt.Easy())
-    start, procs, believed = schedule.start, workload.procs, workload.believed
+    start, procs, planned = schedule.start, workload.procs, workload.planned
     index_of = {int(number): index for index, number in enumerate(workload.job_id)}
     for job in some_jobs(data, schedule):
         for one in wt.explain(schedule, int(workload.job_id[job]), sooner=False).overtaken_by:
@@ -182,16 +182,16 @@ def test_how__follows_from_who_ran_and_when_each_was_expected_to_end(data, workl
             before = [i for i in range(len(workload)) if start[i] < now or (start[i] == now and i < index)]
             running = [i for i in before if schedule.end[i] > now or start[i] == now]
             free, shadow = workload.machine_procs - procs[running].sum(), now
-            for end, width in sorted((max(start[i] + believed[i], now), procs[i]) for i in running):
+            for end, width in sorted((max(start[i] + planned[i], now), procs[i]) for i in running):
                 if free >= procs[waiting[0]]:
                     break
                 free, shadow = free + width, end
-            assert one.how == ("in time" if now + believed[index] <= shadow else "extra"), shrunk(workload)
+            assert one.how == ("in time" if now + planned[index] <= shadow else "extra"), shrunk(workload)
 
 
 def changed(workload: wt.Workload, job: int, **values: int) -> wt.Workload:
     """The workload with one job's values replaced, made from its arrays anew."""
-    arrays = {name: getattr(workload, name).tolist() for name in ("job_id", "submit", "runtime", "requested", "believed", "procs")}
+    arrays = {name: getattr(workload, name).tolist() for name in ("job_id", "submit", "runtime", "requested", "planned", "procs")}
     for name, value in values.items():
         arrays[name][job] = value
     return wt.Workload.from_arrays(
@@ -203,7 +203,7 @@ def changed(workload: wt.Workload, job: int, **values: int) -> wt.Workload:
 @examples(60)
 @pytest.mark.slow
 def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workload, policy, coincident, overrun, unit):
-    times = {name: getattr(workload, name) * unit for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(workload, name) * unit for name in ("submit", "runtime", "requested", "planned")}
     workload = replace(workload, **times)
     rules = {"coincident": coincident, "overrun": overrun}
     schedule = wt.simulate(workload, policy, **rules)
@@ -214,7 +214,7 @@ def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workloa
         match one.what:
             case "request":
                 assert max(explanation.runtime, 1) <= one.value < explanation.requested
-                other = changed(workload, job, requested=one.value, believed=min(one.value, int(workload.believed[job])))
+                other = changed(workload, job, requested=one.value, planned=min(one.value, int(workload.planned[job])))
             case "procs":
                 assert 1 <= one.value < explanation.procs
                 other = changed(workload, job, procs=one.value)

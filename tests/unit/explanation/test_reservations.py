@@ -49,12 +49,12 @@ def entitled(schedule: wt.Schedule, seen: Snapshot, in_order: Sequence[int]) -> 
         case wt.Hybrid():
             return set(in_order[: policy.depth])
         case MultiQueue():
-            queues = [sum(int(jobs.believed[one]) >= bound for bound in policy.bounds) for one in in_order]
+            queues = [sum(int(jobs.planned[one]) >= bound for bound in policy.bounds) for one in in_order]
             return {in_order[queues.index(queue)] for queue in set(queues)}
         case Selective():
             waited = {one: seen.now - int(schedule.submit[one]) for one in in_order}
             limit = threshold(schedule, seen.now)
-            return {one for one in in_order if (waited[one] + int(jobs.believed[one])) / int(jobs.believed[one]) > limit}
+            return {one for one in in_order if (waited[one] + int(jobs.planned[one])) / int(jobs.planned[one]) > limit}
     return set(in_order[:1])
 
 
@@ -65,7 +65,7 @@ def queue_of(schedule: wt.Schedule, seen: Snapshot) -> list[int]:
     def standing(one: int) -> float:
         wait = seen.now - int(schedule.submit[one])
         elapsed = int(schedule.submit[one] - schedule.submit[0])
-        score = order.score(wait, int(jobs.believed[one]), int(jobs.procs[one]), int(schedule.submit[one]), elapsed=elapsed)
+        score = order.score(wait, int(jobs.planned[one]), int(jobs.procs[one]), int(schedule.submit[one]), elapsed=elapsed)
         return -order.sort_key(score, wait)
 
     return sorted(seen.waiting, key=standing)

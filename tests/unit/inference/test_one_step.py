@@ -188,7 +188,7 @@ def test_control__fair_share_agrees_with_its_own_schedule(used, time):
 @pytest.mark.slow
 def test_control__an_order_by_the_past_with_a_limit_on_waiting_agrees_with_its_own_schedule():
     workload = with_users(MODELS["lublin99"].generate(300, 64, 0.9, 3), 5, 0)
-    policy = "easy:order=expr:wait-0.3*user_waited,half-life=20,limit=0.8"
+    policy = "easy:order=expr:wait-0.3*user_waited,half-life=20,max-wait-share=0.8"
     schedule = wt.simulate(workload, policy)
     assert asked(schedule.workload, schedule.start, policy, end=schedule.end).matched.all()
 
@@ -268,7 +268,7 @@ def test_candidates__who_was_passed_over_by_their_own_later_job_was_not_eligible
 def planted(machine=None, policy="easy", jobs=6_000, slower=3):
     """A generated log of months, replayed under hidden rules, with its waits as a record."""
     workload = MODELS["lublin99"].generate(jobs, 64, 0.75, 5).with_estimates(wt.estimates.FModel(2), seed=1)
-    times = {name: getattr(workload, name) * slower for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(workload, name) * slower for name in ("submit", "runtime", "requested", "planned")}
     workload = replace(workload, **times, origin=replace(workload.origin, unix_start_time=MONDAY))
     own = wt.simulate(workload, policy, machine=machine) if machine is not None else wt.simulate(workload, policy)
     return replace(own.workload, columns={**own.workload.columns, "wait": own.start - own.workload.submit})

@@ -85,8 +85,8 @@ def test_order_choice__knows_short_jobs_first_from_arrival():
     assert found.fitted > found.arrival + 0.2 > found.chance
     assert found.users is found.projects is None
     weights = fitted_weights(choices, log, early, FORMS[2])
-    assert weights["log-believed"] < 0
-    assert abs(weights["log-believed"]) > abs(weights["log-procs"])
+    assert weights["log-planned"] < 0
+    assert abs(weights["log-planned"]) > abs(weights["log-procs"])
     policy = linear(weights)
     assert wt.simulate(jobs, policy).summary().mean_wait < wt.simulate(jobs, "easy").summary().mean_wait
     assert "a shorter request" in linear_text(weights)

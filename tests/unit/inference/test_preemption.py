@@ -45,7 +45,7 @@ def runs_of(schedule: wt.Schedule) -> Workload:
 def record():
     """Three months of a site that starts jobs by Slurm's backfill, a sixth of which may preempt the others."""
     drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.9, seed=3)
-    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "planned")}
     partition = np.where(np.random.default_rng(1).random(len(drawn)) < 1 / 6, 2, 1)
     jobs = replace(drawn, **times, columns={**drawn.columns, "partition": partition})
     schedule = wt.simulate(jobs, "slurm:priority_type=basic", machine=TIERS)

@@ -22,14 +22,14 @@ DOUBLING = 4 * 3600
 def long_log(machine, policy):
     """A log of some months, whose jobs run so long."""
     made = jobs_of(machine, 500)
-    times = {name: getattr(made, name) * 20 for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(made, name) * 20 for name in ("submit", "runtime", "requested", "planned")}
     return recorded_as(replace(made, **times), machine, policy)
 
 
 def testweighted__moves_a_job_back_by_the_weight_for_each_doubling():
     order = weighted((DOUBLING, 0)).order
-    assert order.score(wait=0, believed=60, procs=8, submit=0) == pytest.approx(-3 * DOUBLING, abs=2)
-    assert order.score(wait=0, believed=60, procs=4, submit=DOUBLING) == pytest.approx(-3 * DOUBLING, abs=2)
+    assert order.score(wait=0, planned=60, procs=8, submit=0) == pytest.approx(-3 * DOUBLING, abs=2)
+    assert order.score(wait=0, planned=60, procs=4, submit=DOUBLING) == pytest.approx(-3 * DOUBLING, abs=2)
     assert not order.reads_time  # so it is sorted once, and not at every pass
 
 

@@ -75,7 +75,7 @@ def days_off(*days: int) -> tuple[Outage, ...]:
 def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
     """A site that starts jobs in order of arrival, and an order that one-step agreement is made to prefer."""
     drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.9, seed=3)
-    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "planned")}
     log = replace(drawn, **times)
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "fcfs").wait})
     search = RuleTrial(log, 64, 1, None)
@@ -91,7 +91,7 @@ def test_free_runs__leave_out_a_rule_with_which_they_agree_less(monkeypatch):
 def test_free_runs__leave_out_a_rule_with_which_waits_are_much_longer(monkeypatch):
     """A part of the machine that is too small keeps the ranks of waits about as they are, and makes them many times as long."""
     drawn = wt.workloads.Lublin99().generate(jobs=2_000, machine_procs=64, load=0.6, seed=3)
-    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "believed")}
+    times = {name: getattr(drawn, name) * 80 for name in ("submit", "runtime", "requested", "planned")}
     log = replace(drawn, **times)
     log = replace(log, columns={**log.columns, "wait": wt.simulate(log, "easy").wait})
     search = RuleTrial(log, 64, 1, None)

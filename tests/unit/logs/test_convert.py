@@ -57,7 +57,7 @@ def test_parquet__gives_an_equal_workload(written, tmp_path, capsys, name):
     before, after = read_log(path), read_log(tmp_path / "log.parquet")
     same_columns(before, after)
     first, second = before.to_workload(procs=4096), after.to_workload(procs=4096)
-    for column in ("job_id", "submit", "runtime", "requested", "procs", "believed"):
+    for column in ("job_id", "submit", "runtime", "requested", "procs", "planned"):
         assert np.array_equal(getattr(first, column), getattr(second, column))
     assert first.columns.keys() == second.columns.keys()
     for field in ("records", "dropped", "changed", "noticed", "header", "unix_start_time", "time_zone", "names"):

@@ -27,7 +27,7 @@ def as_log(path):
     return JobLog(1, {"submit": [0], "runtime": [7], "allocated_procs": [2]}, header_lines=("; MaxProcs: 4",))
 
 def planned(path):
-    return wt.Workload.from_arrays(submit=[0], runtime=[5], procs=[1], machine_procs=1, believed=[9])
+    return wt.Workload.from_arrays(submit=[0], runtime=[5], procs=[1], machine_procs=1, planned=[9])
 
 def nothing(path):
     return None

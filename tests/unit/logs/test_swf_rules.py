@@ -53,7 +53,7 @@ def test_workload__ordinary_jobs_are_taken_as_they_are():
     assert jobs.submit.tolist() == [0, 5]
     assert jobs.runtime.tolist() == [60, 9]
     assert jobs.requested.tolist() == [90, 90]
-    assert jobs.believed is jobs.requested
+    assert jobs.planned is jobs.requested
     assert jobs.procs.tolist() == [4, 2]
     assert jobs.machine_procs == 8
     assert (jobs.origin.name, jobs.origin.sha256, jobs.origin.records) == ("tiny", "abc", 2)

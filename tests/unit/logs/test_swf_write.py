@@ -18,7 +18,7 @@ from walltime.logs import Comment, SwfLog, read, read_swf, write_swf
 from walltime.workload import SWF_COLUMNS, Origin, Workload
 
 LIMIT = 2**53 - 1
-WORKLOAD_ARRAYS = ("job_id", "submit", "runtime", "requested", "believed", "procs")
+WORKLOAD_ARRAYS = ("job_id", "submit", "runtime", "requested", "planned", "procs")
 
 
 def numbers(column):

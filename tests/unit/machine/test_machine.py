@@ -117,7 +117,7 @@ def test_place__counts_what_it_drops_and_changes(machine):
     assert dict(placed.origin.changed) == dict(place(placed, machine)[0].origin.changed) == changed
     assert set(placed.origin.dropped) | set(placed.origin.changed) <= set(PLACING_RULES)
     assert placed.procs.tolist() == [4, 16, 4]
-    assert placed.requested.tolist() == placed.believed.tolist() == [60, 90, 10]
+    assert placed.requested.tolist() == placed.planned.tolist() == [60, 90, 10]
     assert placement.partition.tolist() == [0, 1, 0]
     assert placement.second.tolist() == [0, 2, 0]
     assert [[placement.limits[k] for k in own] for own in placement.limits_of] == [[(2, 2**63 - 1, 3)]] * 3

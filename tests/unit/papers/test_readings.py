@@ -112,9 +112,9 @@ def test_one_by_one__handles_terminations_before_arrivals():
 
 
 def test_later_number_first__turns_round_jobs_of_one_second_and_keeps_all_else():
-    w = jobs([0, 0, 5], [1, 2, 3], [1, 2, 3], believed=[4, 5, 6], columns={"user": np.array([7, 8, 9])})
+    w = jobs([0, 0, 5], [1, 2, 3], [1, 2, 3], planned=[4, 5, 6], columns={"user": np.array([7, 8, 9])})
     turned = later_number_first(w)
-    assert [turned.runtime.tolist(), turned.believed.tolist(), turned.columns["user"].tolist()] == [[2, 1, 3], [5, 4, 6], [8, 7, 9]]
+    assert [turned.runtime.tolist(), turned.planned.tolist(), turned.columns["user"].tolist()] == [[2, 1, 3], [5, 4, 6], [8, 7, 9]]
     assert turned.origin.steps == ("later job number first",)
     with raises(WorkloadError, "circular_dependency"):
         later_number_first(w.with_feedback())
@@ -129,13 +129,13 @@ def test_requested_processors__are_taken_where_they_are_known():
 
 def test_rounding__is_up_down_nearest_or_none():
     w = jobs(range(200), [7] * 200, [1] * 200)
-    drawn = {name: uniform_estimates(name)(w, 5).believed for name in ("nearest", "up", "down", "none")}
+    drawn = {name: uniform_estimates(name)(w, 5).planned for name in ("nearest", "up", "down", "none")}
     exact = drawn["none"] / 1000
     assert (drawn["up"] >= exact - 0.001).all()
     assert (drawn["down"] <= exact).all()
     assert set(drawn["up"] - drawn["down"]) == {1}
     assert (np.abs(drawn["nearest"] - exact) <= 0.501).all()
-    assert np.array_equal(drawn["nearest"], w.with_estimates(wt.estimates.FModel(4), seed=5).believed)
+    assert np.array_equal(drawn["nearest"], w.with_estimates(wt.estimates.FModel(4), seed=5).planned)
     assert np.array_equal(uniform_estimates("none")(w, 5).submit, 1000 * w.submit)
 
 
@@ -144,7 +144,7 @@ def test_rounding__is_up_down_nearest_or_none():
 
 def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_engine_only():
     w = jobs([0, 1], [5, 5], [4, 4])
-    columns = (w.submit, w.runtime, w.believed, w.procs, w.machine_procs)
+    columns = (w.submit, w.runtime, w.planned, w.procs, w.machine_procs)
     for policy in (wt.Easy(extra="literal"), wt.Easy(shadow="kept"), wt.Conservative(compression="always")):
         assert not policy.passes.compiled
         assert starts(w, policy) == [0, 5]

@@ -18,18 +18,18 @@ JOBS = wt.workloads.Lublin99().generate(300, 64, 0.9, 1)
 
 
 @wt.order
-def weighted(believed, procs):
-    return -believed if WEIGHT == 0 else WEIGHT * procs
+def weighted(planned, procs):
+    return -planned if WEIGHT == 0 else WEIGHT * procs
 
 
 @numba.njit
-def helper(believed, procs):
-    return -believed if WEIGHT == 0 else WEIGHT * procs
+def helper(planned, procs):
+    return -planned if WEIGHT == 0 else WEIGHT * procs
 
 
 @wt.order
-def by_helper(believed, procs):
-    return helper(believed, procs)
+def by_helper(planned, procs):
+    return helper(planned, procs)
 
 
 def starts(order: wt.policy.Order, engine: str = "kernel") -> list[int]:
@@ -69,7 +69,7 @@ def test_list__is_refused():
 
 
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
-@pytest.mark.parametrize("function", [lambda wait, believed: believed / wait, lambda procs: math.nan, lambda wait: wait / wait])
+@pytest.mark.parametrize("function", [lambda wait, planned: planned / wait, lambda procs: math.nan, lambda wait: wait / wait])
 def test_score_that_is_no_number__is_an_error_that_names_the_job(function, engine):
     with raises(wt.PolicyError, "bad_score", "'<lambda>'", "job number 1"):
         starts(wt.order(function), engine)

@@ -105,7 +105,7 @@ def test_columns__that_are_known_later_are_declared():
         *("preceding_job", "think_time", "requested_nodes", "most_nodes", "cpus_per_task", "tasks_per_node", "requested_gpus"),
         *("gpus_per_node", "gpus_per_task", "requested_gpu_type", "requested_mem_mb", "mem_mb_per_node", "mem_mb_per_cpu", "array_job"),
         *("array_task", "array_limit", "het_job", "nice", "site_factor", "time_min", "exclusive", "spread", "reservation", "constraints"),
-        *("licences", "cluster", "procs", "believed"),
+        *("licences", "cluster", "procs", "planned"),
     }
     declared = {column.name for column in (*SWF_COLUMNS, *BATCH_COLUMNS, *SCHEDULE_COLUMNS, LIMIT, INTERRUPTED)}
     assert declared == at_submission | LATER

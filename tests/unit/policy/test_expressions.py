@@ -11,18 +11,18 @@ from tests.unit.policy.test_history import made
 from walltime.policy import parse_order
 
 ORDERS = (
-    "expr:log(wait+60)-1.5*log(area),limit=0.6",
-    "expr:(wait>10)*max(wait,believed)-exp(procs/9),starvation=20",
+    "expr:log(wait+60)-1.5*log(area),max-wait-share=0.6",
+    "expr:(wait>10)*max(wait,planned)-exp(procs/9),starvation=20",
     "expr:user_used/(1+user_started)+log(longest),half-life=9",
     "expr:log(wait-5)/(wait-9)-sqrt(procs-3)",
-    "sjf:limit=0.5",
-    "wfp:limit=0.9",
-    "lxf:limit=0.5,starvation=20",
-    "power:wait=1,believed=-1,limit=0.7",
-    "wfp:threshold=0.5,limit=0.5",
-    "linear:wait=1,log-wait=1,believed=-1",
-    "expr:log(wait+60)-log(waiting+1)*log(believed+60)*(queued>9*machine)",
-    "expr:(procs>free)*procs-believed*tanh(queued/machine/90),limit=0.8",
+    "sjf:max-wait-share=0.5",
+    "wfp:max-wait-share=0.9",
+    "lxf:max-wait-share=0.5,starvation=20",
+    "power:wait=1,planned=-1,max-wait-share=0.7",
+    "wfp:threshold=0.5,max-wait-share=0.5",
+    "linear:wait=1,log-wait=1,planned=-1",
+    "expr:log(wait+60)-log(waiting+1)*log(planned+60)*(queued>9*machine)",
+    "expr:(procs>free)*procs-planned*tanh(queued/machine/90),max-wait-share=0.8",
     "expr:log(longest+1)*wait-procs*(machine-free)",
 )
 
@@ -31,8 +31,8 @@ ORDERS = (
     ("text", "score"),
     [
         ("log(wait+60)", math.log(160)),
-        ("wait/believed*procs", 8.0),
-        ("wait/(believed*procs)", 0.5),
+        ("wait/planned*procs", 8.0),
+        ("wait/(planned*procs)", 0.5),
         ("-2*area", -400.0),
         ("(wait>99)-(wait<100)", 1.0),
         ("max(wait,procs)-min(wait,procs)", 96.0),
@@ -40,18 +40,18 @@ ORDERS = (
         ("sqrt(-procs)", 0.0),
         ("wait-(procs-1)", 97.0),
         ("wait/(procs-4)", math.inf),
-        ("tanh(wait/believed)-tanh(-procs)", math.tanh(2) + math.tanh(4)),
+        ("tanh(wait/planned)-tanh(-procs)", math.tanh(2) + math.tanh(4)),
     ],
 )
 def test_expression__by_hand(text, score):
-    assert parse_order(f"expr:{text}").score(wait=100, believed=50, procs=4, submit=0) == pytest.approx(score, rel=1e-12)
+    assert parse_order(f"expr:{text}").score(wait=100, planned=50, procs=4, submit=0) == pytest.approx(score, rel=1e-12)
 
 
-@pytest.mark.parametrize("text", ["-elapsed-3*log(procs)", "log(elapsed-50)/(believed-9)", "exp(believed*believed)-requested"])
+@pytest.mark.parametrize("text", ["-elapsed-3*log(procs)", "log(elapsed-50)/(planned-9)", "exp(planned*planned)-requested"])
 def test_scores__of_many_jobs_are_those_of_each(text):
     order = parse_order(f"expr:{text}")
-    columns = {name: np.array(values) for name, values in (("elapsed", [0, 50, 99]), ("believed", [9, 10, 40]), ("procs", [1, 4, 64]))}
-    columns["requested"] = columns["believed"]
+    columns = {name: np.array(values) for name, values in (("elapsed", [0, 50, 99]), ("planned", [9, 10, 40]), ("procs", [1, 4, 64]))}
+    columns["requested"] = columns["planned"]
     jobs = [{name: int(values[k]) for name, values in columns.items()} for k in range(3)]
     assert order.scores(columns).tolist() == [order.score(wait=0, submit=0, **job) for job in jobs]
 
@@ -89,10 +89,10 @@ def test_limit__follows_the_longest_wait(engine):
     def starts(order):
         return wt.simulate(jobs, wt.NoBackfilling(order=parse_order(order)), engine=engine).start.tolist()
 
-    assert starts("sjf") == starts("sjf:limit=1.1") == [0, 100, 130, 110], "108 s are less than 1.1 x 99 s"
-    assert starts("sjf:limit=1.09") == [0, 100, 110, 160]
-    assert starts("sjf:limit=0.5,starvation=108") == starts("sjf")
-    assert starts("sjf:limit=0.5,starvation=107") == starts("sjf:limit=0") == starts("fcfs") == [0, 100, 110, 160]
+    assert starts("sjf") == starts("sjf:max-wait-share=1.1") == [0, 100, 130, 110], "108 s are less than 1.1 x 99 s"
+    assert starts("sjf:max-wait-share=1.09") == [0, 100, 110, 160]
+    assert starts("sjf:max-wait-share=0.5,starvation=108") == starts("sjf")
+    assert starts("sjf:max-wait-share=0.5,starvation=107") == starts("sjf:max-wait-share=0") == starts("fcfs") == [0, 100, 110, 160]
 
 
 @pytest.mark.sampled(3)
@@ -116,7 +116,15 @@ def test_orders__kernel_equals_reference_and_the_auditor_agrees(text):
 
 @pytest.mark.sampled(2)
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["sjf:limit=0.4", "lxf:limit=0.3", "expr:0.7*log(wait+60)-log(believed+60),limit=0.4", "unicef:limit=0.5"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sjf:max-wait-share=0.4",
+        "lxf:max-wait-share=0.3",
+        "expr:0.7*log(wait+60)-log(planned+60),max-wait-share=0.4",
+        "unicef:max-wait-share=0.5",
+    ],
+)
 def test_limit__in_a_deep_queue_equals_the_reference(text):
     """In a queue of many blocks the kernel scores few jobs; that shows in no schedule."""
     for seed in seeds(2):
@@ -129,26 +137,28 @@ def test_limit__in_a_deep_queue_equals_the_reference(text):
 
 def test_limit__is_audited():
     jobs = made(3)
-    limited = wt.simulate(jobs, wt.Easy(order=parse_order("saf:limit=0.3")))
+    limited = wt.simulate(jobs, wt.Easy(order=parse_order("saf:max-wait-share=0.3")))
     unlimited = wt.simulate(jobs, wt.Easy(order=parse_order("saf")))
     assert not np.array_equal(limited.start, unlimited.start)
     columns = unlimited.columns()
-    assert wt.audit(jobs, columns, wt.Easy(order=parse_order("saf:limit=0.3"))).violations
+    assert wt.audit(jobs, columns, wt.Easy(order=parse_order("saf:max-wait-share=0.3"))).violations
 
 
 @pytest.mark.slow
 def test_own_orders__take_limits(tmp_path):
     file = tmp_path / "own.py"
-    file.write_text("def shortest(believed):\n    return -believed\n")
-    order = parse_order(f"{file}:shortest:limit=0.5,starvation=20")
+    file.write_text("def shortest(planned):\n    return -planned\n")
+    order = parse_order(f"{file}:shortest:max-wait-share=0.5,starvation=20")
     assert order.bounds == (20, 0.5)
     jobs = made(1)
-    same = wt.simulate(jobs, wt.Easy(order=parse_order("sjf:limit=0.5,starvation=20")))
+    same = wt.simulate(jobs, wt.Easy(order=parse_order("sjf:max-wait-share=0.5,starvation=20")))
     assert np.array_equal(wt.simulate(jobs, wt.Easy(order=order)).start, same.start)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("text", ["saf:limit=0.4", "sjf:limit=0.4", "expr:log(wait+60)-log(longest+60),limit=0.4"])
+@pytest.mark.parametrize(
+    "text", ["saf:max-wait-share=0.4", "sjf:max-wait-share=0.4", "expr:log(wait+60)-log(longest+60),max-wait-share=0.4"]
+)
 def test_limit__is_kept_by_a_copy_of_a_simulation(text):
     jobs, policy = made(4), wt.Easy(order=parse_order(text))
     whole, simulation = wt.simulate(jobs, policy), wt.Simulation(jobs, policy)

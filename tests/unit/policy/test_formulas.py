@@ -42,7 +42,7 @@ def first_of(order: str, **job: int) -> float:
     ],
 )
 def test_score__is_the_published_formula(order, score):
-    assert first_of(order, wait=50, believed=100, procs=8, submit=1000) == pytest.approx(score, rel=1e-12)
+    assert first_of(order, wait=50, planned=100, procs=8, submit=1000) == pytest.approx(score, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -60,7 +60,7 @@ def test_fitted__count_from_the_first_submission():
 
 
 def test_unicef__puts_serial_jobs_first():
-    serial, wide = (first_of("unicef", wait=10**6 * (n - 1), believed=1, procs=n, submit=0) for n in (1, 2))
+    serial, wide = (first_of("unicef", wait=10**6 * (n - 1), planned=1, procs=n, submit=0) for n in (1, 2))
     assert serial == math.inf > wide
 
 

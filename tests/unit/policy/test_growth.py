@@ -10,9 +10,9 @@ from walltime.policy.growth import never_falls
 @pytest.mark.parametrize(
     "formula",
     [
-        "log(wait+60)-log(believed)",
-        "-(believed-wait)/procs",
-        "wait/believed*procs",
+        "log(wait+60)-log(planned)",
+        "-(planned-wait)/procs",
+        "wait/planned*procs",
         "max(wait,3600)-min(area,9)",
         "-1*(1000>wait)",
         "log(procs)*log(wait+60)",
@@ -23,8 +23,8 @@ from walltime.policy.growth import never_falls
 def test_never_falls__is_so_for_all_waits(formula):
     order = parse_order(f"expr:{formula}")
     assert order.is_monotone
-    for believed, procs in ((1, 1), (60, 4), (9_999, 128)):
-        scores = [order.score(wait, believed, procs, 0, elapsed=0) for wait in range(0, 20_000, 61)]
+    for planned, procs in ((1, 1), (60, 4), (9_999, 128)):
+        scores = [order.score(wait, planned, procs, 0, elapsed=0) for wait in range(0, 20_000, 61)]
         assert (np.diff(scores) > -1e-9).all()
 
 
@@ -33,7 +33,7 @@ def test_never_falls__is_so_for_all_waits(formula):
     [
         "-wait",
         "wait*(procs-5)",
-        "believed/wait",
+        "planned/wait",
         "log(procs)*wait",
         "wait+longest",
         "wait+hour",

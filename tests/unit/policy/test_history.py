@@ -36,8 +36,8 @@ def patient(user_waited, seconds=40):
 
 
 @wt.order(last=60)
-def short_of_patient(user_waited, believed, seconds=40):
-    return (user_waited > seconds) / believed
+def short_of_patient(user_waited, planned, seconds=40):
+    return (user_waited > seconds) / planned
 
 
 def made(seed, jobs=80, procs=8, every=12):
@@ -93,10 +93,10 @@ def test_history__kernel_equals_reference_where_predictions_change(predictor):
         assert np.array_equal(kernel.start, reference.start)
 
 
-@pytest.mark.parametrize("asked", ["user_waited > 400", "(user_waited > 400) / believed", "user_used - group_started"])
+@pytest.mark.parametrize("asked", ["user_waited > 400", "(user_waited > 400) / planned", "user_used - group_started"])
 def test_history__kept_ranks_equal_those_made_anew_in_each_pass(asked):
     """Who asks for the wait, too, has all jobs ranked in each pass; the queue is long enough for an index, and is moved."""
-    names = [name for name in ("user_waited", "believed", "user_used", "group_started") if name in asked]
+    names = [name for name in ("user_waited", "planned", "user_used", "group_started") if name in asked]
     kept, anew = (wt.order(last=900)(eval(f"lambda {', '.join(given)}: 1.0 * ({asked})")) for given in (names, [*names, "wait"]))
     moved = 0
     for seed in seeds(3):

@@ -144,7 +144,7 @@ DATED = wt.Workload.from_arrays(
     submit=JOBS.submit,
     runtime=JOBS.runtime,
     requested=JOBS.requested,
-    believed=JOBS.requested + 1,
+    planned=JOBS.requested + 1,
     procs=JOBS.procs,
     machine_procs=3,
     job_id=[7, 8, 9, 11],
@@ -157,7 +157,7 @@ def test_jobs__tell_what_a_scheduler_knows():
     seen = {}
 
     def look(now, waiting, running, free):
-        names = ("job_id", "submit", "wait", "believed", "requested", "procs", "user", "group", "executable", "queue", "partition")
+        names = ("job_id", "submit", "wait", "planned", "requested", "procs", "user", "group", "executable", "queue", "partition")
         for job in (*waiting, *running):
             seen[int(now), job.index] = tuple(getattr(job, name) for name in names)
         return first_fit(now, waiting, running, free)
@@ -196,7 +196,7 @@ def test_jobs__of_a_log_without_dates_and_columns():
     def look(now, waiting, running, free):
         assert now.local is None
         assert [job.submitted for job in waiting] == [None] * len(waiting)
-        assert [(job.user, job.partition, job.requested - job.believed) for job in waiting] == [(-1, -1, 0)] * len(waiting)
+        assert [(job.user, job.partition, job.requested - job.planned) for job in waiting] == [(-1, -1, 0)] * len(waiting)
         return first_fit(now, waiting, running, free)
 
     assert wt.simulate(JOBS, policy_of(look)).start.tolist() == [0, 9, 2, 5]
@@ -209,7 +209,7 @@ def test_jobs__do_not_tell_what_nobody_knows():
                 with pytest.raises(AttributeError, match=name):
                     getattr(job, name)
         for job in running:
-            assert job.expected_end == job.start + job.believed
+            assert job.expected_end == job.start + job.planned
             for name in ("runtime", "end"):
                 with pytest.raises(AttributeError, match=name):
                     getattr(job, name)
@@ -220,7 +220,7 @@ def test_jobs__do_not_tell_what_nobody_knows():
                 job.priority = 1  # a view has no room for more
             # Wherever one looks: what is in the object does not hold a runtime.
             inside = {slot: getattr(job, slot) for kind in type(job).__mro__ for slot in getattr(kind, "__slots__", ())}
-            assert set(inside) - {"expected_end", "start"} == {"_views", "believed", "index", "procs", "submit"}
+            assert set(inside) - {"expected_end", "start"} == {"_views", "planned", "index", "procs", "submit"}
             assert set(vars(job._views)) == {"log", "now", "_waiting", "_running"}
             assert set(job._views.log.columns) == {"requested", "job_id", "user", "group", "executable", "queue"}
         return first_fit(now, waiting, running, free)
@@ -247,9 +247,9 @@ def test_jobs__of_a_predictor_are_planned_with_its_predictions():
 
     def look(now, waiting, running, free):
         for job in waiting:
-            seen[job.index] = (job.believed, job.requested)
+            seen[job.index] = (job.planned, job.requested)
         for job in running:
-            assert job.expected_end == job.start + job.believed
+            assert job.expected_end == job.start + job.planned
         return first_fit(now, waiting, running, free)
 
     wt.simulate(JOBS, policy_of(look), prediction=wt.predictors.ExactRuntime())

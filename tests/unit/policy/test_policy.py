@@ -165,10 +165,10 @@ def test_policy__takes_the_specification_of_a_backfill_order(policy):
 
 def test_user_order__gets_what_it_asks_for():
     @wt.order
-    def all_four(submit, procs, believed, wait):
-        return submit * 1000 + procs * 100 + believed * 10 + wait
+    def all_four(submit, procs, planned, wait):
+        return submit * 1000 + procs * 100 + planned * 10 + wait
 
-    assert all_four.score(wait=1, believed=2, procs=3, submit=4) == 4321.0
+    assert all_four.score(wait=1, planned=2, procs=3, submit=4) == 4321.0
     assert all_four(4, 3, 2, 1) == 4321
     assert isinstance(all_four, UserOrder)
 
@@ -179,7 +179,7 @@ def test_user_order__gets_columns_and_the_calendar():
         return requested * 10000 + user * 100 + hour
 
     assert many.score(1, 2, 3, 4, requested=9, user=8, hour=7) == 90807.0
-    assert many.score(1, 2, 3, 4, hour=7) == 19907.0  # unknown columns are -1, the request is what is believed
+    assert many.score(1, 2, 3, 4, hour=7) == 19907.0  # unknown columns are -1, the request is what is planned
     with raises(wt.PolicyError, "unknown_start_time", "hour", "'many'"):
         many.score(1, 2, 3, 4, user=8)
 
@@ -188,7 +188,7 @@ def test_user_order__refuses_an_unknown_argument():
     with pytest.raises(wt.PolicyError) as caught:
         wt.order(lambda wait, user, memory, runtime: wait)
     expected = (
-        "the order '<lambda>' has unknown parameters: memory, runtime. Valid parameters: wait, believed, procs, submit, elapsed, "
+        "the order '<lambda>' has unknown parameters: memory, runtime. Valid parameters: wait, planned, procs, submit, elapsed, "
         "requested, user, group, executable, queue, partition, job_id, hour, weekday, longest, waiting, queued, free, machine, random, "
         "user_waited, user_used, user_started, or the same of group, queue and partition, and other columns of the log that are known at "
         "submission"
@@ -317,7 +317,7 @@ def by_request(requested):
 
 
 @wt.order
-def by_belief(believed):
+def by_planned(believed):  # the former name of planned
     return -believed
 
 
@@ -341,10 +341,10 @@ def test_user_order__reads_a_column(engine):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
-def test_user_order__requested_is_the_users_request_and_believed_what_is_planned_with(engine):
-    jobs = wt.Workload.from_arrays(**FIVE).with_believed([10, 1, 2, 3, 4])
+def test_user_order__requested_is_the_users_request_and_planned_the_schedulers(engine):
+    jobs = wt.Workload.from_arrays(**FIVE).with_planned([10, 1, 2, 3, 4])
     assert wt.simulate(jobs, wt.Easy(order=by_request), engine=engine).start.tolist() == [0, 13, 12, 11, 10]
-    assert wt.simulate(jobs, wt.Easy(order=by_belief), engine=engine).start.tolist() == [0, 10, 11, 12, 13]
+    assert wt.simulate(jobs, wt.Easy(order=by_planned), engine=engine).start.tolist() == [0, 10, 11, 12, 13]
 
 
 @pytest.mark.slow

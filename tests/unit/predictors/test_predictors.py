@@ -83,13 +83,13 @@ def test_parse_predictor__says_what_is_wrong_in_one_line(golden, text):
     "options",
     [
         {"predictor": 7},
-        {"believe": "often"},
-        {"believe": "12"},
+        {"predictions_for": "often"},
+        {"predictions_for": "12"},
         {"correction": "never"},
         {"correction": "estimate:uncapped"},
         {"correction": "double:elapsed"},
-        {"history": "dreams"},
-        {"predictor": wt.predictors.Tsafrir07(recompute=True), "history": "log"},
+        {"learn_from": "dreams"},
+        {"predictor": wt.predictors.Tsafrir07(recompute=True), "learn_from": "log"},
     ],
 )
 def test_simulate__refuses_unknown_options(golden, options):
@@ -130,10 +130,10 @@ def test_predictor__needs_its_columns(engine):
     with raises(wt.WorkloadError, "missing_column", "group"):
         wt.simulate(bare, wt.Easy(), prediction=wt.predictors.Tang13(), engine=engine)
     with raises(wt.WorkloadError, "missing_waits"):
-        wt.simulate(bare, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), history="log"), engine=engine)
+        wt.simulate(bare, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), learn_from="log"), engine=engine)
     feedback = JOBS.with_feedback()
     with raises(wt.WorkloadError, "feedback"):
-        wt.simulate(feedback, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), history="log"), engine=engine)
+        wt.simulate(feedback, wt.Easy(), prediction=wt.Prediction(wt.predictors.LastRun(), learn_from="log"), engine=engine)
 
 
 class Curious:
@@ -160,7 +160,7 @@ def test_plain_predictor__sees_nothing_of_the_future():
     assert (done.predictions.basis == 1).all()
 
 
-def test_plain_predictor__begins_afresh_each_time_and_runs_on_the_log_compiled():
+def test_plain_predictor__begins_again_each_time_and_runs_on_the_log_compiled():
     class Counting:
         def __init__(self):
             self.seen = 0
@@ -176,7 +176,7 @@ def test_plain_predictor__begins_afresh_each_time_and_runs_on_the_log_compiled()
     assert (first.predictions.predicted == second.predictions.predicted).all()
     assert first.predictions.basis[0] == 0
     logs = [
-        wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, history="log"), engine=engine)
+        wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, learn_from="log"), engine=engine)
         for engine in ("kernel", "reference")
     ]
     assert (logs[0].start == logs[1].start).all()
@@ -203,7 +203,7 @@ def test_plain_predictor__must_give_a_number(value):
 def test_replay__of_a_simulations_ends_gives_the_simulations_predictions():
     chosen = [wt.predictors.LastRun(), wt.predictors.Tang13(key="user"), wt.predictors.Mualem01History()]
     for predictor, replay in zip(chosen, wt.predict(JOBS, chosen, wt.simulate(JOBS, wt.Easy())), strict=True):
-        done = wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, believe="none"))
+        done = wt.simulate(JOBS, wt.Easy(), prediction=wt.Prediction(predictor, predictions_for="none"))
         assert (done.predictions.predicted == replay.predicted).all()
         assert replay.ends == "easy"
         assert replay.summary().mean_accuracy == done.prediction_summary().mean_accuracy
@@ -251,7 +251,7 @@ def test_replay__of_p4_on_kth_shows_its_trends():
 CASES = [
     wt.simulation.Case(),
     wt.simulation.Case(prediction=wt.predictors.Tang13(key="user")),
-    wt.simulation.Case(prediction=wt.Prediction(wt.predictors.Tang13(key="user"), believe="selective")),
+    wt.simulation.Case(prediction=wt.Prediction(wt.predictors.Tang13(key="user"), predictions_for="selective")),
     wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=2, prediction=wt.predictors.Tang13(key="triple", min_jobs=2)),
     wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=3, prediction=wt.predictors.Tang13(key="triple", min_jobs=2)),
     wt.simulation.Case(wt.Easy(backfill_order=wt.SJF), prediction=wt.predictors.Tsafrir07(recompute=True)),
@@ -260,9 +260,9 @@ CASES = [
     ),
     wt.simulation.Case(wt.Conservative(), prediction=wt.predictors.Mualem01History()),
     wt.simulation.Case(
-        wt.Conservative(), estimates=JOBS.requested + 100, prediction=wt.Prediction(wt.predictors.ExactRuntime(), believe="001")
+        wt.Conservative(), estimates=JOBS.requested + 100, prediction=wt.Prediction(wt.predictors.ExactRuntime(), predictions_for="001")
     ),
-    wt.simulation.Case(prediction=wt.Prediction(wt.predictors.LastRun(), history="log")),
+    wt.simulation.Case(prediction=wt.Prediction(wt.predictors.LastRun(), learn_from="log")),
     wt.simulation.Case(prediction=wt.predictors.Tang13(key="user")),
 ]
 
@@ -274,7 +274,7 @@ def test_simulate_many__equals_simulate_with_predictions(workers, overrun):
     for number, case in enumerate(CASES):
         jobs = JOBS
         if isinstance(case.estimates, np.ndarray):
-            jobs = jobs.with_believed(case.estimates)
+            jobs = jobs.with_planned(case.estimates)
         elif case.estimates is not None:
             jobs = jobs.with_estimates(case.estimates, case.seed)
         alone = wt.simulate(jobs, case.policy, overrun=overrun, prediction=case.prediction)
@@ -285,7 +285,7 @@ def test_simulate_many__equals_simulate_with_predictions(workers, overrun):
             assert batch.predictions[number].as_dict() == alone.prediction_summary().as_dict()
     assert np.isnan(batch.values("mean_accuracy")[0])
     table = batch.table()
-    spelled = ["easy", "easy:predictor=tang13:key=user", "easy:predictor=tang13:key=user,believe=selective"]
+    spelled = ["easy", "easy:predictor=tang13:key=user", "easy:predictor=tang13:key=user,predictions-for=selective"]
     assert table["policy"].to_list()[:3] == spelled
     assert table["mean_accuracy"][1] == batch.predictions[1].mean_accuracy
 
@@ -306,7 +306,7 @@ def test_simulate_many__runs_predictors_and_policies_in_plain_python_too():
 
 def test_simulate_many__refuses_what_it_does_not_know():
     with raises(wt.PolicyError, "unknown_name", "use of predictions"):
-        wt.simulate_many(JOBS, [wt.simulation.Case(prediction=wt.Prediction(wt.predictors.LastRun(), believe="often"))])
+        wt.simulate_many(JOBS, [wt.simulation.Case(prediction=wt.Prediction(wt.predictors.LastRun(), predictions_for="often"))])
     with raises(wt.PolicyError, "no_predictions"):
         wt.simulate(JOBS, wt.Easy()).prediction_summary()
 

@@ -135,7 +135,7 @@ def test_own_class__takes_options_begins_anew_and_has_a_label_that_is_read_again
     assert first.label == label
     assert (first.predictions.basis == 0).any()
     assert (wt.simulate(JOBS, f"easy:predictor={path}:Last").start != first.start).any()
-    compiled = wt.simulate(JOBS, f"easy:predictor={path}:Last,history=log")
+    compiled = wt.simulate(JOBS, f"easy:predictor={path}:Last,learn-from=log")
     assert compiled.engine == "kernel"
 
 

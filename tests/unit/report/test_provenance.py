@@ -46,7 +46,7 @@ def test_jobs_sha256__notices_every_column():
         workload(requested=[10, 11]),
         workload(procs=[4, 3]),
         workload(machine_procs=5),
-        base.with_believed([9, 9]),
+        base.with_planned([9, 9]),
         workload(job_id=[1, 3]),
     ]
     assert len({jobs_sha256(w) for w in (base, workload(), *others)}) == 1 + len(others)
@@ -61,5 +61,5 @@ def test_plain__odd_values():
 @pytest.mark.slow
 def test_page__names_whole_schedulers():
     jobs = wt.Workload.from_arrays(submit=[0, 1], runtime=[5, 5], procs=[1, 1], machine_procs=1)
-    page = render([wt.simulate(jobs, "easy:predictor=exact,believe=selective")])
-    assert '<td class="wrap">easy:predictor=exact,believe=selective</td>' in page
+    page = render([wt.simulate(jobs, "easy:predictor=exact,predictions-for=selective")])
+    assert '<td class="wrap">easy:predictor=exact,predictions-for=selective</td>' in page

@@ -293,7 +293,7 @@ def test_caveats__what_else_can_mislead(golden):
     wait[:15] = 10**7
     assert "the top 1 % contribute" in caveats_in(made(jobs=2000, wait=wait))
     one = made()
-    golden("compare", caveats_in(replace(one, workload=one.workload.with_believed(one.runtime + 5))))
+    golden("compare", caveats_in(replace(one, workload=one.workload.with_planned(one.runtime + 5))))
 
 
 def test_repeat_command__only_where_one_line_says_it():
@@ -329,7 +329,7 @@ def killed(count, overrun="kill"):
     requested = one.workload.requested.copy()
     chosen = np.flatnonzero(one.runtime > 1)[:count]
     requested[chosen] = one.runtime[chosen] - 1
-    return replace(one, workload=replace(one.workload, requested=requested, believed=requested), overrun=overrun)
+    return replace(one, workload=replace(one.workload, requested=requested, planned=requested), overrun=overrun)
 
 
 def test_caveats__many_killed_jobs(golden):

@@ -35,6 +35,12 @@ def test_schedule__comes_back_from_its_file(schedule, tmp_path, ending):
     assert list(tmp_path.iterdir()) == [path], "no part of a file is left behind"
 
 
+def test_schedule_file__may_have_the_former_name_of_a_column(schedule, tmp_path):
+    path = schedule.write(tmp_path / "s.csv")
+    path.write_text(path.read_text().replace("planned", "believed", 1))
+    assert read_schedule(path)["planned"].tolist() == JOBS.planned.tolist()
+
+
 def test_schedule_file__has_the_declared_columns_in_their_order(schedule, tmp_path):
     names = [column.name for column in SCHEDULE_COLUMNS]
     assert names[:6] == ["job_id", "submit", "start", "end", "procs", "requested"]

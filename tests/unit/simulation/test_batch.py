@@ -37,7 +37,7 @@ CASES = [
 
 def one_by_one(jobs: wt.Workload, case: wt.simulation.Case, **options) -> wt.Schedule:
     if isinstance(case.estimates, np.ndarray):
-        jobs = jobs.with_believed(case.estimates)
+        jobs = jobs.with_planned(case.estimates)
     elif case.estimates is not None:
         jobs = jobs.with_estimates(case.estimates, seed=case.seed)
     return wt.simulate(jobs, case.policy, **options)

@@ -145,7 +145,7 @@ def test_adjusted__users_first_and_the_scheme_of_few_underestimates():
     assert rows[0]["policy"] == "easy"
     assert rows[0]["wait_change"] == rows[0]["under"] == 0
     assert rows[1]["what"] == FEW_UNDER
-    assert rows[1]["policy"].endswith("believe=selective")
+    assert rows[1]["policy"].endswith("predictions-for=selective")
     assert rows[1]["under"] <= 15
     assert rows[1]["accuracy"] > rows[0]["accuracy"] + 0.3
     assert len({row["policy"] for row in rows}) == len(rows)

@@ -67,11 +67,11 @@ def own(tmp_path):
             None,
         ),
         (
-            "hybrid:3,predictor=tang13:key=user,statistic=p90,believe=selective",
+            "hybrid:3,predictor=tang13:key=user,statistic=p90,predictions-for=selective",
             wt.Hybrid(depth=3),
             wt.Prediction(wt.predictors.Tang13(key="user", statistic="p90"), "selective"),
         ),
-        ("conservative-scratch:history=log,predictor=last", wt.Conservative(variant="scratch"), wt.Prediction("last", history="log")),
+        ("conservative-scratch:learn-from=log,predictor=last", wt.Conservative(variant="scratch"), wt.Prediction("last", learn_from="log")),
         ("conservative:compression=always", wt.Conservative(compression="always"), None),
     ],
 )
@@ -90,7 +90,7 @@ def test_scheduler__is_spelled_and_read_back(text, policy, prediction):
         "easy:order=sjf,order=wfp",
         "easy:order=",
         "hybrid:depth=x",
-        "easy:believe=selective",
+        "easy:predictions-for=selective",
         "easy:predictor=oracle",
         "easy:order=longest",
         "none.py:Mine",
@@ -103,7 +103,7 @@ def test_scheduler__says_what_is_wrong(golden, text):
 
 
 def test_defaults__are_for_what_the_spelling_leaves_open():
-    defaults = {"order": "sjf", "backfill-order": "wfp", "predictor": "last", "believe": "selective"}
+    defaults = {"order": "sjf", "backfill-order": "wfp", "predictor": "last", "predictions_for": "selective"}
     assert wt.simulation.parse_scheduler("conservative", defaults) == wt.Scheduler(
         wt.Conservative(order=wt.SJF), wt.Prediction("last", "selective")
     )

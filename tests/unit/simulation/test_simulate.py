@@ -24,7 +24,7 @@ both_engines = pytest.mark.parametrize("engine", ["kernel", "reference"])
 
 
 def problem(**changes):
-    arrays = {name: getattr(JOBS, name) for name in ("submit", "runtime", "believed", "procs")}
+    arrays = {name: getattr(JOBS, name) for name in ("submit", "runtime", "planned", "procs")}
     return Problem(**{**arrays, "machine": 4, "policy": wt.Easy(), **changes})
 
 
@@ -102,7 +102,7 @@ def test_simulate__reports_progress():
     assert pieces[-1] == 3
 
 
-@pytest.mark.parametrize("name", ["submit", "runtime", "believed", "procs"])
+@pytest.mark.parametrize("name", ["submit", "runtime", "planned", "procs"])
 @pytest.mark.parametrize("wrong", [np.zeros(3, np.int32), np.zeros(3), np.zeros(4, np.int64), np.zeros((3, 1), np.int64)], ids=str)
 def test_simulation__refuses_arrays_that_do_not_match(name, wrong):
     if name == "submit" and wrong.shape == (4,):
@@ -112,7 +112,7 @@ def test_simulation__refuses_arrays_that_do_not_match(name, wrong):
 
 
 def test_simulation__leaves_the_jobs_untouched():
-    arrays = {name: np.array(getattr(JOBS, name)) for name in ("submit", "runtime", "believed", "procs")}
+    arrays = {name: np.array(getattr(JOBS, name)) for name in ("submit", "runtime", "planned", "procs")}
     NumberEngine(problem(**arrays)).run()
     for name, array in arrays.items():
         assert array.tolist() == getattr(JOBS, name).tolist()

@@ -54,15 +54,15 @@ def test_parts__measure_the_later_jobs_apart():
 def test_terms__are_expressions(term):
     order = Formula((term,), (1.0,)).order
     assert parse_order(order.label) == order
-    assert math.isfinite(order.score(wait=100, believed=60, procs=4, submit=0, hour=19))
+    assert math.isfinite(order.score(wait=100, planned=60, procs=4, submit=0, hour=19))
 
 
 def test_formula__is_spelled_with_its_largest_weight_as_1():
-    formula = Formula(("log(wait+60)", "log(procs)"), (2.0, -0.5), limit=0.5, backfill="saf")
-    assert formula.order.label == "expr:1*log(wait+60)+-0.25*log(procs),limit=0.5"
-    assert replace(formula, is_plain=True).order.label == "expr:log(wait+60)-0.25*log(procs),limit=0.5"
-    assert formula.scheduler.label == "easy:order=expr:1*log(wait+60)+-0.25*log(procs),limit=0.5,backfill-order=saf"
-    planned = replace(formula, predictor="last", believe="regular").scheduler
+    formula = Formula(("log(wait+60)", "log(procs)"), (2.0, -0.5), max_wait_share=0.5, backfill="saf")
+    assert formula.order.label == "expr:1*log(wait+60)+-0.25*log(procs),max-wait-share=0.5"
+    assert replace(formula, is_plain=True).order.label == "expr:log(wait+60)-0.25*log(procs),max-wait-share=0.5"
+    assert formula.scheduler.label == "easy:order=expr:1*log(wait+60)+-0.25*log(procs),max-wait-share=0.5,backfill-order=saf"
+    planned = replace(formula, predictor="last", predictions_for="regular").scheduler
     assert planned.label == f"{formula.scheduler.label},predictor=last"
     near = formula.neighbours()
     assert len(near) == 2 + len(BACKFILL) - 1 + len(TERMS) - 2
@@ -108,7 +108,7 @@ def test_judge__is_relative_to_easy():
 @pytest.mark.slow
 def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too():
     workload = replace(log(3, 80), columns={"user": np.arange(80) % 5})
-    table = judge("easy:backfill-order=lxf:limit=0.8,predictor=last", [workload], copies=1, predictors=(), workers=1)
+    table = judge("easy:backfill-order=lxf:max-wait-share=0.8,predictor=last", [workload], copies=1, predictors=(), workers=1)
     predicted = {row.scheduler for row in table.rows if row.kind == "predicted"}
     assert {"easy:predictor=last", "easy:backfill-order=lxf,predictor=last"} <= predicted
     assert table.found.scheduler not in predicted
@@ -116,8 +116,8 @@ def test_judge__tries_the_named_orders_with_the_predictor_of_the_found_one_too()
 
 def test_order_file__is_an_order(tmp_path):
     file = tmp_path / "order.toml"
-    write_order_file(file, OrderFile(scheduler="easy:order=expr:log(wait+60)-log(believed),limit=0.4"))
-    assert parse_order(str(file)) == parse_order("expr:log(wait+60)-log(believed),limit=0.4")
+    write_order_file(file, OrderFile(scheduler="easy:order=expr:log(wait+60)-log(planned),max-wait-share=0.4"))
+    assert parse_order(str(file)) == parse_order("expr:log(wait+60)-log(planned),max-wait-share=0.4")
     assert parse_scheduler(f"easy:order={file},backfill-order=sjf").policy.order == parse_order(str(file))
     for label in ("easy:order=lxf,backfill-order=saf", "easy:order=lxf,predictor=tsafrir07", "fcfs"):
         write_order_file(file, OrderFile(scheduler=label))

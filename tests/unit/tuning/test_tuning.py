@@ -20,7 +20,7 @@ SLOW = {name: 6 * getattr(MADE, name) for name in ("submit", "runtime")}
 JOBS = wt.Workload.from_arrays(**SLOW, procs=MADE.procs, machine_procs=64).with_estimates(wt.estimates.FModel(4), 1)
 """48 days."""
 SMALL = {"days": 4, "warm": 1, "copies": 2, "most": 3, "workers": 1}
-LABELS = ["linear:wait=1.2,area=-0.3", "power:wait=3,believed=-3,procs=1", "linear:log-wait=0.5,log-believed=-1,log-procs=1e-05,log-area=2"]
+LABELS = ["linear:wait=1.2,area=-0.3", "power:wait=3,planned=-3,procs=1", "linear:log-wait=0.5,log-planned=-1,log-procs=1e-05,log-area=2"]
 
 
 @pytest.mark.parametrize("label", LABELS)
@@ -34,7 +34,7 @@ def test_score__label_parses_back_also_in_a_scheduler(label):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("label", [*LABELS, "linear:believed=-1", "power:area=-1"])
+@pytest.mark.parametrize("label", [*LABELS, "linear:planned=-1", "power:area=-1"])
 @pytest.mark.parametrize("policy", ["easy:order={}", "easy:backfill-order={}", "conservative:order={}", "fcfs:order={}"])
 def test_score__engines_agree(label, policy):
     some = wt.workloads.head(JOBS, 300)
@@ -44,10 +44,10 @@ def test_score__engines_agree(label, policy):
 
 @pytest.mark.slow
 def test_score__one_feature_is_the_simple_order():
-    for label, simple in (("linear:believed=-2", "sjf"), ("power:wait=1", "fcfs")):
+    for label, simple in (("linear:planned=-2", "sjf"), ("power:wait=1", "fcfs")):
         ours, theirs = (wt.simulate(JOBS, f"easy:order={name}") for name in (label, simple))
         assert ours.start.tolist() == theirs.start.tolist()
-    assert not parse_order("linear:believed=-2").reads_time
+    assert not parse_order("linear:planned=-2").reads_time
 
 
 @pytest.mark.slow
@@ -56,7 +56,7 @@ def test_score__weights_compile_nothing_new():
 
     wt.simulate(JOBS, "easy:order=power:wait=1,procs=2")
     before = compile_score.cache_info().misses
-    wt.simulate(JOBS, "easy:order=power:wait=0.5,believed=-2")
+    wt.simulate(JOBS, "easy:order=power:wait=0.5,planned=-2")
     assert compile_score.cache_info().misses == before
 
 

@@ -204,9 +204,9 @@ def test_theory__little_and_utilization_hold_and_a_lost_job_is_seen():
 # ----------------------------------------------------------------------------------------------------------- identities
 
 PLANTED = {
-    "one estimate": lambda w, policy, **o: wt.simulate(w.with_believed(w.requested), policy, **o),
+    "one estimate": lambda w, policy, **o: wt.simulate(w.with_planned(w.requested), policy, **o),
     "allowed": lambda w, policy, **o: replace(wt.simulate(w, wt.Hybrid(depth=0), **o), workload=w),
-    "no wild backfills": lambda w, policy, **o: wt.simulate(w.with_believed(w.believed * 10), policy, **o),
+    "no wild backfills": lambda w, policy, **o: wt.simulate(w.with_planned(w.planned * 10), policy, **o),
 }
 """What breaks the identities that look at a single schedule; the others are broken by any difference between two."""
 

@@ -52,7 +52,9 @@ def test_who_waits_for_a_job_that_outlives_its_time_min(policy, settings):
         assert found["time_min_as_soft_limit"]
         assert found["soft_limit_running"] == ("half" if settings else "limit")
     else:
-        assert scheduler.label == "easy:predictor=time_min," + ("believe=011,correction=half" if settings else "believe=010")
+        assert scheduler.label == "easy:predictor=time_min," + (
+            "predictions-for=011,correction=half" if settings else "predictions-for=010"
+        )
     done = adjusted.run(hole(runtime=3000))
     assert done.start[3] >= done.end[4]  # the head has to wait for it
     assert done.runtime[4] == 3000

@@ -49,7 +49,7 @@ PICKS = {
     "1<procs<user<4": (N["procs"] > 1) & (N["procs"] < N["user"]) & (N["user"] < 4),
     "user=procs": N["user"] == N["procs"],
     "runtime>requested": N["runtime"] > N["requested"],
-    "believed = requested": np.ones(40, bool),
+    "planned = requested": np.ones(40, bool),
     "runtime > 1h": N["runtime"] > HOUR,
     "runtime > 3600s": N["runtime"] > HOUR,
     "runtime > 60m": N["runtime"] > HOUR,
@@ -198,7 +198,7 @@ WRONG = {
     "runtime>2 h": ("missing_conjunction", "'h'", 11),
     "user='anna'": ("unknown_name", "user", "'anna'"),
     "user='anna": ("filter_syntax", '"\'"'),
-    "color=3": ("unknown_column", "'color'", *["job_id", "submit", "runtime", "requested", "procs", "believed", "user", "status"]),
+    "color=3": ("unknown_column", "'color'", *["job_id", "submit", "runtime", "requested", "procs", "planned", "user", "status"]),
     "memory<5 or user=1": ("unknown_column", "'memory'"),
 }
 

@@ -20,7 +20,7 @@ every_model = pytest.mark.parametrize("name", list(MODELS))
 
 
 def same(a, b):
-    names = ("job_id", "submit", "runtime", "requested", "procs", "believed")
+    names = ("job_id", "submit", "runtime", "requested", "procs", "planned")
     return (
         all(np.array_equal(getattr(a, n), getattr(b, n)) for n in names)
         and a.columns.keys() == b.columns.keys()

@@ -29,4 +29,4 @@ def test_users_that_are_none__are_refused(users):
 
 def test_estimates__may_be_an_array():
     jobs = wt.Workload.from_arrays(**JOBS, requested=[10, 10, 10])
-    assert jobs.with_estimates(np.array([7, 8, 9])).believed.tolist() == [7, 8, 9]
+    assert jobs.with_estimates(np.array([7, 8, 9])).planned.tolist() == [7, 8, 9]

@@ -20,7 +20,7 @@ from walltime.workload.scaling import HIGHEST_LOAD, WAYS, _with_resampled_users,
 
 LEVEL = 1e-3
 """Significance of every goodness-of-fit test here; seeds are fixed, so a test passes always or never."""
-EACH_JOB = ("job_id", "submit", "runtime", "requested", "procs", "believed")
+EACH_JOB = ("job_id", "submit", "runtime", "requested", "procs", "planned")
 HOUR, WEEK = 3600, 7 * 86_400
 
 
@@ -31,7 +31,7 @@ def generated(jobs: int, load: float, seed: int) -> wt.Workload:
 
 
 def made(jobs: int = 2000, load: float = 0.688, **options) -> wt.Workload:
-    """A workload with users, of several weeks, whose requests and beliefs differ from the runtimes."""
+    """A workload with users, of several weeks, whose requests and planned_runtimes differ from the runtimes."""
     base = generated(jobs, load, options.pop("seed", 3))
     user = np.arange(jobs) * 7919 % 23
     return wt.Workload.from_arrays(
@@ -39,7 +39,7 @@ def made(jobs: int = 2000, load: float = 0.688, **options) -> wt.Workload:
         runtime=base.runtime,
         procs=base.procs,
         requested=base.runtime * 2 + 1,
-        believed=base.runtime + 5,
+        planned=base.runtime + 5,
         machine_procs=128,
         columns={"user": user},
         **options,
@@ -89,19 +89,19 @@ def test_load__is_reached_within_1_percent_and_said(by, load):
     assert scaled.origin.steps[-1].startswith(f"load {load:g} by {by}, ")
 
 
-def test_runtime__scales_runtimes_requests_and_beliefs():
+def test_runtime__scales_runtimes_requests_and_planned_runtimes():
     jobs = wt.Workload.from_arrays(
         submit=[0, 10, 10_000],
         runtime=[4000, 205, 0],
         requested=[5000, 605, 1],
-        believed=[4400, 305, 1],
+        planned=[4400, 305, 1],
         procs=[1, 2, 1],
         machine_procs=2,
     )
     scaled = scale_load(jobs, 2 * jobs.offered_load, "runtime")
     assert scaled.runtime.tolist() == [8000, 410, 0]
     assert scaled.requested.tolist() == [10_000, 1210, 2]
-    assert scaled.believed.tolist() == [8800, 610, 2]
+    assert scaled.planned.tolist() == [8800, 610, 2]
     assert scaled.submit.tolist() == [0, 10, 10_000]
     less = scale_load(jobs, 0.1 * jobs.offered_load, "runtime")
     assert less.runtime.tolist() == [400, 21, 0], "halves go up"
@@ -240,14 +240,14 @@ def test_interarrival__keeps_ids_and_order_of_any_workload(workload, load):
         return
     assert scaled.job_id.tolist() == workload.job_id.tolist()
     assert scaled.runtime.tolist() == workload.runtime.tolist()
-    assert scaled.believed.tolist() == workload.believed.tolist()
+    assert scaled.planned.tolist() == workload.planned.tolist()
     assert abs(load / scaled.offered_load - 1) <= error + 1e-9
 
 
-def test_requests_that_are_believed__stay_the_same_array():
+def test_requests_that_are_planned_with__stay_the_same_array():
     jobs = MODELS["lublin99"].generate(50, 128, 0.7, 1)
     for changed in (scale_load(jobs, 0.5), scale_load(jobs, 0.5, "runtime"), shake(jobs, 30), head(jobs, 20), tail(jobs, 20)):
-        assert changed.believed is changed.requested
+        assert changed.planned is changed.requested
 
 
 def sparse() -> wt.Workload:
@@ -335,7 +335,7 @@ def small() -> wt.Workload:
         runtime=[1, 2, 3, 4],
         procs=[1, 4, 2, 8],
         machine_procs=8,
-        believed=[9, 8, 7, 6],
+        planned=[9, 8, 7, 6],
         columns={"user": np.array([5, 6, 7, 8])},
     )
 
@@ -357,7 +357,7 @@ def test_parts__hold_the_jobs_they_say_with_all_that_belongs_to_them(part, ids):
     jobs = part(small())
     assert jobs.job_id.tolist() == ids
     assert jobs.submit.tolist() == [10 * i for i in ids], "times are still those of the log"
-    assert jobs.believed.tolist() == [10 - i for i in ids]
+    assert jobs.planned.tolist() == [10 - i for i in ids]
     assert jobs.columns["user"].tolist() == [4 + i for i in ids]
     assert len(jobs.origin.steps) == 1
 
@@ -474,7 +474,7 @@ def test_random_ways__take_whole_chains_with_their_times_between_them(by, load, 
             continue
     assert scaled.feedback == feedback
     assert scaled.with_feedback().feedback, "nobody comes before the job that it follows"
-    assert scaled.believed is not jobs.believed
+    assert scaled.planned is not jobs.planned
     _, chains = stories(scaled)
     if by == "thin":
         assert set(chains) <= set(before)

@@ -16,7 +16,7 @@ from walltime.workload.models import MODELS
 from walltime.workload.scaling import shake
 
 LEVEL = 1e-3
-ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "believed")
+ARRAYS = ("job_id", "submit", "runtime", "requested", "procs", "planned")
 
 
 def regular(jobs: int, gap: int = 1000, first: int = 1000) -> wt.Workload:
@@ -52,7 +52,7 @@ def test_shake__stays_within_its_bound_and_above_0_and_keeps_each_job(workload, 
         assert -min(seconds, at) <= by <= seconds
     assert (np.diff(shaken.submit) >= 0).all()
     order = np.argsort(shaken.job_id)
-    for name in ("job_id", "runtime", "requested", "procs", "believed"):
+    for name in ("job_id", "runtime", "requested", "procs", "planned"):
         assert getattr(shaken, name)[order].tolist() == getattr(workload, name)[np.argsort(workload.job_id)].tolist()
 
 
@@ -80,13 +80,13 @@ def test_shake__may_change_the_order_and_takes_the_columns_along():
         runtime=np.arange(200),
         procs=[1] * 200,
         machine_procs=1,
-        believed=np.arange(200) + 7,
+        planned=np.arange(200) + 7,
         columns={"user": np.arange(200) * 3},
     )
     shaken = shake(jobs, 30, seed=1)
     assert not np.array_equal(shaken.job_id, jobs.job_id), "with a second between jobs, half a minute must change the order"
     assert np.array_equal(shaken.runtime, shaken.job_id - 1)
-    assert np.array_equal(shaken.believed, shaken.runtime + 7)
+    assert np.array_equal(shaken.planned, shaken.runtime + 7)
     assert np.array_equal(shaken.columns["user"], shaken.runtime * 3)
 
 

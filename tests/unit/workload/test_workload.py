@@ -19,7 +19,7 @@ def make(**changes) -> wt.Workload:
 def test_workload__columns_are_int64_and_cannot_be_written():
     jobs = make(columns={"user": np.array([7, 8, 9])})
     assert len(jobs) == 3
-    for name in ("job_id", "submit", "runtime", "requested", "procs", "believed"):
+    for name in ("job_id", "submit", "runtime", "requested", "procs", "planned"):
         array = getattr(jobs, name)
         assert array.dtype == np.int64
         with pytest.raises(ValueError, match="read-only"):
@@ -31,7 +31,7 @@ def test_workload__columns_are_int64_and_cannot_be_written():
 def test_workload__defaults():
     jobs = make(requested=None)
     assert jobs.requested.tolist() == [10, 20, 1]  # lifted to 1 s
-    assert jobs.believed.tolist() == [10, 20, 1]
+    assert jobs.planned.tolist() == [10, 20, 1]
     assert jobs.job_id.tolist() == [1, 2, 3]
 
 
@@ -92,11 +92,12 @@ def test_workload__takes_whole_numbers_in_any_numeric_type():
     assert jobs.submit.tolist() == [0, 5, 5]
 
 
-def test_workload__with_believed_and_with_machine_leave_the_rest():
+def test_workload__with_planned_and_with_machine_leave_the_rest():
     jobs = make()
-    told = jobs.with_believed([1, 2, 3])
-    assert (told.believed.tolist(), told.requested.tolist()) == ([1, 2, 3], [10, 30, 1])
-    assert jobs.believed.tolist() == [10, 30, 1]
+    told = jobs.with_planned([1, 2, 3])
+    assert (told.planned.tolist(), told.requested.tolist()) == ([1, 2, 3], [10, 30, 1])
+    assert jobs.planned.tolist() == [10, 30, 1]
+    assert jobs.with_believed([1, 2, 3]).believed.tolist() == [1, 2, 3], "the former name"
     assert jobs.with_machine(100).machine_procs == 100
 
 
@@ -114,7 +115,7 @@ def test_workload__offered_load():
         pytest.param({"submit": [0, -5, 5]}, id="negative-submit"),
         pytest.param({"runtime": [1, 1, -1]}, id="negative-runtime"),
         pytest.param({"requested": [1, 0, 1]}, id="no-request"),
-        pytest.param({"believed": [0, 1, 1]}, id="nothing-believed"),
+        pytest.param({"planned": [0, 1, 1]}, id="nothing-planned"),
         pytest.param({"procs": [1, 1, 0]}, id="no-procs"),
         pytest.param({"runtime": [1, MAX_TIME, 1]}, id="too-long"),
         pytest.param({"submit": [0, 1, MAX_TIME]}, id="too-late"),
@@ -140,14 +141,14 @@ def test_workload__refuses(golden, changes):
 
 def test_workload__made_directly_must_be_in_order_of_arrival():
     good = make()
-    columns = {name: getattr(good, name) for name in ("runtime", "requested", "procs", "believed", "job_id")}
+    columns = {name: getattr(good, name) for name in ("runtime", "requested", "procs", "planned", "job_id")}
     with raises(wt.WorkloadError, "wrong_order", "1", "2"):
         wt.Workload(submit=np.array([9, 5, 5]), machine_procs=4, **columns)
 
 
 def test_workload__made_directly_must_have_columns_of_one_length():
     good = make()
-    columns = {name: getattr(good, name) for name in ("submit", "runtime", "requested", "procs", "believed", "job_id")}
+    columns = {name: getattr(good, name) for name in ("submit", "runtime", "requested", "procs", "planned", "job_id")}
     with raises(wt.WorkloadError, "wrong_length", "user", "2", "3"):
         wt.Workload(machine_procs=4, columns={"user": np.array([1, 2])}, **columns)
 
@@ -162,9 +163,9 @@ def test_workload__with_machine_refuses_a_machine_that_is_too_small():
         make().with_machine(2)
 
 
-def test_workload__with_believed_refuses_the_wrong_number_of_estimates():
-    with raises(wt.WorkloadError, "wrong_length", "believed", "2", "3"):
-        make().with_believed([1, 2])
+def test_workload__with_planned_refuses_the_wrong_number_of_estimates():
+    with raises(wt.WorkloadError, "wrong_length", "planned", "2", "3"):
+        make().with_planned([1, 2])
 
 
 # Found while writing these tests; what is expected is what the class's docstring says: WorkloadError, one line.

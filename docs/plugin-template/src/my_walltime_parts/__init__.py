@@ -21,9 +21,9 @@ class WidestFirst:
 
 
 @wt.order
-def smallest_work(believed, procs):
+def smallest_work(planned, procs):
     """Order jobs by their planned work, the smallest first."""
-    return -believed * procs
+    return -planned * procs
 
 
 class Half:

@@ -180,7 +180,7 @@ class CompiledEngine:
         queue, (job, expected) = self._waiting(), self._running()
         jobs, by_end = self._memory.jobs, np.argsort(expected, kind="stable")
         job = job[by_end]
-        planned = jobs["own_length" if "own_length" in jobs.dtype.names else "believed"][queue]
+        planned = jobs["own_length" if "own_length" in jobs.dtype.names else "planned"][queue]
         free = self.problem.machine_procs - int(self.problem.procs[job].sum())
         return State(self.now, free, queue, planned, jobs["reserved_start"][queue], job, expected[by_end])
 
@@ -217,7 +217,7 @@ class CompiledEngine:
 def new_jobs(problem: Problem, dtype: Any) -> Any:
     """Return records of jobs that have not started; `after`: the job that each one follows, -1 for none; `think`: its think time, s."""
     jobs = records(dtype, len(problem))
-    for name in ("submit", "runtime", "believed"):
+    for name in ("submit", "runtime", "planned"):
         jobs[name] = getattr(problem, name)
     jobs.after = -1 if problem.after is None else problem.after
     jobs.think = 0 if problem.think is None else problem.think
@@ -233,9 +233,9 @@ def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) 
     rules.predicts = 1
     for name, address in load_predictor(prediction.compiled).items():
         rules[name] = address
-    rules.believe_order, rules.believe_own, rules.believe_running = prediction.believe
+    rules.predict_order, rules.predict_own, rules.predict_running = prediction.predictions_for
     rules.predict_again = prediction.again
-    rules.correction = prediction.correction if prediction.believe[2] else NEVER_CORRECTED
+    rules.correction = prediction.correction if prediction.predictions_for[2] else NEVER_CORRECTED
 
 
 def copied(value: Any) -> Any:

@@ -71,7 +71,7 @@ def _lowered_jobs(problem: Problem, dtype: Any) -> Records:
         jobs[name] = getattr(demands, name)
     jobs.shaped = _shaped(machine, demands)
     jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0)
-    jobs.time_min = np.where(demands.time_min < problem.believed, demands.time_min, 0)
+    jobs.time_min = np.where(demands.time_min < problem.planned, demands.time_min, 0)
     jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
     return jobs
 
@@ -228,7 +228,7 @@ class FirstFitEngine(NodesEngine):
         point_to_orders(rules, self._kept)
         jobs = _lowered_jobs(problem, EASY_JOB)
         machine = _count_memory_in_units(jobs, machine)
-        jobs.order_length = jobs.believed
+        jobs.order_length = jobs.planned
         jobs.form = distinct_rows([jobs[name] for name in FORM])[1]
         followers, limits_of = followers_of(demands.after, jobs.after, jobs.pending), as_lists(demands.limits)
         self._memory: Any = new_easy_memory(rules, jobs, machine, lowered_limits(machine.limits), limits_of, followers)
@@ -293,7 +293,7 @@ class OarEngine(PlannedNodes):
 
     def _running(self) -> tuple[Array, Array]:
         running, jobs = self._memory.traffic.running[: int(self._memory.state["running"])].copy(), self._memory.jobs
-        return running, jobs["start"][running] + jobs["believed"][running]
+        return running, jobs["start"][running] + jobs["planned"][running]
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:

@@ -54,13 +54,13 @@ class NumberEngine(CompiledEngine):
     def __init__(self, problem: Problem):
         if not isinstance(problem.machine, int) or problem.machine >= HOLE:
             raise WorkloadError(f"a simulated machine can have {HOLE - 1} processors at most, not {problem.machine}", "machine_too_large")
-        for name in ("submit", "runtime", "believed", "procs"):
+        for name in ("submit", "runtime", "planned", "procs"):
             if (array := getattr(problem, name)).dtype != np.int64 or array.shape != (len(problem),):
                 raise ValueError(f"{name} must be an int64 array with one entry per job ({len(problem)})")
         super().__init__(problem)
         jobs = records(JOB, len(problem))
         rules = self._lower(problem)
-        jobs.submit, jobs.runtime, jobs.believed, jobs.procs = problem.submit, problem.runtime, problem.believed, problem.procs
+        jobs.submit, jobs.runtime, jobs.planned, jobs.procs = problem.submit, problem.runtime, problem.planned, problem.procs
         none = np.zeros(0, np.int64)
         after, think = (none, none) if problem.after is None or problem.think is None else (problem.after, problem.think)
         passes = problem.policy.passes

@@ -256,9 +256,9 @@ def lower_orders(problem: Problem, longest: int = 0) -> tuple[LoweredOrder, Lowe
 
     `longest`: how much later the last job may end than if the jobs ran one after the other, s.
     """
-    longest += int(np.maximum(problem.runtime, problem.believed).sum())
+    longest += int(np.maximum(problem.runtime, problem.planned).sum())
     longest += 0 if problem.think is None else int(np.maximum(problem.think, 0).sum())
-    known = problem.known or LogView({"requested": problem.believed})
+    known = problem.known or LogView({"requested": problem.planned})
     order, own = problem.policy.order, getattr(problem.policy, "backfill_order", None)
     first = lower_order(order, known, problem.submit, longest)
     return first, first if own is None or own == order else lower_order(own, known, problem.submit, longest)

@@ -84,7 +84,7 @@ class ReferenceEngine:
         engine = self.reference
         waiting = sorted(engine.waiting, key=lambda job: job.arrival)
         running = sorted(engine.running, key=lambda job: job.expected_end)
-        columns = [[getattr(job, name) for job in waiting] for name in ("index", "believed", "reserved_start")]
+        columns = [[getattr(job, name) for job in waiting] for name in ("index", "planned", "reserved_start")]
         columns += [[job.index for job in running], [job.expected_end for job in running]]
         free = self.problem.machine_procs - sum(job.procs for job in running)
         return State(self.now, free, *(np.array(column, np.int64) for column in columns))
@@ -98,7 +98,7 @@ class ReferenceEngine:
         if not self.step():
             return None
         begun = sorted((job for job in engine.running if job not in before), key=lambda job: job.ticket)
-        return Observation(self.state(), {job.index: job.believed for job in begun}, *engine.reserved())
+        return Observation(self.state(), {job.index: job.planned for job in begun}, *engine.reserved())
 
     @property
     def order_length(self) -> Array:

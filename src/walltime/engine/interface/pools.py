@@ -43,7 +43,7 @@ class PoolsEngine(CompiledEngine):
         point_to_orders(rules, self._kept)
         lower_prediction(rules, self._prediction, problem.tick)
         jobs = new_jobs(problem, of_pools.CLUSTER_JOB)
-        jobs.procs, jobs.order_length, jobs.own_length, jobs.run_length = problem.procs, jobs.believed, jobs.believed, jobs.believed
+        jobs.procs, jobs.order_length, jobs.own_length, jobs.run_length = problem.procs, jobs.planned, jobs.planned, jobs.planned
         jobs.second, jobs.partition = demands.second, demands.partition
         jobs.tier = np.asarray(hardware.tiers, np.int64)[demands.partition]
         followers = of_pools.followers_of(demands.after, jobs.after, jobs.pending)

@@ -17,7 +17,7 @@ from walltime.engine.kernel.history import MEASURES, SYSTEM_STATE, history_at, l
 from walltime.engine.kernel.words import number_at, word_at
 
 SCORE = types.float64(types.int64, types.int64, types.int64, types.int64, types.int64, types.int64)
-"""Signature of a compiled user order: (facts, job, now, believed, procs, submit) -> score, where `job` is the job's index.
+"""Signature of a compiled user order: (facts, job, now, planned, procs, submit) -> score, where `job` is the job's index.
 
 `facts` is the address of int64 words, in this order:
 
@@ -64,7 +64,7 @@ def compile_score(
     reading = {"history_at": history_at, "longest_at": longest_at, "system_at": system_at, "local_time": local_time}
     names: dict[str, Any] = reading | {"inner": inner, "word_at": word_at, "number_at": number_at}
     values = ", ".join([*(own.get(name, name) for name in arguments), *(f"number_at(word_at(facts, 4), {k})" for k in range(numbers))])
-    exec(f"def score(facts, job, now, believed, procs, submit):\n    return 1.0 * inner({values})", names)
+    exec(f"def score(facts, job, now, planned, procs, submit):\n    return 1.0 * inner({values})", names)
     return numba.cfunc(SCORE)(names["score"])
 
 
@@ -106,7 +106,7 @@ def _predictor_caller(returns: Any) -> Any:
 
 
 @intrinsic
-def _call_score(typingctx, facts, job, now, believed, procs, submit):
+def _call_score(typingctx, facts, job, now, planned, procs, submit):
     def codegen(context, builder, signature, args):
         function = ir.FunctionType(ir.DoubleType(), [ir.IntType(64)] * len(args))
         address = builder.load(builder.inttoptr(args[0], ir.IntType(64).as_pointer()))

@@ -23,7 +23,7 @@ from walltime.engine.kernel.memory import ITEM, NEVER, RUN, records
 from walltime.engine.kernel.running import enter_running, find_shadow, leave_running
 from walltime.engine.kernel.search import first_from
 
-JOB = record_dtype("submit runtime believed procs given by_length by_size")
+JOB = record_dtype("submit runtime planned procs given by_length by_size")
 """A job; times in s. `given`: its start if it runs when the episode begins, else -1. `by_length`, `by_size`: its rank among all jobs by
 planned runtime, and by processors."""
 EPISODE = record_dtype("first jobs run_at_first wait_at_first begin")
@@ -177,7 +177,7 @@ def _begin(env, rules, jobs, episode):
 @kernel
 def _occupy(env, jobs, job):
     own = env.state
-    enter_running(env.running, own.running, env.start[job] + jobs[job].believed, job, jobs[job].procs)
+    enter_running(env.running, own.running, env.start[job] + jobs[job].planned, job, jobs[job].procs)
     push(env.ends, own.running, env.start[job] + jobs[job].runtime, own.started, job)
     own.running += 1
     own.free -= jobs[job].procs
@@ -188,7 +188,7 @@ def _occupy(env, jobs, job):
 def _end_next(env, jobs):
     own = env.state
     job = pop(env.ends, own.running)
-    leave_running(env.running, own.running, env.start[job] + jobs[job].believed, job)
+    leave_running(env.running, own.running, env.start[job] + jobs[job].planned, job)
     own.running -= 1
     own.free += jobs[job].procs
 
@@ -197,7 +197,7 @@ def _end_next(env, jobs):
 def _arrive(env, jobs):
     own = env.state
     env.queue[own.waiting] = own.arrived
-    own.work += jobs[own.arrived].believed * jobs[own.arrived].procs
+    own.work += jobs[own.arrived].planned * jobs[own.arrived].procs
     own.waiting += 1
     own.arrived += 1
 
@@ -209,11 +209,11 @@ def _start(env, rules, jobs, place):
     own.waiting -= 1
     for i in range(place, own.waiting):
         queue[i] = queue[i + 1]
-    own.work -= jobs[job].believed * jobs[job].procs
+    own.work -= jobs[job].planned * jobs[job].procs
     env.start[job] = own.now
     own.paid += cost_of(rules.cost, own.now - jobs[job].submit, jobs[job].runtime)
     _occupy(env, jobs, job)
-    if own.shadow_of >= 0 and own.now + jobs[job].believed > own.shadow:
+    if own.shadow_of >= 0 and own.now + jobs[job].planned > own.shadow:
         own.extra -= jobs[job].procs
 
 
@@ -272,7 +272,7 @@ def _may_fill(own, rules, jobs, job):
     """Return whether a job may be backfilled: it fits, and ends before the head's reservation or needs only extra processors."""
     if job == own.head or jobs[job].procs > own.free:
         return False
-    ends = own.now + jobs[job].believed
+    ends = own.now + jobs[job].planned
     if ends < own.shadow or (ends == own.shadow and rules.ends_before == 0):
         return True
     return rules.extra_nodes > 0 and jobs[job].procs <= own.extra
@@ -418,7 +418,7 @@ def _observe(env, rules, jobs, still, seen, summary):
             row[1] = _share(wait, WEEK)
             row[2], row[3] = still[job, 0], still[job, 1]
             row[4] = fits
-            row[5] = _share(wait / jobs[job].believed, 1000.0)
+            row[5] = _share(wait / jobs[job].planned, 1000.0)
             row[6] = 1.0 if reserved and _may_fill(own, rules, jobs, job) else 0.0
     seen[shown:] = 0.0
     if published:
@@ -450,7 +450,7 @@ def score_of(formula, now, jobs, terms, job):
     `terms`: see `walltime.learn.features`.
     """
     if formula == WFP3:
-        ratio = (now - jobs[job].submit) / jobs[job].believed
+        ratio = (now - jobs[job].submit) / jobs[job].planned
         return -(ratio * ratio * ratio * jobs[job].procs)
     if formula == UNICEP:
         return -(now - jobs[job].submit + 1e-20) / terms[job, formula]

@@ -239,7 +239,7 @@ def _read_system(own, state, now):
         job = _job_at(own.jobs, np.int64(_entry_at(own.queue, place).job))
         if job.start < 0:
             own.waiting += 1
-            own.queued += job.procs * job.believed
+            own.queued += job.procs * job.planned
     for place in range(state.running):
         job = _job_at(own.jobs, _run_at(own.running, place).job)
         if job.start < now:
@@ -250,7 +250,7 @@ def _read_system(own, state, now):
         if job.start < now:
             break
         own.waiting += 1
-        own.queued += job.procs * job.believed
+        own.queued += job.procs * job.planned
         place -= 1
 
 

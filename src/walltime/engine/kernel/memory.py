@@ -50,10 +50,10 @@ RANKED_BLOCK = 16
 BY_ARRIVAL, BY_LENGTH, BY_WFP, BY_USER = 0, 1, 2, 3
 
 
-JOB = record_dtype("submit runtime believed order_length own_length run_length procs start kind reserved_start arrival")
+JOB = record_dtype("submit runtime planned order_length own_length run_length procs start kind reserved_start arrival")
 """A job; times in s.
 
-* `runtime`: the real runtime; `believed`: the estimate, used wherever no prediction replaces it
+* `runtime`: the real runtime; `planned`: the estimate, used wherever no prediction replaces it
 * `order_length`, `own_length`, `run_length`: the planned length that decides its place in the queue, its planned length while it waits, and
   once it runs
 * `submit`: as far as it is known; `arrival`: its position in the order of arrival
@@ -62,7 +62,7 @@ JOB = record_dtype("submit runtime believed order_length own_length run_length p
 RULES = record_dtype(
     "mode procs depth backfill window sequential order order_parameter order_reads_time order_grows order_starvation order_limit "
     "order_history backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
-    "long_queue short_queue predicts predict started observe predict_again correction believe_order believe_own believe_running tick "
+    "long_queue short_queue predicts predict started observe predict_again correction predict_order predict_own predict_running tick "
     "quiet_expiry quiet_arrivals order_threshold omega ahead objective factor adapts head_runtime_factor overtakes "
     "iterations power random",
     "order_threshold omega factor",
@@ -91,7 +91,7 @@ Predictions:
 * `predicts`: whether runtimes are predicted
 * `predict`, `started`, `observe`: addresses of the predictor's compiled functions, 0 for none
 * `predict_again`: whether waiting jobs are predicted again in every pass; `correction`: how expired predictions are corrected
-* `believe_order`, `believe_own`, `believe_running`: whether predictions are used in the queue order, for a waiting job's own length, and
+* `predict_order`, `predict_own`, `predict_running`: whether predictions are used in the queue order, for a waiting job's own length, and
   for running jobs
 * `tick`: expected ends are multiples of it, s
 * `quiet_expiry`: no pass follows an instant at which only predictions expire
@@ -281,7 +281,7 @@ def new_memory(
 ) -> Memory:
     """Return memory for these jobs under these rules, the machine empty and nothing learned.
 
-    The jobs' `submit`, `runtime`, `believed` and `procs` must be set. `reservations`: the data of the passes. `after`, `think` (int64): the
+    The jobs' `submit`, `runtime`, `planned` and `procs` must be set. `reservations`: the data of the passes. `after`, `think` (int64): the
     job for whose end each job waits, and its think time; of length 0 without feedback.
     """
     count, procs = len(jobs), int(rules.procs)
@@ -316,7 +316,7 @@ def new_memory(
     state.head = state.blocked = state.earliest_of = -1
     state.next_arrival = jobs.submit[memory.machine.coming].min(initial=NEVER)
     jobs.start = jobs.reserved_start = -1
-    jobs.order_length = jobs.own_length = jobs.run_length = jobs.believed
+    jobs.order_length = jobs.own_length = jobs.run_length = jobs.planned
     notes.job = notes.arrived = notes.head = -1
     return memory
 

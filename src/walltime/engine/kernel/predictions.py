@@ -54,11 +54,11 @@ def predict_waiting(rules, jobs, predicting, job, now):
     if rules.tick > 1:
         predicting.predicted[job] = _until_tick(rules, jobs[job], predicting.predicted[job])
     predicted = predicting.predicted[job]
-    if rules.believe_order:
+    if rules.predict_order:
         jobs[job].order_length = predicted
-    if rules.believe_own:
+    if rules.predict_own:
         jobs[job].own_length = predicted
-    if rules.believe_running:
+    if rules.predict_running:
         jobs[job].run_length = predicted
 
 
@@ -83,7 +83,7 @@ def predict_arrivals(state, rules, jobs, queue, predicting, first):
         job = np.int64(queue[place].job)
         before, planned = predicting.predicted[job], jobs[job].own_length
         predict_waiting(rules, jobs, predicting, job, state.now)
-        if rules.believe_own:
+        if rules.predict_own:
             queue[place].length = jobs[job].own_length
         if rules.predict_again:
             if predicting.predicted[job] != before:
@@ -100,7 +100,7 @@ def next_expiry(state, rules, jobs, running):
     if rules.correction:
         for i in range(state.running):
             job = running[i].job
-            if jobs[job].run_length < jobs[job].believed:
+            if jobs[job].run_length < jobs[job].planned:
                 return running[i].expected
     return NEVER
 
@@ -127,11 +127,11 @@ def correct_running(state, rules, jobs, running, predicting):
     i = 0
     while i < state.running and running[i].expected <= state.now:
         job = running[i].job
-        if jobs[job].run_length >= jobs[job].believed:
+        if jobs[job].run_length >= jobs[job].planned:
             i += 1
             continue
         procs = running[i].procs
-        while jobs[job].run_length < jobs[job].believed and jobs[job].start + jobs[job].run_length <= state.now:
+        while jobs[job].run_length < jobs[job].planned and jobs[job].start + jobs[job].run_length <= state.now:
             predicting.corrections[job] += 1
             jobs[job].run_length = _until_tick(rules, jobs[job], _corrected(rules, jobs[job], predicting, job))
         end = jobs[job].start + jobs[job].run_length
@@ -147,7 +147,7 @@ def correct_running(state, rules, jobs, running, predicting):
 @kernel
 def _corrected(rules, running_job, predicting, job):
     """Return the corrected runtime of a running job, s: longer than it has run, and at most its estimate unless doubled freely."""
-    estimate, number = running_job.believed, predicting.corrections[job]
+    estimate, number = running_job.planned, predicting.corrections[job]
     if rules.correction == TO_ESTIMATE:
         return estimate
     if rules.correction == HALF_OF_REST:

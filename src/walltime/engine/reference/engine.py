@@ -30,7 +30,7 @@ class Predictions(NamedTuple):
     """
 
     history: Any
-    belief: Any
+    uses: Any
     correction: Any
     again: bool = False
 
@@ -200,13 +200,13 @@ class Engine:
         """Predict a job's runtime, and use it where the rules require it; a waiting job may then need another reservation."""
         if self.predictions is None:
             return
-        belief, planned = self.predictions.belief, job.believed
+        uses, planned = self.predictions.uses, job.planned
         job.predicted, job.basis = self.predictions.history.predict(job.index, job.submit, max(self.now, 0))
         job.predicted = self._until_tick(job, job.predicted)
-        job.order_length = job.predicted if belief.order else job.estimate
-        job.believed = job.predicted if belief.own else job.estimate
-        job.run_length = job.predicted if belief.running else job.estimate
-        if job.reservation >= 0 and job.believed != planned:
+        job.order_length = job.predicted if uses.order else job.estimate
+        job.planned = job.predicted if uses.own else job.estimate
+        job.run_length = job.predicted if uses.running else job.estimate
+        if job.reservation >= 0 and job.planned != planned:
             self.reservations_void = True
 
     def _enter(self, job: Job) -> None:
@@ -260,7 +260,7 @@ class Engine:
 
     def _class_of(self, job: Job) -> int:
         """Return the number of a job's queue, by its planned length, under a policy with several queues."""
-        return sum(job.believed >= bound for bound in self.passes.bounds)
+        return sum(job.planned >= bound for bound in self.passes.bounds)
 
     def mean_slowdown(self) -> float:
         """Return the mean bounded slowdown of the jobs that have ended; 1 before the first end."""
@@ -270,7 +270,7 @@ class Engine:
         """Return whether a running job has a prediction in use that is shorter than the user's estimate."""
         if self.predictions is None or self.predictions.correction.kind == "none":
             return False
-        return bool(self.predictions.belief.running) and job.run_length < job.estimate
+        return bool(self.predictions.uses.running) and job.run_length < job.estimate
 
     def _correct_expired(self) -> bool:
         """Correct the expired predictions of running jobs (tsafrir07, section 3); return whether there were any."""

@@ -101,11 +101,11 @@ class NodesReference(ClusterReference):
         """
         if self.passes.kind not in ("head", "relaxed"):
             return super()._fits(job, begin, so_far)
-        given = super()._fits(job, begin, replace(so_far, planned=[]))
+        given = super()._fits(job, begin, replace(so_far, reserved=[]))
         if given is None:
             return None
-        for head, shadow, _ in so_far.planned:
-            if begin + max(job.believed, 1) > shadow and super()._fits(head, shadow, Pass(planned=[(job, begin, given)])) is None:
+        for head, shadow, _ in so_far.reserved:
+            if begin + max(job.planned, 1) > shadow and super()._fits(head, shadow, Pass(reserved=[(job, begin, given)])) is None:
                 return None
         return given
 

@@ -48,7 +48,7 @@ def look_ahead(engine: Any) -> None:
         free = engine.free
 
         def ends_in_time(job: Job, by: float = shadow) -> bool:
-            return engine.now + job.believed <= by
+            return engine.now + job.planned <= by
 
         able = [job for job in others if job.procs <= free and (ends_in_time(job) or job.procs <= extra)]
         able = engine._in_order(able, engine._backfill_order())[: passes.ahead]
@@ -64,9 +64,9 @@ def look_ahead(engine: Any) -> None:
 
 def _value(job: Job, now: int, objective: str) -> tuple[int, int]:
     if objective == "slowdown":
-        slowdown = 1000 * (now - job.submit + job.believed) // job.believed
+        slowdown = 1000 * (now - job.submit + job.planned) // job.planned
         return job.procs, min(slowdown, 2**34)
-    return {"procs": job.procs, "seconds": job.believed, "procseconds": job.procs * job.believed}[objective], 0
+    return {"procs": job.procs, "seconds": job.planned, "procseconds": job.procs * job.planned}[objective], 0
 
 
 def _best_combination(
@@ -106,7 +106,7 @@ def selective(engine: Any) -> None:
     """Make a pass with reservations for the jobs whose expansion factor exceeds the threshold (Srinivasan et al. 2002)."""
     threshold = engine.mean_slowdown() if engine.passes.adapts else engine.passes.factor
     profile, line = engine._profile_of_running(), engine._in_order(engine.waiting, engine.policy.order)
-    chosen = [job for job in line if (engine.now - job.submit + job.believed) / job.believed > threshold]
+    chosen = [job for job in line if (engine.now - job.submit + job.planned) / job.planned > threshold]
     for job in chosen:
         engine._reserve(job, profile, line)
     engine._start_around(profile, [job for job in line if job not in chosen], line)
@@ -163,7 +163,7 @@ def annealed(engine: Any) -> None:
     def cost(order: Sequence[Job]) -> float:
         return sum((float(begin - job.submit) ** passes.power for job, begin in _planned(engine, order)), 0.0)
 
-    keys: list[Callable[[Job], int]] = [lambda job: job.procs, lambda job: -job.procs, lambda job: job.believed, lambda job: -job.believed]
+    keys: list[Callable[[Job], int]] = [lambda job: job.procs, lambda job: -job.procs, lambda job: job.planned, lambda job: -job.planned]
     orders = [list(line), *(sorted(line, key=key) for key in keys)]
     costs = [cost(order) for order in orders]
     least = before = min(costs)
@@ -202,11 +202,11 @@ def on_particular_processors(engine: Any) -> None:
         """Find the earliest time at which the job fits, and the first processors that are free then; start the job if that is now."""
         job.reservation = -1
         taken = [(other.start, engine._expected_end(other, now + 1), sets[other.index]) for other in engine.running]
-        taken += [(one.reservation, one.reservation + one.believed, sets[one.index]) for one in engine.waiting if one.reservation >= 0]
+        taken += [(one.reservation, one.reservation + one.planned, sets[one.index]) for one in engine.waiting if one.reservation >= 0]
         for begin in sorted({now, *(end for _, end, _ in taken if end > now)}):
             free = set(range(engine.machine_procs))
             for first, end, processors in taken:
-                if first < begin + job.believed and begin < end:
+                if first < begin + job.planned and begin < end:
                     free -= processors
             if len(free) >= job.procs:
                 break

@@ -100,7 +100,7 @@ class Block:
     begin: int
     end: int
     reservation: int = 0
-    planned: bool = False
+    by_plan: bool = False
 
 
 class NodesInUse:
@@ -121,7 +121,7 @@ class NodesInUse:
         for k, row in enumerate(problem.rows()):
             tier = machine.tiers[needs[k]["partition"]]
             job = SlurmJob(k, *row, fewest=int(fewest[k]), limits=list(limits[k]), tier=tier, **needs[k])
-            job.time_min = job.time_min if job.time_min < job.believed else 0
+            job.time_min = job.time_min if job.time_min < job.planned else 0
             job.waits_for.update(after[k])
             self.jobs.append(job)
         self.has_sole = any(job.sole for job in self.jobs)
@@ -143,7 +143,7 @@ class NodesInUse:
         is_open = np.zeros(len(self.capacity[0]), bool)
         is_open[self.machine.members[job.members]] = True
         for block in blocks:
-            if block.begin < time + length + block.planned and block.end > time and not self._admits(block, job):
+            if block.begin < time + length + block.by_plan and block.end > time and not self._admits(block, job):
                 is_open[block.nodes] = False
         own_times = [one for one in self.machine.outages if self._reservation(job) == one[4] > 0 and one[2] > time]
         if own_times:
@@ -268,7 +268,7 @@ class NodesInUse:
         """Return the reservation of nodes for a job that backfill plans to start at `begin` and to run for `length` s."""
         step = self.settings["bf_resolution"]
         nodes, end = self.choose(job, free).nodes, math.ceil((begin + length) / step) * step
-        return Block(nodes, max(begin // step * step, self.now), end, planned=True)
+        return Block(nodes, max(begin // step * step, self.now), end, by_plan=True)
 
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:

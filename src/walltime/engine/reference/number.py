@@ -196,7 +196,7 @@ class Reference(Engine):
             case "head":
                 self._start_heads()
             case "fresh":
-                self._reserve_afresh(passes.depth)
+                self._reserve_from_scratch(passes.depth)
             case "kept":
                 self._keep_reservations(passes.compression)
             case "python":
@@ -240,7 +240,7 @@ class Reference(Engine):
             # 2. Find a backfill job.
             free = self.free
             for job in self._in_order(others, self._backfill_order()):
-                ends = self.now + job.believed
+                ends = self.now + job.planned
                 ends_by_shadow = job.procs <= free and (ends < shadow or (ends == shadow and self.passes.ends == "by"))
                 uses_extra_nodes = job.procs <= min(free, extra)
                 if (ends_by_shadow or uses_extra_nodes) and self._may_overtake(job):
@@ -307,7 +307,7 @@ class Reference(Engine):
             profile.occupy(job.start, self._expected_end(job, self.now + 1), job.procs)
         return profile
 
-    def _reserve_afresh(self, depth: int | None) -> None:
+    def _reserve_from_scratch(self, depth: int | None) -> None:
         """Make a pass of conservative backfill from scratch (feitelson98, Fig. 1), with reservations for `depth` blocked jobs only."""
         profile, line = self._profile_of_running(), self._in_order(self.waiting, self.policy.order)
         others, blocked = list(line), 0
@@ -345,13 +345,13 @@ class Reference(Engine):
         else:
             planned = [job for job in self.waiting if job.reservation >= 0]
             for job in planned:
-                profile.occupy(job.reservation, job.reservation + job.believed, job.procs)
+                profile.occupy(job.reservation, job.reservation + job.planned, job.procs)
             moves = self.ended_early or compression == "always"
             while moves:
                 before = [job.reservation for job in planned]
                 for job in self._in_order(planned, self.policy.order):
                     old = job.reservation
-                    profile.occupy(old, old + job.believed, -job.procs)
+                    profile.occupy(old, old + job.planned, -job.procs)
                     job.reservation = profile.reserve(job)
                     assert job.reservation <= old, "compression never delays a job"
                 moves = compression == "fixpoint" and before != [job.reservation for job in planned]
@@ -364,7 +364,7 @@ class Reference(Engine):
             job.note_reservation(job.reservation)
             if job.reservation == self.now:
                 self._start(job, self._ahead(job))
-                if job.run_length > job.believed:
+                if job.run_length > job.planned:
                     self.reservations_void = True  # it needs time that was reserved for others
 
     def _ask(self) -> None:

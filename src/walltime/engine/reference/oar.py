@@ -197,7 +197,7 @@ class OarReference:
             plan.insert(max(job.expected_end + security - self.now, 1), job.nodes)  # an overdue job counts as if it ended now
         starting, ahead = [], False
         for job in self.waiting:
-            begin, nodes = plan.place(job, job.believed + security)
+            begin, nodes = plan.place(job, job.planned + security)
             if begin == 0:
                 job.kind = BACKFILLED if ahead else IMMEDIATE if job.reserved_start < 0 else RESERVED
                 starting.append((job, nodes))

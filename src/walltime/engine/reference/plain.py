@@ -18,7 +18,7 @@ class Job:
     submit: int
     """With feedback, known only once the job that this one waits for has ended."""
     runtime: int
-    believed: int
+    planned: int
     """Its planned runtime while it waits; with predictions, see `estimate`, `order_length` and `run_length`."""
     procs: int
     after: int = -1
@@ -54,11 +54,11 @@ class Job:
     def __post_init__(self) -> None:
         self.waits_for = {self.after} - {-1}
         """Indices of the jobs that must end before this one can be submitted."""
-        self.estimate = self.believed
+        self.estimate = self.planned
         """The planned runtime wherever predictions are not used."""
-        self.order_length = self.believed
+        self.order_length = self.planned
         """The planned runtime that determines its place in the queue."""
-        self.run_length = self.believed
+        self.run_length = self.planned
         """Its expected runtime once it runs."""
 
     def note_reservation(self, start: int) -> None:
@@ -103,7 +103,7 @@ class Profile:
         free = self.free
         anchor = self.now if free >= job.procs else None
         for time in sorted(self.change):
-            if anchor is not None and time >= anchor + job.believed:
+            if anchor is not None and time >= anchor + job.planned:
                 break
             free += self.change[time]
             if free < job.procs:
@@ -116,7 +116,7 @@ class Profile:
     def reserve(self, job: Job) -> int:
         """Find the job's anchor point and occupy it."""
         anchor = self.anchor(job)
-        self.occupy(anchor, anchor + job.believed, job.procs)
+        self.occupy(anchor, anchor + job.planned, job.procs)
         return anchor
 
 

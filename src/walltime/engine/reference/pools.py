@@ -48,7 +48,7 @@ class Pass:
     """
 
     selected: set[int] | None = None
-    planned: list[Reservation] = field(default_factory=list)
+    reserved: list[Reservation] = field(default_factory=list)
     reservations: Counter[tuple[int, int]] = field(default_factory=Counter)
     blocked: set[int] = field(default_factory=set)
     closed: set[int] = field(default_factory=set)
@@ -164,9 +164,9 @@ class ClusterReference(Engine):
                 self.coming.remove(job.index)
                 self._enter(job)
         for job in self.waiting if self.predictions is not None and self.predictions.again else ():
-            planned = job.believed
+            planned = job.planned
             self._predict(job)
-            self.reservations_void = self.reservations_void or job.believed != planned
+            self.reservations_void = self.reservations_void or job.planned != planned
 
     _placed = _seen = False
 
@@ -213,13 +213,13 @@ class ClusterReference(Engine):
             selected = None
             if self.passes.kind == "selective":
                 least = self.mean_slowdown() if self.passes.adapts else self.passes.factor
-                selected = {job.index for job in self.waiting if (self.now - job.submit + job.believed) / job.believed > least}
+                selected = {job.index for job in self.waiting if (self.now - job.submit + job.planned) / job.planned > least}
             while self._pass(Pass(selected)):
                 pass
 
     def _planned_end(self, job: ClusterJob) -> int:
         """Return the planned end of a running job: in a second if it is overdue; as planned while it waited, if it started in this pass."""
-        length = job.believed if job in self._planned_now else job.run_length
+        length = job.planned if job in self._planned_now else job.run_length
         return max(job.start + length, self.now + 1)
 
     def _levels(self, planned: Sequence[Reservation]) -> list[tuple[int, Array]]:
@@ -228,7 +228,7 @@ class ClusterReference(Engine):
         An amount is negative where capacity that is in use has been lost.
         """
         taken = [(self.now, self._planned_end(job), job.given) for job in self.running]
-        taken += [(begin, begin + job.believed, given) for job, begin, given in planned]
+        taken += [(begin, begin + job.planned, given) for job, begin, given in planned]
         taken += [(s.begin, s.end, s.missing) for s in self.shortages if min(s.known, s.begin) <= self.now < s.end]
         changes = {self.now: self.capacity}
         for begin, end, amounts in taken:
@@ -247,8 +247,8 @@ class ClusterReference(Engine):
 
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
         """Return the shares of its pools that a job would take if it began then; None if it does not fit for its planned length."""
-        levels = [*self._levels(so_far.planned), (math.inf, self.capacity)]
-        during = [free for (time, free), (until, _) in pairwise(levels) if time < begin + max(job.believed, 1) and until > begin]
+        levels = [*self._levels(so_far.reserved), (math.inf, self.capacity)]
+        during = [free for (time, free), (until, _) in pairwise(levels) if time < begin + max(job.planned, 1) and until > begin]
         least = np.min(during, axis=0)
         least[self._closed(so_far)] = 0
         return self._share(job, least)
@@ -295,7 +295,7 @@ class ClusterReference(Engine):
             if reserves:
                 self._plan(job, so_far)
             self._block(job, reserves, so_far)
-        blocked = {job.index for job, _, _ in so_far.planned}
+        blocked = {job.index for job, _, _ in so_far.reserved}
         self._earliest = {job: time for job, time in self._earliest.items() if job in blocked}
         return self._backfill(later if order == self.policy.order else self._in_order(later, order), considered, so_far)
 
@@ -317,7 +317,7 @@ class ClusterReference(Engine):
 
     def _plan(self, job: ClusterJob, so_far: Pass) -> None:
         """Make the earliest reservation for a blocked job; under relaxed backfilling, the earliest from its latest start on."""
-        moments = [time for time, _ in self._levels(so_far.planned)[1:]]
+        moments = [time for time, _ in self._levels(so_far.reserved)[1:]]
         place = self._first_fit(job, moments, so_far)
         if place is None:
             return
@@ -326,7 +326,7 @@ class ClusterReference(Engine):
             self._earliest[job.index] = earliest = min(self._earliest.get(job.index, place[1]), place[1])
             latest = max(place[1], earliest + math.floor(self.passes.omega * (job.reserved_start - job.submit)))
             place = self._first_fit(job, [latest, *(time for time in moments if time > latest)], so_far) or place
-        so_far.planned.append(place)
+        so_far.reserved.append(place)
 
     def _block(self, job: ClusterJob, reserves: bool, so_far: Pass) -> None:
         """Block a waiting job's pools for the jobs behind it; without backfilling, close them."""
@@ -360,20 +360,20 @@ class ClusterReference(Engine):
         job.given, job.reservation = given, -1
         self._planned_now.append(job)
         self._begin(job, behind)
-        return self.depth <= 1 and job.run_length != job.believed
+        return self.depth <= 1 and job.run_length != job.planned
 
     def _keep_reservations(self) -> bool:
         """Make a pass of conservative backfilling (mualem01, section 2.1); return whether it must be repeated."""
         self._planned_now = []
         overdue = any(job.expected_end <= self.now for job in self.running)
-        afresh = overdue or self.reservations_void
+        from_scratch = overdue or self.reservations_void
         queue = self._queue()
-        self._give_up_reservations(queue, afresh)
+        self._give_up_reservations(queue, from_scratch)
         planned = {job.index: (job, job.reservation, job.given) for job in queue if job.reservation >= 0}
-        if self.ended_early and not afresh:
+        if self.ended_early and not from_scratch:
             self._compress([job for job in queue if job.reservation >= 0], planned)
         newcomers = [job for job in queue if job.reservation < 0 and self._within_limits(job)]
-        for job in newcomers if afresh else sorted(newcomers, key=lambda job: job.arrival):
+        for job in newcomers if from_scratch else sorted(newcomers, key=lambda job: job.arrival):
             self._reserve(job, planned)
         self.ended_early = False
         self.overdue = self.reservations_void = overdue
@@ -395,8 +395,8 @@ class ClusterReference(Engine):
 
     def _reserve(self, job: ClusterJob, planned: dict[int, Reservation]) -> None:
         """Give a job the earliest reservation that fits into the plan, if any does."""
-        so_far = Pass(planned=list(planned.values()))
-        place = self._first_fit(job, [time for time, _ in self._levels(so_far.planned)], so_far)
+        so_far = Pass(reserved=list(planned.values()))
+        place = self._first_fit(job, [time for time, _ in self._levels(so_far.reserved)], so_far)
         if place is not None:
             planned[job.index] = place
             _, job.reservation, job.given = place
@@ -411,7 +411,7 @@ class ClusterReference(Engine):
                 continue
             ahead = [other for other in self.waiting if other.reservation >= 0 and other.arrival < job.arrival]
             self._start(job, job.given, any(set(other.pools) & set(job.pools) for other in ahead))
-            self.reservations_void = self.reservations_void or job.run_length > job.believed
+            self.reservations_void = self.reservations_void or job.run_length > job.planned
         return again
 
     def _within_limits(self, job: ClusterJob) -> bool:

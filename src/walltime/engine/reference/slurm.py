@@ -49,7 +49,7 @@ class SlurmReference(NodesInUse):
             free = self.usable(job, self.free, 0, 1, [])
             if not self.is_enough(job, free):
                 raise overfull(job.index)
-            self._run(job, free, job.since, job.believed)
+            self._run(job, free, job.since, job.planned)
 
     def step(self, until: float = math.inf) -> bool:
         """Handle the next event and make the passes after it; return False if there is none, or it is later than `until`, s."""
@@ -173,7 +173,7 @@ class SlurmReference(NodesInUse):
         for k in set(job.limits) if self.machine.run_seconds else ():
             group = [other for other in self.running if k in other.limits]
             left = sum(other.procs * max(0, other.start + other.limit - self.now) for other in group)
-            if left + job.procs * job.believed > self.machine.run_seconds[k]:
+            if left + job.procs * job.planned > self.machine.run_seconds[k]:
                 return False
         return within_limits(job, self.running, self.machine.limits)
 
@@ -255,15 +255,15 @@ class SlurmReference(NodesInUse):
             if (most and tested[job.partition] > most) or not self._is_within_limits(job):
                 continue
             self.heavier = self._heavier_nodes(job)
-            free = self.usable(job, self.free, self.now, job.believed, blocks)
+            free = self.usable(job, self.free, self.now, job.planned, blocks)
             if self.is_enough(job, free):
                 if self._exceeds_nodes(job, self.choose(job, free).nodes):
                     continue
                 job.kind = IMMEDIATE if job.submit == self.now else RESERVED
-                self._run(job, free, self.now, job.believed)
+                self._run(job, free, self.now, job.planned)
                 self._news = True
                 continue
-            self._preempt(job, self._victims(job, job.believed, blocks, self._candidates(job)))
+            self._preempt(job, self._victims(job, job.planned, blocks, self._candidates(job)))
             if self._may_reserve(job) and not self._exceeds_nodes(job):
                 closed_partitions.add(job.partition)
                 if self._reservation(job) == 0:
@@ -364,7 +364,7 @@ class SlurmReference(NodesInUse):
             if any(tests[count] >= limit > 0 for count, limit in zip(counts, most, strict=True)):
                 continue
             tests.update(counts)
-            length = job.time_min or job.believed
+            length = job.time_min or job.planned
             may_reserve = self._may_reserve(job) and not reserved[job.partition] >= s["bf_job_part_count_reserve"] > 0
             may_reserve = may_reserve and not job.unreserved
             gap = self._gap(job, length, blocks, self.now + 60 * s["bf_window"] if may_reserve else self.now)
@@ -392,18 +392,18 @@ class SlurmReference(NodesInUse):
     def _limit(self, job: SlurmJob, nodes: Array, blocks: list[Block]) -> int:
         """Return the time limit, s, with which backfill starts a job on these nodes."""
         if not job.time_min or self.settings["time_min_as_soft_limit"]:
-            return job.believed
+            return job.planned
         others = [block for block in blocks if not self._admits(block, job)]
         ahead = [block.begin - self.now for block in others if block.begin > self.now and np.isin(nodes, block.nodes).any()]
-        if not ahead or min(ahead) >= job.believed:
-            return job.believed
+        if not ahead or min(ahead) >= job.planned:
+            return job.planned
         return max(job.time_min, min(ahead) // 60 * 60)
 
     def _run(self, job: SlurmJob, free: Free, start: int, limit: int) -> None:
         job.given, job.start, job.limit, job.ticket = self.choose(job, free), start, limit, self._started
         self.free[:, job.given.nodes] -= job.given.amounts
         self._started += 1
-        if self.kill and limit < job.believed:
+        if self.kill and limit < job.planned:
             job.runtime = min(job.runtime, limit)
         job.run_length = job.time_min if self._is_soft(job) else limit
         if job in self.waiting:

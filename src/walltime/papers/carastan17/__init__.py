@@ -60,29 +60,29 @@ def fcfs(queue: int, submit: int) -> float:
     return AHEAD if queue == 1 else -float(submit)
 
 
-def wfp3(queue: int, wait: int, believed: int, procs: int) -> float:
+def wfp3(queue: int, wait: int, planned: int, procs: int) -> float:
     """Return the score under WFP3 (Tang et al. 2009)."""
-    return AHEAD if queue == 1 else (wait / believed) ** 3 * procs
+    return AHEAD if queue == 1 else (wait / planned) ** 3 * procs
 
 
-def unicef(queue: int, wait: int, believed: int, procs: int) -> float:
+def unicef(queue: int, wait: int, planned: int, procs: int) -> float:
     """Return the score under UNICEF (Tang et al. 2009); jobs of one processor come first."""
-    return AHEAD if queue == 1 else (wait + TINY) / ((math.log2(procs) + TINY) * believed)
+    return AHEAD if queue == 1 else (wait + TINY) / ((math.log2(procs) + TINY) * planned)
 
 
-def spt(queue: int, believed: int) -> float:
+def spt(queue: int, planned: int) -> float:
     """Return the score under shortest processing time first."""
-    return AHEAD if queue == 1 else -float(believed)
+    return AHEAD if queue == 1 else -float(planned)
 
 
-def saf(queue: int, believed: int, procs: int) -> float:
+def saf(queue: int, planned: int, procs: int) -> float:
     """Return the score under smallest area first."""
-    return AHEAD if queue == 1 else -float(believed * procs)
+    return AHEAD if queue == 1 else -float(planned * procs)
 
 
-def f2(queue: int, believed: int, procs: int, submit: int) -> float:
+def f2(queue: int, planned: int, procs: int, submit: int) -> float:
     """Return the score under F2, the paper's best order."""
-    return AHEAD if queue == 1 else -(math.sqrt(believed) * procs + 25_600 * math.log10(max(submit, EARLIEST)))
+    return AHEAD if queue == 1 else -(math.sqrt(planned) * procs + 25_600 * math.log10(max(submit, EARLIEST)))
 
 
 ORDERS: Mapping[str, Order] = {score.__name__: order(score) for score in (fcfs, wfp3, unicef, spt, saf, f2)}

@@ -200,7 +200,7 @@ def figure_12(_study: Study) -> Parts:
     drawn = []
     for waiting in (3, 4):
         jobs, names = figure_12_jobs(waiting), ["1", "2", str(waiting)]
-        adjusted = replace(jobs, believed=np.array([100, 100, ADJUSTED[waiting]]))
+        adjusted = replace(jobs, planned=np.array([100, 100, ADJUSTED[waiting]]))
         drawn.append(Example(f"job {waiting}, as estimated by its user", jobs, Easy(), names=names))
         drawn.append(Example(f"job {waiting}, adjusted while it waits", adjusted, Easy(), names=names))
     yield example_chart("fig12", drawn, "A machine of 10; job 1 runs, job 2 has a reservation at 100.")

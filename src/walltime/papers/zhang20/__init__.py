@@ -44,19 +44,19 @@ def windows(workload: Workload) -> list[Workload]:
     return chosen
 
 
-def f1(believed: int, procs: int, submit: int) -> float:
+def f1(planned: int, procs: int, submit: int) -> float:
     """Return the score under F1 (carastan17)."""
-    return -(math.log10(believed) * procs + 870 * math.log10(max(submit, EARLIEST)))
+    return -(math.log10(planned) * procs + 870 * math.log10(max(submit, EARLIEST)))
 
 
-def wfp3(believed: int, procs: int, submit: int) -> float:
+def wfp3(planned: int, procs: int, submit: int) -> float:
     """Return the score under WFP3 as in the program, whose waiting time is -1 - submit, as the start of a waiting job is -1."""
-    return ((-1 - submit) / believed) ** 3 * procs
+    return ((-1 - submit) / planned) ** 3 * procs
 
 
-def unicep(believed: int, procs: int, submit: int) -> float:
+def unicep(planned: int, procs: int, submit: int) -> float:
     """Return the score under UNICEP as in the program, with the same waiting time; jobs of one processor come last."""
-    return (-1 - submit + TINY) / ((math.log2(procs) + TINY) * believed)
+    return (-1 - submit + TINY) / ((math.log2(procs) + TINY) * planned)
 
 
 FORMULAS: Mapping[str, Order] = {

@@ -137,7 +137,7 @@ class Projection:
         """Return the problem of the jobs with these indices, with these submit times and runtimes (int64 s), on the machine."""
         placed, own = self.state.workload, self._pool_demands(chosen)
         common: dict[str, Any] = {"submit": submit, "runtime": runtime, "policy": self.scheduler.policy, "starts_only": starts_only}
-        common |= {"believed": placed.requested[chosen], "procs": placed.procs[chosen]}
+        common |= {"planned": placed.requested[chosen], "procs": placed.procs[chosen]}
         if self._slurm:
             columns = [name for name in self._demands._fields if name not in ("after", "limits")]
             demands = self._demands._replace(**{name: getattr(self._demands, name)[chosen] for name in columns})
@@ -170,7 +170,7 @@ class Projection:
             submit=submit,
             runtime=runtime,
             requested=placed.requested[chosen],
-            believed=placed.requested[chosen],
+            planned=placed.requested[chosen],
             procs=placed.procs[chosen],
             columns={name: values[chosen] for name, values in placed.columns.items()},
             order=None,

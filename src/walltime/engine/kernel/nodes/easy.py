@@ -199,7 +199,7 @@ def place_first(state, jobs, site, use, plan, traffic):
     for k in range(state.at_first):
         index = traffic.at_first[k]
         job = jobs[index]
-        if shortfall_of(state, job, site, use.free[0], plan, state.now, job.believed) > 0:
+        if shortfall_of(state, job, site, use.free[0], plan, state.now, job.planned) > 0:
             state.no_room = index + 1
             return
         choose_of(state, job, site, use.free[0], plan.choice)
@@ -220,7 +220,7 @@ def _run(state, jobs, site, use, plan, traffic, index):
 @kernel
 def length_of(job):
     """Return a job's planned length, s."""
-    return max(job.believed, 1)
+    return max(job.planned, 1)
 
 
 @called_kernel

@@ -18,7 +18,7 @@ def is_over_limit(state, rules, jobs, use, traffic, index):
     """Return whether a job would exceed one of its limits, other than limits on nodes, by starting now."""
     if rules.timed_limits:
         for number in list_of(traffic.limits_of, index):
-            left = jobs[index].procs * jobs[index].believed
+            left = jobs[index].procs * jobs[index].planned
             for i in range(state.running):
                 job = jobs[use.running[i].job]
                 if _counts(traffic, use.running[i].job, number):

@@ -154,11 +154,11 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
     """Give the jobs that run at the beginning their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        if shortfall(state, jobs[index], site, use, plan, state.now, jobs[index].believed) > 0:
+        if shortfall(state, jobs[index], site, use, plan, state.now, jobs[index].planned) > 0:
             state.no_room = index + 1
             return
         choose(state, jobs[index], site, use, plan.choice, state.now)
-        _run(state, rules, jobs, site, use, plan, traffic, index, jobs[index].start, jobs[index].believed)
+        _run(state, rules, jobs, site, use, plan, traffic, index, jobs[index].start, jobs[index].planned)
 
 
 @kernel
@@ -186,7 +186,7 @@ def _arrive(state, rules, jobs, site, plan, traffic):
     traffic.queue[state.waiting] = index
     traffic.needs[state.waiting] = least_needed(jobs[index], site.members[jobs[index].members])
     place = _put_in_order(jobs, traffic.queue, traffic.needs, state.waiting)
-    if place < state.planned:
+    if place < state.planned_count:
         forget(state, plan, place)
     state.waiting += 1
 
@@ -227,7 +227,7 @@ def _compute_priorities(state, rules, jobs, use, plan, traffic):
         before = jobs[queue[i]].priority
         jobs[queue[i]].priority = priority_of(rules, jobs, traffic.tree, queue[i], when)
         place = _put_in_order(jobs, queue, traffic.needs, i)
-        if place < min(i, state.planned):
+        if place < min(i, state.planned_count):
             forget(state, plan, place)
         if place < i or (rules.least_priority > 0 and before != jobs[queue[i]].priority):
             state.news = state.news_for_all = 1
@@ -262,19 +262,19 @@ def _main_pass(state, rules, jobs, site, use, plan, traffic, depth):
             continue
         if rules.node_limits:
             prefer_held(state, jobs, site, use, traffic, index)
-        if _could_start(state, site, use, plan, job, job.believed):
+        if _could_start(state, site, use, plan, job, job.planned):
             choose(state, job, site, use, plan.choice, state.now)
             if rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, True):
                 continue
             place -= 1
             job.kind = IMMEDIATE if job.submit == state.now else RESERVED
-            if place < state.planned:
+            if place < state.planned_count:
                 leave_plan(state, site, plan, place)
-            _run(state, rules, jobs, site, use, plan, traffic, index, state.now, job.believed)
+            _run(state, rules, jobs, site, use, plan, traffic, index, state.now, job.planned)
             _leave_queue(state, traffic, place)
             continue
         if rules.preempts > 0 and may_preempt(state, job, site):
-            preempt(state, rules, jobs, index, site, use, plan, traffic, job.believed, False)
+            preempt(state, rules, jobs, index, site, use, plan, traffic, job.planned, False)
         exceeds = rules.node_limits and exceeds_nodes(state, jobs, site, use, plan, traffic, index, False)
         if not (exceeds or _cannot_reserve(state, rules, job)):
             part.closed = 1
@@ -339,7 +339,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             continue
         reserves = not (_cannot_reserve(state, rules, job) or (rules.most_reserved > 0 and part.reserved >= rules.most_reserved))
         reserves = reserves and job.unreserved == 0
-        latest, planned = state.now + (rules.window if reserves else 0), state.planned
+        latest, planned = state.now + (rules.window if reserves else 0), state.planned_count
         holds = place < planned and holds_as_before(state, plan.earliest_starts[place], latest)
         searches += 0 if holds else 1
         freed, begin = 0, plan.earliest_starts[place].begin
@@ -371,7 +371,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             last -= 1
             if rules.most_started > 0 and state.started - before >= rules.most_started:
                 break
-        if begin <= latest and state.planned != planned:
+        if begin <= latest and state.planned_count != planned:
             last = _last_that_matters(state, rules, jobs, site, use, plan, place, last, traffic)
     if state.started > before:
         state.news = 1
@@ -398,11 +398,11 @@ def _is_considered(state, rules, plan, traffic, job, place, within):
     if within:
         state.tested += 1
         considered = not _over_test_limit(state, rules, traffic.counted, job)
-    if place < state.planned and considered != plan.earliest_starts[place].considered:
+    if place < state.planned_count and considered != plan.earliest_starts[place].considered:
         forget(state, plan, place)
-    if not considered and place == state.planned:
+    if not considered and place == state.planned_count:
         plan.earliest_starts[place].considered = plan.earliest_starts[place].promised = 0
-        state.planned += 1
+        state.planned_count += 1
     return considered
 
 
@@ -424,10 +424,10 @@ def _start_ahead(state, rules, jobs, site, use, plan, traffic, place):
 def _limit(state, rules, site, plan, job):
     """Return the limit under which backfill starts a job on the nodes that have been chosen."""
     if job.time_min <= 0 or rules.soft:
-        return job.believed
+        return job.planned
     reservation = abs(site.partitions[job.partition].reservation)
-    room = room_until(state, site, plan, reservation, state.now + job.believed) - state.now
-    return max(job.time_min, room // 60 * 60) if room < job.believed else job.believed
+    room = room_until(state, site, plan, reservation, state.now + job.planned) - state.now
+    return max(job.time_min, room // 60 * 60) if room < job.planned else job.planned
 
 
 @inlined_kernel
@@ -472,7 +472,7 @@ def _over_test_limit(state, rules, counted, job):
 def _run(state, rules, jobs, site, use, plan, traffic, index, start, limit):
     job = jobs[index]
     job.start, job.limit = start, limit
-    if rules.kill and limit < job.believed:
+    if rules.kill and limit < job.planned:
         job.runtime = min(job.runtime, limit)
     expected = start + (job.time_min if rules.soft and rules.half and job.time_min > 0 else limit)
     start_use(state, job, index, site, use, plan, expected)

@@ -21,7 +21,7 @@ Array = np.ndarray
 Records = Any
 
 SLURM_JOB = record_dtype(
-    "submit runtime believed procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
+    "submit runtime planned procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
     "shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
     "arrival pending after think limit first count preemption whole_runtime due returns failed awaits priority merit",
     "merit",
@@ -57,8 +57,8 @@ SLURM_RULES = record_dtype(
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
-    "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned blocks spare_sets "
-    "ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
+    "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned_count blocks "
+    "spare_sets ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
     "left_procs left_second left_most prefers preemptable lost again until awaited"
 )
 """Values that change at every event.
@@ -66,7 +66,7 @@ SLURM_STATE = record_dtype(
 Numbers of entries:
 
 * `arrivals`, `started`: numbers of jobs so far
-* `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned`, `blocks`, `spare_sets`, `bounds`, `steps`, `chosen`:
+* `arriving`, `running`, `events`, `waiting`, `ranges`, `spare_rows`, `planned_count`, `blocks`, `spare_sets`, `bounds`, `steps`, `chosen`:
   numbers of entries in use
 * `overdue`: number of running jobs whose planned end has been postponed
 

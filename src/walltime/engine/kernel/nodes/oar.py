@@ -30,7 +30,7 @@ from walltime.engine.kernel.slots import SLOT, copy_set, first_slot, keep_first,
 
 Array = np.ndarray
 
-OAR_JOB = record_dtype("submit runtime believed nodes partition noticed phase start kind reserved_start pending after think")
+OAR_JOB = record_dtype("submit runtime planned nodes partition noticed phase start kind reserved_start pending after think")
 """A job; times in s, except `noticed` and `phase`, which are as in `problem.OarSettings`; `nodes`: number of nodes that it needs."""
 
 OAR_RULES = record_dtype("security bug step clock idle busy start launch end period tick")
@@ -236,7 +236,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
     state.slots, pointer = 1, 0
     for i in range(state.running):
         job = traffic.running[i]
-        last = max(jobs[job].start + jobs[job].believed + rules.security - 1, state.now)
+        last = max(jobs[job].start + jobs[job].planned + rules.security - 1, state.now)
         if rules.bug and pointer != 0 and last <= slots[pointer].end:
             take(state, slots, plan.free, 0, last, had[job])
             continue
@@ -252,7 +252,7 @@ def _pass(state, rules, jobs, sets, had, plan, traffic):
         job = jobs[index]
         begin = NEVER
         if place < until:
-            own, length = sets[ALL + 1 + job.partition], job.believed + rules.security
+            own, length = sets[ALL + 1 + job.partition], job.planned + rules.security
             slot = first_slot(slots, plan.free, sets[SCRATCH], own, job.nodes, length)
             begin = slots[slot].begin
             keep_first(sets[SCRATCH], job.nodes)

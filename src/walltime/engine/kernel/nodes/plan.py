@@ -44,7 +44,7 @@ def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, lates
     search ignores bounds and the last search, because jobs that may be preempted count as ended. Returns NEVER if the chosen nodes would
     exceed a limit.
     """
-    job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned
+    job, earliest, has_one = jobs[index], plan.earliest_starts[place], place < state.planned_count
     length = length_of(job)
     holds = has_one and not fresh and gained_too_little(earliest) and earliest.begin > state.now
     if holds and (earliest.promised or earliest.begin > latest):
@@ -85,7 +85,7 @@ def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, lates
         forget(state, plan, place)
     if begin > state.now:
         _set_earliest_start(state, job, earliest, begin, promised)
-        state.planned += 1
+        state.planned_count += 1
         if promised:
             _keep(state, rules, site, use, plan, begin, length)
     return begin
@@ -94,14 +94,14 @@ def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, lates
 @kernel
 def never_holds(state, plan, place):
     """Make every cycle try a job again, because it may preempt others, or its limits may count other nodes."""
-    if place < state.planned:
+    if place < state.planned_count:
         plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
 
 
 @kernel
 def length_of(job):
     """Return the time for which backfill plans a job, s."""
-    return job.time_min if job.time_min > 0 else job.believed
+    return job.time_min if job.time_min > 0 else job.planned
 
 
 @kernel
@@ -125,7 +125,7 @@ def holds_as_before(state, earliest, latest):
 @kernel
 def first_to_look_at(state, earliest_starts, place, last, latest):
     """Return the first place in [place, last) whose earliest start may have changed, and add the blocks before it to `state.ahead`."""
-    end, ahead = min(last, state.planned), state.ahead
+    end, ahead = min(last, state.planned_count), state.ahead
     while place < end and holds_as_before(state, earliest_starts[place], latest):
         ahead += earliest_starts[place].promised
         place += 1
@@ -136,9 +136,9 @@ def first_to_look_at(state, earliest_starts, place, last, latest):
 @called_kernel
 def forget(state, plan, place):
     """Drop the plan of the jobs at this place in the queue and behind it."""
-    while state.planned > place:
-        state.planned -= 1
-        if plan.earliest_starts[state.planned].promised:
+    while state.planned_count > place:
+        state.planned_count -= 1
+        if plan.earliest_starts[state.planned_count].promised:
             state.blocks -= 1
             if state.timeline_blocks > state.blocks:
                 state.timeline_blocks = NOT_MADE
@@ -171,8 +171,8 @@ def leave_plan(state, site, plan, place):
             plan.blocks[k] = plan.blocks[k + 1]
         for k in range(state.bounds):
             plan.bounds[k].blocks -= plan.bounds[k].blocks > mine
-    state.planned -= 1
-    for k in range(place, state.planned):
+    state.planned_count -= 1
+    for k in range(place, state.planned_count):
         plan.earliest_starts[k] = plan.earliest_starts[k + 1]
 
 
@@ -475,7 +475,7 @@ def refresh_earliest_starts(state, plan):
     state.gain = state.gain_of_whole = state.changed_until = 0
     if until == 0:
         return
-    for k in range(state.planned):
+    for k in range(state.planned_count):
         earliest = plan.earliest_starts[k]
         _gain(earliest, gain, gain_of_whole, until)
         earliest.unsettled = max(earliest.unsettled, until)

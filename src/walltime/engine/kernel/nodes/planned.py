@@ -108,7 +108,7 @@ def _process_events(state, jobs, site, use, traffic, levels):
     """Process all events of this instant before the pass: terminations, outages, arrivals; note those that change the plan."""
     while state.events > 0 and traffic.ends[0].rank == state.now:
         job = jobs[traffic.ends[0].job]
-        state.early |= state.now < job.start + job.believed
+        state.early |= state.now < job.start + job.planned
         for k in range(state.running):
             if use.running[k].job == traffic.ends[0].job:
                 _note_freed(levels, job, use.running[k].release, FREED)
@@ -160,7 +160,7 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
             reserves &= pools[pool, 1] < rules.depth
         begin = _find_start(state, job, site, use, plan, line, levels, NEVER if reserves else state.now, True)
         if begin < NEVER:
-            end = begin + (length_of(job) if begin == state.now else job.believed)
+            end = begin + (length_of(job) if begin == state.now else job.planned)
             _occupy(state, site, use, levels, plan.choice.chosen, FIRST, state.chosen, begin, end, TAKE)
             if reserves and job.reserved_start < 0:
                 job.reserved_start = begin
@@ -179,24 +179,24 @@ def _pass(state, rules, jobs, site, use, plan, traffic, line, levels):
 @called_kernel
 def _keep_reservations(state, rules, jobs, site, use, plan, traffic, line, levels):
     """Make a pass that keeps reservations; return whether it must be repeated because a job that was due to start exceeds a limit."""
-    queue, afresh = traffic.queue, state.late or state.void
+    queue, from_scratch = traffic.queue, state.late or state.void
     arrange(state, rules, jobs, queue, line.ranks)
     for i in range(state.waiting):
         job = jobs[queue[i]]
-        if job.held_from >= 0 and (afresh or full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) >= 0):
-            _note_freed(levels, job, job.held_from + job.believed, FREED)
+        if job.held_from >= 0 and (from_scratch or full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) >= 0):
+            _note_freed(levels, job, job.held_from + job.planned, FREED)
             job.held_from, state.early = -1, 1
-    if state.early or afresh or state.level_count == 0:
+    if state.early or from_scratch or state.level_count == 0:
         _make_levels(state, site, use, levels)
         _hold_again(state, jobs, site, use, queue, levels)
-    if state.early and not afresh:
+    if state.early and not from_scratch:
         for pool in range(len(levels.pools)):
             levels.pools[pool, FREED] = max(levels.pools[pool, FREED], levels.pools[pool, FREED_BY_MOVES])
             levels.pools[pool, FREED_BY_MOVES] = 0
         for i in range(state.waiting):
             if jobs[queue[i]].held_from >= 0:
                 _move(state, jobs[queue[i]], site, use, plan, line, levels)
-    if afresh:
+    if from_scratch:
         levels.pools[:] = 0
     elif state.early:
         levels.pools[:, FREED] = 0
@@ -206,11 +206,11 @@ def _keep_reservations(state, rules, jobs, site, use, plan, traffic, line, level
         index = -1
         for i in range(state.waiting):  # find the next newcomer, in queue order or in order of arrival
             job = jobs[queue[i]]
-            rank = i if afresh else job.arrival
-            is_next = job.held_from < 0 and rank > last and (index < 0 or (not afresh and job.arrival < jobs[index].arrival))
+            rank = i if from_scratch else job.arrival
+            is_next = job.held_from < 0 and rank > last and (index < 0 or (not from_scratch and job.arrival < jobs[index].arrival))
             if is_next and full_limit(jobs, traffic.limits, traffic.limits_of, queue[i]) < 0:
                 index, following = queue[i], rank
-                if afresh:
+                if from_scratch:
                     break
         if index < 0:
             break
@@ -237,7 +237,7 @@ def _hold(state, job, site, use, chosen, levels, begin):
     for k in range(state.chosen):
         levels.held[state.half, state.held + k] = chosen[k]
     state.held += state.chosen
-    _occupy(state, site, use, levels, chosen, FIRST, state.chosen, begin, begin + job.believed, TAKE)
+    _occupy(state, site, use, levels, chosen, FIRST, state.chosen, begin, begin + job.planned, TAKE)
 
 
 @called_kernel
@@ -249,14 +249,14 @@ def _move(state, job, site, use, plan, line, levels):
     latest = min(old, freed - 1)
     if not _may_move(state, job, site, levels, held, latest):
         return
-    _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, RELEASE)
+    _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.planned, RELEASE)
     begin = _find_start(state, job, site, use, plan, line, levels, latest, False)
     if begin < NEVER:
         _hold(state, job, site, use, plan.choice.chosen, levels, begin)
         for column in (FREED, FREED_BY_MOVES):
-            _note_freed(levels, job, old + job.believed, column)
+            _note_freed(levels, job, old + job.planned, column)
     else:
-        _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.believed, TAKE)
+        _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.planned, TAKE)
 
 
 @kernel
@@ -298,7 +298,7 @@ def _hold_again(state, jobs, site, use, queue, levels):
             job.held = state.held
             state.held += job.held_count
             begin = job.held_from
-            _occupy(state, site, use, levels, levels.held[state.half], job.held, job.held_count, begin, begin + job.believed, TAKE)
+            _occupy(state, site, use, levels, levels.held[state.half], job.held, job.held_count, begin, begin + job.planned, TAKE)
 
 
 @called_kernel
@@ -326,7 +326,7 @@ def _start_due(state, jobs, site, use, plan, traffic, line, levels):
         for k in range(job.held_count):
             plan.choice.chosen[k] = levels.held[state.half, job.held + k]
         state.chosen = job.held_count
-        if job.believed == 0:
+        if job.planned == 0:
             state.level_count = 0
         start(state, jobs, site, use, plan, traffic, index, behind)
     leave_queue(state, jobs, queue, line.ranks, FIRST)
@@ -456,7 +456,7 @@ def _first_short(state, job, site, levels, k, end, procs, second):
     short, kind, need = -1, site.partitions[job.partition].kind, least_needed(job, site.members[job.members])
     need_second = 0 if job.whole or levels.totals.shape[1] == state.kinds else max(job.total, job.nodes * job.each)
     while k < state.level_count and levels.times[k] < end:
-        row, own = levels.rows[k], job.held_from <= levels.times[k] < job.held_from + job.believed
+        row, own = levels.rows[k], job.held_from <= levels.times[k] < job.held_from + job.planned
         lacks = levels.totals[row, kind] + own * procs < need
         if need_second > 0 and not lacks:
             lacks = levels.totals[row, kind + state.kinds] + own * second < need_second

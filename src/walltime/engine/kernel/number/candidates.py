@@ -115,7 +115,7 @@ def survey(plan, count, now):
 
 
 @called_kernel
-def give_back_until(plan, count, step, last, procs):
+def release_until(plan, count, step, last, procs):
     """Release processors from one step up to another, and mark the jobs among the first `count` for which this opens a gap.
 
     Releasing a step enlarges the gaps that contain it: the gap for as many processors as are free there now, and longer gaps for fewer

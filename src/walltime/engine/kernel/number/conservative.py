@@ -8,7 +8,7 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.memory import BY_ARRIVAL, KEEP, NEVER, NO_PLAN, Array, Loop, Pass
-from walltime.engine.kernel.number.candidates import give_back_until, join, note_latest, survey
+from walltime.engine.kernel.number.candidates import join, note_latest, release_until, survey
 from walltime.engine.kernel.number.machine import start_job
 from walltime.engine.kernel.plan import (
     BORDER,
@@ -48,16 +48,16 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
     plan = kept.plan
     slots, steps, waiting, traits = plan
     is_overdue = overdue(state, machine.running)
-    afresh = is_overdue or state.broken
-    only_newcomers = state.early == 0 and not afresh and state.next_due > state.now
+    from_scratch = is_overdue or state.broken
+    only_newcomers = state.early == 0 and not from_scratch and state.next_due > state.now
     work = state.queue_last
     in_order = rules.order == BY_ARRIVAL or state.broken == NO_PLAN
-    if not in_order and (afresh or state.early):
-        sort_waiting(state, rules, jobs, queue, ordered, state.queue_last if afresh else state.looked_at)
+    if not in_order and (from_scratch or state.early):
+        sort_waiting(state, rules, jobs, queue, ordered, state.queue_last if from_scratch else state.looked_at)
         for i in range(state.queue_last):
             kept.place[queue[i].job] = i
     looked_at = state.looked_at
-    if afresh:
+    if from_scratch:
         plan_of_running(slots, steps, machine.running, state.running, state.now, state.free)
         work *= slots.used
         traits.shelves[:], slots.looks = NONE, LOOKS  # no bounds until the next compression, as times have another scale
@@ -67,14 +67,14 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
         if state.early:
             work *= 10
             survey(plan, looked_at, state.now)
-            _give_back(state, jobs, plan, machine.early)
+            _release_early(state, jobs, plan, machine.early)
             for i in range(np.uint64(looked_at)):  # unsigned, because Numba checks every access with an index that may be negative
                 place = i if in_order else np.uint64(kept.place[ordered.sorted[i]])
                 own = waiting[place]
                 if own.low < NEVER or steps[steps[own.begin].previous].free >= own.procs:
                     _compress(looked_at, plan, place)
     for i in range(looked_at, state.queue_last):
-        _reserve(jobs, queue, plan, kept.place[ordered.sorted[i]] if afresh and not in_order else i)
+        _reserve(jobs, queue, plan, kept.place[ordered.sorted[i]] if from_scratch and not in_order else i)
     state.early = 0
     state.broken = is_overdue
     _start_due(state, rules, jobs, machine, queue, plan, only_newcomers)
@@ -84,13 +84,13 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue, ordered, kep
 
 
 @called_kernel
-def _give_back(state, jobs, plan, early):
+def _release_early(state, jobs, plan, early):
     """Release the rest of the reserved times of the jobs that ended early."""
     slots, steps, _, _ = plan
     for i in range(state.early):
         job = jobs[early[i]]
         end = take_until(slots, steps, slots.first, job.start + job.run_length, 0)
-        give_back_until(plan, state.looked_at, slots.first, end, job.procs)
+        release_until(plan, state.looked_at, slots.first, end, job.procs)
         leave(slots, steps, end)
 
 
@@ -127,7 +127,7 @@ def _compress(count, plan, i):
     steps[end].edges += 1
     waiting[i].start, waiting[i].begin, waiting[i].end = time, begin, end
     note_latest(plan, i)
-    give_back_until(plan, count, first, old_end, procs)
+    release_until(plan, count, first, old_end, procs)
     leave(slots, steps, old_begin)
     leave(slots, steps, old_end)
 
@@ -158,7 +158,7 @@ def _hold(state, jobs, plan, i, job):
     if length < planned:
         old_end = waiting[i].end
         end = take_until(slots, steps, slots.first, state.now + length, 0)
-        give_back_until(plan, state.queue_last, end, old_end, jobs[job].procs)
+        release_until(plan, state.queue_last, end, old_end, jobs[job].procs)
         steps[end].edges += 1
         leave(slots, steps, old_end)
     elif length > planned:

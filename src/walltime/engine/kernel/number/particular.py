@@ -97,7 +97,7 @@ def pass_on_particular_processors(state, rules, jobs, machine, queue, ordered, o
             continue
         if rules.depth > 1:
             if own.reserved[job] >= 0:
-                _give_back(own, job, jobs[job].own_length)
+                _release(own, job, jobs[job].own_length)
             _place(state, rules, jobs, machine, queue, own, job)
         elif fits_from(own.slots, own.free, own.sets[FOUND], own.sets[ALL], 0, jobs[job].procs, jobs[job].own_length):
             _take_found(state, rules, jobs, machine, queue, own, job, 0)
@@ -136,7 +136,7 @@ def _lay_out(state, jobs, machine, queue, own):
 
 
 @kernel
-def _give_back(own, job, length):
+def _release(own, job, length):
     """Drop the reservation of a job."""
     slots, slot, begin = own.slots, 0, own.reserved[job]
     while slot >= 0 and slots[slot].begin < begin + length:

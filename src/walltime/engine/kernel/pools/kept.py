@@ -54,7 +54,7 @@ def pass_with_kept_reservations(state, rules, jobs, machine, queue_index, plan, 
 
 
 @called_kernel
-def give_back_rest(state, machine, plan, kept, index, expected):
+def release_rest(state, machine, plan, kept, index, expected):
     """Release the rest of the time for which a job that ends early was expected to run."""
     if expected <= state.now:
         return
@@ -182,7 +182,7 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
                 continue
             begin, end = kept.start[index], kept.start[index] + jobs[index].own_length
             if begin != prior_begin or end != prior_end:
-                _give_back_together(state, machine.partitions_of, plan, prior_begin, prior_end)
+                _release_together(state, machine.partitions_of, plan, prior_begin, prior_end)
                 prior_begin, prior_end = begin, end
             first, last = min(first, begin), max(last, end)
             for p in range(given.shape[1]):
@@ -193,12 +193,12 @@ def _keep_within_limits(state, jobs, machine, queue, plan, kept):
             kept.freed_gaps[queue[i].partition, kept.size[index]].jobs -= 1
             state.unreserved += 1
     if first < NEVER:
-        _give_back_together(state, machine.partitions_of, plan, prior_begin, prior_end)
+        _release_together(state, machine.partitions_of, plan, prior_begin, prior_end)
         _note_freed_gap(state, machine.pools_of, plan, kept, amounts, first, last)
 
 
 @called_kernel
-def _give_back_together(state, partitions_of, plan, begin, end):
+def _release_together(state, partitions_of, plan, begin, end):
     """Release the amounts that `plan.least` has added up in [begin, end), and clear it."""
     if begin < end:
         occupy_until(state, partitions_of, plan.least, plan, begin, end, -1)

@@ -33,7 +33,7 @@ def is_shut(state, jobs, machine, index):
     if state.windowed:
         for number in list_of(machine.limits_of, index):
             limit = machine.limits[number]
-            if limit.shut or state.now + jobs[index].believed > limit.until:
+            if limit.shut or state.now + jobs[index].planned > limit.until:
                 return True
     return False
 

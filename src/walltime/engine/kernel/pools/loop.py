@@ -20,7 +20,7 @@ from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.arrivals import next_arrival, take_arrival
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
-from walltime.engine.kernel.pools.kept import give_back_rest, pass_with_kept_reservations
+from walltime.engine.kernel.pools.kept import pass_with_kept_reservations, release_rest
 from walltime.engine.kernel.pools.limits import use_limits, wake_next
 from walltime.engine.kernel.pools.memory import OPENS, SHUTS, list_of
 from walltime.engine.kernel.pools.passes import pass_with_fresh_reservations, use_pools
@@ -91,7 +91,7 @@ def _end_next(state, rules, jobs, machine, queue_index, plan, kept):
     leave_running(machine.running, state.running, expected, index)
     state.running -= 1
     state.freed = 1
-    give_back_rest(state, machine, plan, kept, index, expected)
+    release_rest(state, machine, plan, kept, index, expected)
     use_pools(machine, job, index, -1)
     use_limits(jobs, machine.limits, machine.limits_of, index, -1)
     for number in list_of(machine.limits_of, index):

@@ -23,7 +23,7 @@ Array = np.ndarray
 Records = Any
 
 CLUSTER_JOB = record_dtype(
-    "submit runtime believed order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
+    "submit runtime planned order_length own_length run_length procs second partition tier start kind reserved_start arrival pending "
     "after think"
 )
 """A job, with the fields of memory.JOB, and these:
@@ -35,7 +35,7 @@ CLUSTER_JOB = record_dtype(
 CLUSTER_RULES = record_dtype(
     "mode depth backfill order order_parameter order_starvation order_limit order_reads_time "
     "backfill_order backfill_parameter backfill_starvation backfill_limit own_backfill_order "
-    "predicts predict started observe predict_again correction believe_order believe_own believe_running tick"
+    "predicts predict started observe predict_again correction predict_order predict_own predict_running tick"
 )
 """A policy, as in memory.RULES; `backfill`: whether jobs behind a blocked job may use its pools."""
 

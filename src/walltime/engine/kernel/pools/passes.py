@@ -110,7 +110,7 @@ def _needs_plan(state, rules, jobs, deferred, is_over, fits, at_once):
             if jobs[deferred[k]].reserved_start < 0:
                 return True
         return False
-    return fits and (state.deferred > 0 or (at_once and (state.outages > 0 or rules.believe_own != rules.believe_running)))
+    return fits and (state.deferred > 0 or (at_once and (state.outages > 0 or rules.predict_own != rules.predict_running)))
 
 
 @kernel
