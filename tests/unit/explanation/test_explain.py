@@ -183,9 +183,9 @@ def test_alternatives__what_is_tried():
     assert requests(60, 60) == requests(60, 99) == []
     assert sizes(96) == [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1]
     assert sizes(1) == []
-    planned = WILD.with_planned([40, 10, 80, 20])
+    jobs = WILD.with_planned([40, 10, 80, 20])
     for seconds, planned in ((60, 40), (30, 30)):
-        changed = with_request(planned, 0, seconds)
+        changed = with_request(jobs, 0, seconds)
         assert (changed.requested.tolist(), changed.planned.tolist()) == ([seconds, 10, 80, 20], [planned, 10, 80, 20])
 
 
