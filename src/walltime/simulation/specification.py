@@ -106,9 +106,8 @@ def parse_scheduler(text: str, defaults: Mapping[str, str | None] | None = None)
     if predictor is None or predictor == "none":
         unused = [name for name in given if name != "predictor" and name not in wanted]
         if unused:
-            raise PolicyError(
-                f"{unused[0].replace('_', '-')} of {text!r} needs a predictor; add one, such as predictor=tsafrir07", "missing_predictor"
-            )
+            option = unused[0].replace("_", "-")
+            raise PolicyError(f"{option} of {text!r} needs a predictor; add one, such as predictor=tsafrir07", "missing_predictor")
         return Scheduler(policy)
     return Scheduler(policy, Prediction(predictor, **chosen))
 
