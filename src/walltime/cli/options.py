@@ -268,8 +268,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions for all jobs (regular), only for waiting jobs (selective), for none (none), or where one of three bits is 1: "
-        "in the queue order, for the job to start, and for running jobs, as in 110.",
+        "Use predictions for all jobs (regular), only for waiting jobs (selective), or for none (none). Three digits, as in 110, select "
+        "each use with 1: the queue order, the length of a job to start, and the ends of running jobs.",
         advanced=True,
     ),
 ]

@@ -26,7 +26,8 @@ class Conservative(Policy):
     compression: Literal["once", "fixpoint", "always"] = "once"
     """one round when a job ends early, rounds until no job moves, or one round at every event"""
     processors: Literal["counted", "particular"] = "counted"
-    """reservations are for a number of processors, or, as in Batsim's batsched, for `particular` ones: the lowest-numbered that are free"""
+    """reservations are for a number of processors (`counted`), or for the lowest-numbered free processors (`particular`), as in Batsim's
+    batsched"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,12 +53,17 @@ class Conservative(Policy):
             moves = (
                 "all reservations are recomputed in queue order"
                 if self.variant == "scratch"
-                else "each in turn moves to its earliest place"
+                else "each reservation in queue order moves to its earliest time"
             )
-            left = f"a new job reserves its earliest place, with {PARTICULAR}; when a job has ended, {moves}; those for now start"
+            left = (
+                f"a new job reserves the earliest time at which enough processors stay free, and gets {PARTICULAR}; when a job has ended, "
+                f"{moves}; jobs whose reservations begin now start"
+            )
             return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
         if self.variant == "scratch":
-            left = "every pass recomputes the reservations in queue order, each as early as possible; those for now start"
+            left = (
+                "every pass recomputes the reservations in queue order, each as early as possible; jobs whose reservations begin now start"
+            )
             return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
         when = {"once": "when a job has ended early", "always": "in every pass", "fixpoint": "when a job has ended early, until none moves"}
         return {
