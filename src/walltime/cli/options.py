@@ -268,8 +268,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions for all jobs (regular), only for waiting jobs (selective), or for none (none). Three digits, as in 110, select "
-        "each use with 1: the queue order, the length of a job to start, and the ends of running jobs.",
+        "Use predictions for all jobs (regular), only for waiting jobs (selective), or for none (none). Or give three digits, as in 110: "
+        "1 uses predictions, 0 requests, for the queue order, the lengths of waiting jobs, and the ends of running jobs.",
         advanced=True,
     ),
 ]
