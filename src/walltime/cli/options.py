@@ -353,8 +353,8 @@ TrimOption = Annotated[
     str,
     _runs(
         "Measure all jobs (none), or leave some out: the first 1 % to end and all that end after the last submission (tsafrir06), or "
-        "those of the first 7 days (after:7). The value steady is tsafrir06 unless that leaves out over a tenth. FILE.py:NAME is a "
-        "function of your own.",
+        "those of the first 7 days (after:7). With steady, tsafrir06 applies unless it would leave out over a tenth of the jobs. "
+        "FILE.py:NAME is a function of your own.",
         advanced=True,
         callback=known_trim,
     ),

@@ -67,8 +67,9 @@ class Conservative(Policy):
             return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
         when = {"once": "when a job has ended early", "always": "in every pass", "fixpoint": "when a job has ended early, until none moves"}
         return {
-            "reserved_start_missed": "an arriving job gets the earliest place that fits next to all reservations, and starts there; "
-            f"reservations move forward {when[self.compression]}, in queue order, and back only if an expected end has moved back",
+            "reserved_start_missed": "an arriving job reserves the earliest start that delays no reservation, and starts then; "
+            f"reservations move to earlier times {when[self.compression]}, in queue order, and to later times only if an expected end "
+            "becomes later",
             "out_of_turn": "no job starts before its reserved start",
             "reserved_start_differs": FIRST_OF_ALL,
             **KINDS,
