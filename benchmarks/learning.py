@@ -16,10 +16,10 @@ WAYS: dict[str, dict[str, Any]] = {
     "compact": {},
     "128 x 8": {"observation": "published"},
     "128 x 8, rlscheduler": {"observation": "published", "dialect": "rlscheduler"},
-    "compact, whom to backfill": {"decision": "backfill"},
-    "compact, which formula": {"decision": "formula"},
+    "compact, choosing the job to backfill": {"decision": "backfill"},
+    "compact, choosing a formula": {"decision": "formula"},
 }
-WARM = {"an empty machine": None, "what EASY left": "easy"}
+WARM = {"an empty machine": None, "the queue that EASY left": "easy"}
 
 
 def learning(options: Options) -> Result:

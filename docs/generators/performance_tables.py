@@ -45,7 +45,8 @@ def runs(numbers: Numbers) -> str:
         e = section["environment"]
         software = f"walltime {e['walltime']}, Python {e['python']}, numpy {e['numpy']}, Numba {e['numba']}"
         rows.append((f"`{name}`", e["date"], e["cpu"], e["cores"], f"{e['load_before']:.2f}", software))
-    return table(("section", "date", "processor", "cores", "load before", "software"), rows) + f"\n\nAll numbers are in {STORED}."
+    head = ("section", "date", "processor", "cores", "load average before", "software")
+    return table(head, rows) + f"\n\nAll numbers are in {STORED}."
 
 
 def throughput(result: Numbers) -> str:
@@ -166,7 +167,8 @@ def dynamics(result: Numbers) -> str:
         (name, f"{w['jobs']:,}", *(milliseconds(w[stage]["median"]) for stage in ("without", "kernel", "analysis")), f"{w['ratio']:.2f}")
         for name, w in result["workloads"].items()
     ]
-    return table(("workload", "jobs", "kernel without, ms", "kernel with, ms", "analysis, ms", "with / without"), rows)
+    head = ("workload", "jobs", "kernel without dynamics, ms", "kernel with dynamics, ms", "analysis, ms", "total relative to without")
+    return table(head, rows)
 
 
 def predictions(result: Numbers) -> str:
@@ -235,7 +237,7 @@ def cold(result: Numbers) -> str:
     trivial = result["cold"]["trivial"]["median"]
     commands = result["cold"]["commands"]
     rows = [(name, f"{seconds['now']:.1f}", f"{seconds['now'] / trivial:.1f}") for name, seconds in commands.items()]
-    head = ("first `walltime simulate` with", "CPU s", "times a trivial function's")
+    head = ("first `walltime simulate` with", "CPU s", "relative to a trivial function")
     return f"{table(head, rows)}\n\nA process that imports Numba and compiles one trivial function takes {trivial:.2f} s."
 
 
@@ -247,14 +249,14 @@ def orders(result: Numbers) -> str:
         for policy, seconds in log["seconds"].items():
             now = seconds["now"]
             rows.append((name, f"{log['depth']:.0f}", policy, f"{now * 1e3:.1f}", f"{now / easy:.2f}", log["load"]))
-    return table(("workload", "waiting", "policy", "ms", "times EASY's", "load"), rows)
+    return table(("workload", "waiting jobs", "policy", "time, ms", "time relative to EASY", "load average"), rows)
 
 
 def learning(result: Numbers) -> str:
     """Decisions per second in learning environments: one, and many side by side."""
     rows = [(name, f"{found['one']:,.0f}", f"{found['many']:,.0f}") for name, found in result["rates"].items()]
-    many = f"{result['side_by_side']:,} side by side, {result['threads']} threads"
-    return table(("observation, decision, begin", "one environment", many), rows)
+    many = f"{result['side_by_side']:,} environments in {result['threads']} threads"
+    return table(("observation, decision, initial state", "one environment", many), rows)
 
 
 def published_environment(result: Numbers) -> str:
@@ -265,14 +267,14 @@ def published_environment(result: Numbers) -> str:
     for name, found in result["published"].items():
         theirs, own = found["published"]["median"], found["walltime"]["median"]
         rows.append((name, f"{theirs:,.0f}", f"{own:,.0f}", f"{own / theirs:.0f}", "yes" if found["same"] else "**no**"))
-    return table(("sequences", "published", "one environment", "times", "same observations and rewards"), rows)
+    return table(("sequences", "published environment", "this environment", "ratio", "same observations and rewards?"), rows)
 
 
 def stepping(result: Numbers) -> str:
     """Return the cost of copies and steps of a simulation."""
     parts = ("first copy", "copy", "step", "state", "copy and submit")
     rows = [(name, found["waiting"], *(f"{found[part]:,.0f}" for part in parts)) for name, found in result["calls"].items()]
-    return table(("log, policy", "waiting jobs", *parts), rows)
+    return table(("log, policy", "waiting jobs", *(f"{part}, µs" for part in parts)), rows)
 
 
 def starts(result: Numbers) -> str:
@@ -283,7 +285,7 @@ def starts(result: Numbers) -> str:
             (f"{machine} processors".replace("of 1 processors", "of 1 processor"), policy, f"{s['median']:.1f}")
             for policy, s in found["seconds"].items()
         ]
-    return table(("nodes", "policy", f"s for {result['samples']} simulations of {result['waiting']:,} waiting jobs"), rows)
+    return table(("machine", "policy", f"seconds for {result['samples']} simulations of {result['waiting']:,} waiting jobs"), rows)
 
 
 def nodes(result: Numbers) -> str:
@@ -294,7 +296,8 @@ def nodes(result: Numbers) -> str:
         for policy in dict.fromkeys(cell.rpartition(", ")[0] for cell in found.get("ratio", {})):
             cells = [_seconds_and_ratio(found, f"{policy}, {kind}") for kind in kinds]
             rows.append((name, policy, *cells, *_when(found)))
-    return table(("log, nodes x processors", "policy", *kinds, "date", "load before"), rows)
+    heads = ("single pool, s", "machine file with one pool, s", "three pools, s", "Slurm's nodes, s")
+    return table(("log, nodes x processors", "policy", *heads, "date", "load average before"), rows)
 
 
 def _when(found: Numbers) -> tuple[str, str]:
@@ -320,7 +323,17 @@ def compression(result: Numbers) -> str:
         rows.append(
             (name, *cells, f"{1e3 * easy:.1f}", f"{1e3 * own:.0f}", f"{own / easy:.0f}", f"{1e9 * (own - easy) / found['steps']:.1f}")
         )
-    head = ("log", "compressions", "waiting", "moves", "steps per move", "EASY, ms", "conservative, ms", "ratio", "ns per step")
+    head = (
+        "log",
+        "compressions",
+        "waiting jobs",
+        "moved reservations",
+        "changed plan steps per move",
+        "EASY, ms",
+        "conservative, ms",
+        "conservative / EASY",
+        "ns per changed step",
+    )
     return table(head, rows)
 
 
@@ -338,7 +351,16 @@ def compression_work(result: Numbers) -> str:
             part["chunks of 128 compared"],
         )
         rows.append((f"{name}, {part['jobs']:,} jobs", *(f"{count:,}" for count in counts)))
-    return table(("log", "moves", "tried", "oracle's steps", "search steps", "openings looked up", "chunks of 128 jobs compared"), rows)
+    head = (
+        "log",
+        "moved reservations",
+        "reservations tried",
+        "plan steps changed (minimum)",
+        "plan steps searched",
+        "searches for a job that fits a gap",
+        "blocks of 128 jobs checked",
+    )
+    return table(head, rows)
 
 
 def nodes_memory(result: Numbers) -> str:
@@ -348,9 +370,10 @@ def nodes_memory(result: Numbers) -> str:
         for name, found in result.items()
         if "memory" in found
     ]
+    head = ("log, nodes x processors", "additional memory, MB", "bytes per job", "bytes per node")
     million = result.get("million")
     if not million:
-        return table(("log, nodes x processors", "MB", "bytes per job", "bytes per node"), rows)
+        return table(head, rows)
     rows.append(
         ("10,000 x 1", *(f"{million[one] / by:,.0f}" for one, by in (("peak_bytes", 1e6), ("bytes_per_job", 1), ("bytes_per_node", 1))))
     )
@@ -358,7 +381,7 @@ def nodes_memory(result: Numbers) -> str:
         f"The last line has {million['jobs']:,.0f} generated jobs; {million['waiting']:,.0f} wait on average, and the simulation takes "
         f"{million['seconds']:,.0f} s."
     )
-    return f"{table(('log, nodes x processors', 'MB', 'bytes per job', 'bytes per node'), rows)}\n\n{said}"
+    return f"{table(head, rows)}\n\n{said}"
 
 
 def nodes_compilation(result: Numbers) -> str:
@@ -369,7 +392,7 @@ def nodes_compilation(result: Numbers) -> str:
     rows = [(f"`{name}`", f"{seconds:.1f}", f"{seconds / found['trivial']:.1f}") for name, seconds in found["seconds"].items()]
     date, load = _when(found)
     said = f"Measured on {date}, {found['environment']['cpu']}, load before {load}."
-    return f"{table(('part of the engine', 'processor s', 'of a trivial function'), rows)}\n\n{said}"
+    return f"{table(('part of the engine', 'CPU s', 'relative to a trivial function'), rows)}\n\n{said}"
 
 
 def audits(result: Numbers) -> str:
@@ -377,7 +400,7 @@ def audits(result: Numbers) -> str:
     rows = []
     for name, found in result["workloads"].items():
         rows += [(f"{name}, {found['jobs']:,} jobs", policy, spread(s, "{:.2f}".format)) for policy, s in found["seconds"].items()]
-    return table(("workload", "policy", "s, all rules"), rows)
+    return table(("workload", "policy", "seconds for all rules"), rows)
 
 
 PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {

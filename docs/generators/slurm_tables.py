@@ -41,7 +41,8 @@ def waits(result: Numbers) -> str:
         (name, part["jobs"], f"**{mean(part['real']):.1f}**", span(part["real"]), *(f"{mean(part['simulated'][way]):.1f}" for way in ways))
         for name, part in result["classes"].items()
     ]
-    return table(("class", "jobs", "real Slurm, mean, s", "range of its runs, s", *(f"{way}, s" for way in ways)), rows)
+    head = ("class of jobs", "jobs", "mean wait, real Slurm, s", "range over its runs, s", *(f"simulated: {way}, s" for way in ways))
+    return table(head, rows)
 
 
 def starts(result: Numbers) -> str:
@@ -51,7 +52,8 @@ def starts(result: Numbers) -> str:
         if found:
             near, nearer, median = (mean(values) for values in zip(*found, strict=True))
             rows.append((what, f"{100 * near:.0f} %", f"{100 * nearer:.0f} %", f"{median:.0f} s"))
-    return table(("compared with a real run", "starts within 10 s", "within 60 s", "median difference"), rows)
+    head = ("starts compared with a real run's", "differ by at most 10 s", "by at most 60 s", "median difference")
+    return table(head, rows)
 
 
 def mean(values: Sequence[float]) -> float:
@@ -82,7 +84,7 @@ def latencies(stored: Numbers) -> str:
         rows.append((what, *(f"{milliseconds(median)} ({milliseconds(high)})" for median, _, high in found)))
     means = (f"{milliseconds(mean)} ({milliseconds(most)})" for mean, most in (result["main"] for result in stored.values()))
     rows.append(("a pass of the main scheduler: mean (longest)", *means))
-    return table(("ms: median (95 % are below)", *stored), rows)
+    return table(("duration in ms: median (95th percentile)", *(f"scenario {name}" for name in stored)), rows)
 
 
 def milliseconds(seconds: float) -> str:
@@ -99,7 +101,7 @@ def noise(stored: Numbers) -> str:
             units = f"{median / real[0]:.1f}" if real[0] else "", f"{whole / real[1]:.1f}" if real[1] else ""
             rows.append((f"{name}, {result['runs']} runs", what, f"{median:.1f} s", f"{whole:.1f} s", *units))
     heads = ("median difference", "mean difference")
-    return table(("scenario", "starts compared", *heads, *(f"{one}, relative to two real runs" for one in heads)), rows)
+    return table(("scenario", "starts compared", *heads, *(f"{one}, relative to two real runs'" for one in heads)), rows)
 
 
 PARTS = {"facts": facts, "waits": waits, "starts": starts}

@@ -116,7 +116,7 @@ def machine_mutations() -> str:
         mine = found.setdefault((row["policy"].partition(":")[0], row["machine"]), [0] * len(numbers))
         mine[:] = [total + row[name] for total, name in zip(mine, numbers, strict=True)]
     rows = [(*name, *(f"{number:,}" for number in mine)) for name, mine in sorted(found.items())]
-    return table(("policy", "machine", "schedules", "of them valid", "missed", "false alarms", "not decided"), rows)
+    return table(("policy", "machine", "schedules", "valid", "errors missed", "false alarms", "not decided"), rows)
 
 
 def checks(which: str = "all") -> str:
@@ -130,7 +130,7 @@ def mutations() -> str:
     numbers = ("valid", "broken", "misses", "false_alarms")
     rows = [(name, *(f"{row[number]:,}" for number in numbers)) for name, row in kept.items()]
     rows.append(("**together**", *(f"{sum(row[number] for row in kept.values()):,}" for number in numbers)))
-    return table(("policy", "valid", "broken", "missed", "false alarms"), rows)
+    return table(("policy", "valid schedules", "schedules with an error", "errors missed", "false alarms"), rows)
 
 
 SHOWN = ("los:ties=slowdown", "hybrid:depth=0", "hybrid:depth=3", "hybrid:depth=1,fit=greedy", "easy:ends=before,extra=none,shadow=kept")

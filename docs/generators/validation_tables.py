@@ -71,7 +71,7 @@ def waits(result: Numbers, family: str) -> str:
         half = (wait["high95"] - wait["low95"]) / 2
         beside = ", ".join(f"{line['what'].removeprefix('mean wait, ')} {line['deviation']:+.1f}" for line in others)
         cells.append((queue, load_, number(wait["theory"]), f"{number(wait['ours'])} ± {number(half, 2)}", deviation(wait), beside))
-    return table(("queue", "load", "mean wait: theory", "simulated, 95 %", "off by", "other values are off by"), cells)
+    return table(("queue", "load", "mean wait: theory", "simulated, 95 %", "deviation", "deviations of other values"), cells)
 
 
 FAMILIES: dict[str, Callable[[str], bool]] = {
@@ -89,7 +89,7 @@ def saturated(result: Numbers) -> str:
         (line["what"], number(line["theory"]), f"{number(line['ours'])} ± {(line['high95'] - line['low95']) / 2:.5f}", deviation(line))
         for line in lines
     ]
-    return table(("", "theory", "simulated, 95 %", "off by"), rows)
+    return table(("", "theory", "simulated, 95 %", "deviation"), rows)
 
 
 def same(result: Numbers) -> str:
@@ -164,14 +164,15 @@ def effects(result: Numbers) -> str:
 
 def reasons(result: Numbers) -> str:
     """The conditions under which jobs were backfilled, and the number of wild backfills."""
-    head = ("log", "user estimates: extra processors", "only by their length", "one estimate: extra processors", "only by their length")
+    ways = ("backfilled on extra processors", "only because they end in time")
+    head = ("log", *(f"{estimates}: {way}" for estimates in ("user estimates", "one estimate") for way in ways))
     rows = []
     for name, found in result["effects"].items():
         cells = [
             f"{found['reasons'][which][why]:,}" for which in ("users' estimates", "one estimate for all") for why in ("extra", "length")
         ]
         rows.append((name, *cells, *(f"{found['wild'][which]:,}" for which in ("users' estimates", "perfect estimates"))))
-    return table((*head, "wild: user estimates", "perfect estimates"), rows)
+    return table((*head, "wild backfills: user estimates", "wild backfills: perfect estimates"), rows)
 
 
 # ------------------------------------------------------------------------------------------------------------ agreement
@@ -185,7 +186,7 @@ def engines(result: Numbers) -> str:
         cells = [_of(found.get(policy)) for policy in ("easy", "conservative")]
         rows.append((name, f"{about['procs']:,}", f"{about['jobs']:,}", f"{about['over']:,}", *cells))
     broken = sum(finding["broken"] for found in result["engines"].values() for finding in found.values())
-    head = ("log", "processors", "jobs", "over their request", "compared under EASY", "under conservative")
+    head = ("log", "processors", "jobs", "longer than requested", "compared under EASY", "compared under conservative")
     return f"Jobs that the two engines schedule differently: **{broken}**.\n\n{table(head, rows)}"
 
 

@@ -104,7 +104,7 @@ def wrapped(text: str) -> str:
 
     >>> wrapped("* a: ask for 0:10:00\nshort")
     '* a: ask for 0:10:00\nshort'
-    >>> wrapped("in a simulation, your jobs on cluster wait 34 min 39 s on average, not 1 h 06 min").split("\n")[1]
+    >>> wrapped("In a simulation, your jobs on cluster wait 34 min 39 s on average, not 1 h 06 min").split("\n")[1]
     '1 h 06 min'
     """
     text = _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", text)

@@ -17,8 +17,8 @@ from walltime.workload import Array, Workload
 def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
     """Return the amounts in use when each job starts, int64, shape (jobs, kinds of amounts).
 
-    Jobs that start at this instant count, jobs that end then do not. A job with runtime 0 needs its amounts only in addition to the jobs
-    that run before and after the instant, because the other jobs that start then may start after it.
+    Jobs that start at this instant count, jobs that end then do not. A job with runtime 0 must only fit next to the
+    jobs that run both before and after this instant, because other jobs that start now may start after it.
     """
     ran, used = end > start, np.zeros_like(amounts)
     for kind in range(amounts.shape[1]):

@@ -105,7 +105,7 @@ def leaderboard(results: Sequence[Result]) -> dict[str, list[Standing]]:
         suite = read_suite(name)
         if any((one.get("version"), one.get("definition")) != (suite.version, suite.definition) for one in mine):
             raise PolicyError(
-                f"the results of the suite {name} are of another version of it than this program's ({suite.version}); run it again"
+                f"some results of the suite {name} are not of this program's version of the suite ({suite.version}); run the suite again"
             )
         labels = [one["policy"] for one in mine]
         if len(set(labels)) < len(labels):

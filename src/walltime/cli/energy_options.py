@@ -24,7 +24,8 @@ class EnergyOptions:
     )
     carbon_file: Path | None = o.field(
         None,
-        "Show the CO2 emissions of the energy by a CSV file with the columns time and grams (per kWh); a value holds until the next row.",
+        "Show the CO2 emissions of the energy, from a CSV file with the columns time and grams (per kWh); a value holds until the next "
+        "row.",
         group=o.INPUT,
         metavar="FILE",
         advanced=True,

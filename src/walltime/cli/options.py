@@ -268,8 +268,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions for all jobs (regular), only for waiting jobs (selective), for none (none), or where one of three bits is 1: "
-        "in the queue order, for the job to start, and for running jobs, as in 110.",
+        "Use predictions for all jobs (regular), only for waiting jobs (selective), or for none (none). Or give three digits, as in 110: "
+        "1 uses predictions, 0 requests, for the queue order, the lengths of waiting jobs, and the ends of running jobs.",
         advanced=True,
     ),
 ]
@@ -353,8 +353,8 @@ TrimOption = Annotated[
     str,
     _runs(
         "Measure all jobs (none), or leave some out: the first 1 % to end and all that end after the last submission (tsafrir06), or "
-        "those of the first 7 days (after:7). The value steady is tsafrir06 unless that leaves out over a tenth. FILE.py:NAME is a "
-        "function of your own.",
+        "those of the first 7 days (after:7). With steady, tsafrir06 applies unless it would leave out over a tenth of the jobs. "
+        "FILE.py:NAME is a function of your own.",
         advanced=True,
         callback=known_trim,
     ),

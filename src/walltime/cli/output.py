@@ -132,7 +132,7 @@ class Lines:
                 self._print(now, False)
 
     def repeat(self, ended: threading.Event) -> None:
-        """Print the line again whenever it is old, until the activity has ended."""
+        """Print the line again whenever it has not changed for a while, until the activity has ended."""
         while not ended.wait(1.0):
             self.again()
 

@@ -19,7 +19,7 @@ PAGES = (".html", ".pdf", ".png", ".svg")
 def check_files(values: Mapping[str, Any], outputs: Mapping[str, str]) -> None:
     """Register the inputs of a call; raises OutputError if one of its outputs would replace an input or another output.
 
-    `values`: the arguments of the command. `outputs`: the names of those that are written, with their spellings; every other path is an
+    `values`: the arguments of the command. `outputs`: the arguments that are written, with their spellings. Every other path is an
     input, and so is a text that names a file, such as `@KEY` or `FILE.py:NAME`. Links and other spellings of a path are the same file.
     """
     written = [(path, spelled) for name, spelled in outputs.items() for path in written_paths(values.get(name))]

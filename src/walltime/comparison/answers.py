@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from walltime.metrics import Summary, relative_difference
-from walltime.metrics.intervals import shown_level
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.spread import Spread
 from walltime.wording import human_number, human_percent, human_time, listed, lower_first, on_log, time_form
@@ -45,7 +44,7 @@ def answer(
     if len(summaries) > MOST_IN_ONE_SENTENCE:
         return _best(log, names, summaries, spread)
     others = [
-        f"{lower_first(name)} has {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
+        f"under {lower_first(name)}, these means are {human_time(s.mean_wait)} and {human_number(s.mean_bounded_slowdown)}"
         for name, s in zip(names[2:], summaries[2:], strict=True)
     ]
     return f"{on_log(log)}, {'; '.join([_second(names, summaries, spread), *others])}."
@@ -76,13 +75,13 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     changes = f"{second} {_changes([field for field in SHOW if field not in unclear], summaries)}, compared with {first}"
     if not unclear:
         return changes
-    copies = "" if spread is None else f"; {shown_level(spread.level)} interval if submissions shift by up to {spread.seconds} s"
+
     measures = []
     for field in unclear:
         show, what = SHOW[field]
         values = " and ".join(show(getattr(summary, field)) for summary in summaries[:2])
         values += "" if spread is None else f", difference ± {show(spread.difference(field, 0, 1)[1])}"
-        measures.append(f"{what} ({values}{copies if field == unclear[-1] else ''})")
+        measures.append(f"{what} ({values})")
     why = "" if spread is not None else f"; a difference below {CLOSE:.0f} % may be chance, and its spread was not measured"
     if len(unclear) == len(SHOW):
         return f"there is no clear difference between {first} and {second} in the {' or in the '.join(measures)}{why}"
@@ -132,7 +131,7 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
     )
     if 0 in (a, b):
         return f"{start}{middle}."
-    return f"{start}{middle}; the baseline, {lower_first(names[0])}, has {human_time(waits[0])} and {human_number(ratios[0])}."
+    return f"{start}{middle}; under the baseline, {lower_first(names[0])}, they are {human_time(waits[0])} and {human_number(ratios[0])}."
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:

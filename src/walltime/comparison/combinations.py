@@ -94,6 +94,7 @@ def chosen(lines: Sequence[CombinationMean], metric: str, where: Mapping[str, An
     if not those:
         known = ", ".join(dict.fromkeys(line.metric for line in lines)) or "none"
         raise PolicyError(
-            f"there are no results for {metric!r}{f' with {dict(where)}' if where else ''} to draw; measures are {known}", "unknown_measure"
+            f"there are no results for {metric!r}{f' with {dict(where)}' if where else ''} to draw. Valid measures: {known}",
+            "unknown_measure",
         )
     return those

@@ -73,7 +73,7 @@ def short_remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
 
 
 def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[tuple[str, str]]:
-    """Return the first measure of the baseline and of the best other combination, and their difference; or the range."""
+    """Return the first measure of the baseline and of the best other combination, and their difference; without a baseline, the range."""
     mine = [line for line in lines if line.metric == lines[0].metric and line.group is None and math.isfinite(line.band.mean)]
     if not mine:
         return []

@@ -26,7 +26,7 @@ from walltime.wording import UNDEFINED, counted, human_time, listed, lower_first
 
 MOST_LISTED = 3
 """Maximum number of jobs, or changes of a reservation, in a text."""
-WAYS = {"forward": "forward", "back": "back", "given up": "given up", "made": "made again"}
+WAYS = {"forward": "moved earlier", "back": "moved later", "given up": "lost", "made": "made again"}
 """Changes of a reservation, in words."""
 Texts = Iterator[tuple[str, str]]
 """Pairs of a label and a text."""
@@ -191,7 +191,8 @@ def _change(why: SinglePoolExplanation, before: Change, change: Change) -> str:
     if change.what == "made":
         return f"reserved again, for {human_time(change.start - why.submit)} after submission"
     reasons = [_cause(cause) for cause in change.causes[:MOST_LISTED]]
-    moved = f"reservation moved {change.what} by {human_time(abs(change.start - before.start))}"
+    gap = change.start - before.start
+    moved = f"reservation moved {human_time(abs(gap))} {'later' if gap > 0 else 'earlier'}"
     return f"{moved}: {', '.join(reasons)}{more(len(change.causes))}" if reasons else moved
 
 

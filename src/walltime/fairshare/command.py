@@ -117,9 +117,9 @@ def _price(cost: Cost, whose: str) -> str:
     if not cost.jobs:
         return "No job of this log counts towards it, so its effect on waits is unknown."
     now, without = map(time_form([cost.with_weight, cost.without]), (cost.with_weight, cost.without))
-    mean = f"the mean wait of the {whose}'s {counted(cost.jobs, 'job')}"
+    mean = f"the wait of the {whose}'s job" if cost.jobs == 1 else f"the mean wait of the {whose}'s {cost.jobs:,} jobs"
     if now == without:
-        return f"In the simulation of this log, fair share does not change {mean}, {now}."
+        return f"In the simulation of this log, fair share does not change {mean} ({now})."
     change = "lengthens" if cost.with_weight > cost.without else "shortens"
     return f"In the simulation of this log, fair share {change} {mean} from {without} to {now}."
 

@@ -381,7 +381,7 @@ class RuleTrial:
         return gain > 2 * self.error(new, mask, within, old=old) and better - worse > np.sqrt(better + worse)
 
     def keep(self, proposal: RuleProposal, new: OneStep, within: int | None = None, *, judge: Array | None = None) -> bool:
-        """Accept a rule if it significantly improves the agreement on held-out folds and does not worsen free simulations."""
+        """Accept a rule if it significantly improves the agreement on held-out folds and makes no complete simulation worse."""
         kind, text, evidence, rules, *times = proposal
         judge = self.judge if judge is None else judge
         measured = self.gain(new, judge, within), self.error(new, judge, within), *self.weeks_moved(new, judge, within)

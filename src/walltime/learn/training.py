@@ -305,7 +305,7 @@ class _State:
         try:
             rows = json.loads((self.folder / PROGRESS).read_text())
             if any(type(value) not in (int, float) for row in rows for value in row.values()):
-                raise ValueError("the progress must have numbers only")
+                raise ValueError("the progress must contain numbers only")
             with (self.folder / STATE).open("rb") as file, np.load(file) as arrays:
                 self.agent.scale, self.cost = arrays["scale"], float(arrays["best_cost"])
                 self.best.scale = self.agent.scale

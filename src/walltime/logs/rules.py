@@ -69,8 +69,8 @@ STILL_RUNNING = Rule("still_running", "drop", "The job had not ended when the lo
 ELIGIBLE_LATER = Rule(
     "eligible_later",
     "change",
-    "The job was held, or waited for another job or a time, before it could start: its submission is moved to the time from which it "
-    "waited for processors; the column `held` has the seconds in between.",
+    "The job was held, or waited for another job or a begin time. Its submission is moved to the time at which it became eligible to "
+    "start; the column `held` has the difference in seconds.",
 )
 ELIGIBLE_AFTER_START = Rule("eligible_after_start", "notice", "In the log, the job became eligible only after its start.")
 START_BEFORE_SUBMIT = Rule(

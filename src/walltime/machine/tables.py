@@ -208,7 +208,7 @@ class Outage:
     end: Time | None = None
     """without it, the end of the log"""
     nodes: NodeNumbers = None
-    """number of missing nodes, or their numbers in the pool, such as "1-4,7", which count under Slurm's scheduling; without it, all"""
+    """number of missing nodes, or, for Slurm's scheduling, their numbers in the pool, such as "1-4,7"; without it, all"""
     announced: Time | None = None
     """when the scheduler learns of it; without it, when it begins"""
     jobs: Loss = "continue"

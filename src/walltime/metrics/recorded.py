@@ -146,7 +146,7 @@ def _doubt(row: Agreement, weeks: bool) -> str:
     if not weeks:
         return "under 4 weeks of jobs"
     if row.mean_recorded and row.threshold > row.mean_recorded:
-        return f"the error, {human_time(row.threshold)}, exceeds the recorded mean wait of {human_time(row.mean_recorded)}"
+        return f"the calibration error of {human_time(row.threshold)} exceeds the recorded mean wait of {human_time(row.mean_recorded)}"
     if row.rank_correlation < POOR_RANKS:
         return f"the simulation ranks waits differently (rank correlation {row.rank_correlation:.2f})"
     return ""

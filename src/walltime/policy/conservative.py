@@ -26,7 +26,8 @@ class Conservative(Policy):
     compression: Literal["once", "fixpoint", "always"] = "once"
     """one round when a job ends early, rounds until no job moves, or one round at every event"""
     processors: Literal["counted", "particular"] = "counted"
-    """reservations are for a number of processors, or, as in Batsim's batsched, for `particular` ones: the lowest-numbered that are free"""
+    """reservations are for a number of processors (`counted`), or for the lowest-numbered free processors (`particular`), as in Batsim's
+    batsched"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,17 +53,23 @@ class Conservative(Policy):
             moves = (
                 "all reservations are recomputed in queue order"
                 if self.variant == "scratch"
-                else "each in turn moves to its earliest place"
+                else "each reservation in queue order moves to its earliest time"
             )
-            left = f"a new job reserves its earliest place, with {PARTICULAR}; when a job has ended, {moves}; those for now start"
+            left = (
+                f"a new job reserves the earliest time at which enough processors stay free, and gets {PARTICULAR}; when a job has ended, "
+                f"{moves}; jobs whose reservations begin now start"
+            )
             return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
         if self.variant == "scratch":
-            left = "every pass recomputes the reservations in queue order, each as early as possible; those for now start"
+            left = (
+                "every pass recomputes the reservations in queue order, each as early as possible; jobs whose reservations begin now start"
+            )
             return pass_promises(left, others="no other job starts", first=FIRST_OF_ALL)
         when = {"once": "when a job has ended early", "always": "in every pass", "fixpoint": "when a job has ended early, until none moves"}
         return {
-            "reserved_start_missed": "an arriving job gets the earliest place that fits next to all reservations, and starts there; "
-            f"reservations move forward {when[self.compression]}, in queue order, and back only if an expected end has moved back",
+            "reserved_start_missed": "an arriving job reserves the earliest start that delays no reservation, and starts then; "
+            f"reservations move to earlier times {when[self.compression]}, in queue order, and to later times only if an expected end "
+            "becomes later",
             "out_of_turn": "no job starts before its reserved start",
             "reserved_start_differs": FIRST_OF_ALL,
             **KINDS,

@@ -85,7 +85,8 @@ class Easy(HeadPolicy, BoundedBackfilling):
     only with predictions, backfilling in queue order, and a dialect that makes no pass when a job exceeds its prediction"""
 
     processors: Literal["counted", "particular"] = "counted"
-    """the head reserves a number of processors, or, as in Batsim's batsched, `particular` ones: the lowest-numbered that are free then"""
+    """the head reserves a number of processors (`counted`), or the lowest-numbered processors that are free then (`particular`), as in
+    Batsim's batsched"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,16 +112,18 @@ class Easy(HeadPolicy, BoundedBackfilling):
     def promises(self) -> Mapping[str, str]:
         """Return the guarantees: the head starts as soon as it fits; other jobs start if they fit and do not delay it."""
         if self.processors == "particular":
-            tried = "when a job has ended, each waiting job in queue order, otherwise each new job,"
+            tried = "after the end of a job, every waiting job is tried in queue order; otherwise, only new jobs are"
             return pass_promises(
-                f"{tried} starts if enough of the same processors stay free; it and the head's reservation get {PARTICULAR}"
+                f"{tried}; a job starts if enough processors stay free for its whole length; it takes {PARTICULAR}, and so does the head's "
+                "reservation"
             )
         by = "<" if self.ends == "before" else "<="
         when = {"always": "for each backfilled job", "kept": "when a job has ended or the head has changed", "once": "once for each head"}
         counted = ", counted up to the first running job that suffices" if self.extra == "literal" else ""
         delays = f"now + planned runtime {by} shadow time"
         delays = f"({delays} or procs <= extra processors{counted})" if self.extra != "none" else delays
-        text = f"in backfill order, every job behind the head starts if procs <= free and {delays}; computed {when[self.shadow]}"
+        computed = f"{'it is' if self.extra == 'none' else 'both are'} computed {when[self.shadow]}"
+        text = f"in backfill order, every job behind the head starts if procs <= free and {delays}; {computed}"
         return self.bounded(pass_promises(text))
 
     @property

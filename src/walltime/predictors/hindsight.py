@@ -102,7 +102,7 @@ def hindsight_remarks(label: str, workload: Workload, requested: Array, runtime:
 
 
 class Twins(NamedTuple):
-    """Counts of twins: `pairs` with different runtimes and predictions, and `right` pairs, predicted in the order of their runtimes."""
+    """Counts of pairs of similar jobs: all `pairs` that differ in runtime and prediction, and those predicted in the `right` order."""
 
     pairs: int
     right: int

@@ -101,8 +101,8 @@ def _blocks(calibration: Calibration, said: str, verbose: bool) -> Iterator[Bloc
 
     every = calibration.overall
     table = short_table(calibration)
-    some = "; in the groups marked yes, differences are usable" if any(row[-1] == "yes" for row in table.rows) else ""
-    hours = f"For all jobs together, do not rely on differences in hours: {every.doubt}{some}."
+    some = " It is reliable for the groups marked yes." if any(row[-1] == "yes" for row in table.rows) else ""
+    hours = f"For all jobs together, the size of a change in hours is not reliable: {every.doubt}.{some}"
     if not every.doubt:
         hours = f"Differences in mean wait above {human_time(every.threshold)} exceed the calibration error."
     yield f"{direction(calibration)}{hours}"

@@ -106,7 +106,7 @@ class Calibration:
             f"{self.policy}{relative}. "
             f"{100 * every.within[1]:.0f} % of the jobs start within 10 min of their recorded start, and the rank correlation is "
             f"{every.rank_correlation:.2f}.",
-            f"For all jobs together, do not rely on differences in hours: {every.doubt}."
+            f"For all jobs together, the size of a change in hours is not reliable: {every.doubt}."
             if every.doubt
             else f"Over all jobs, differences above {human_time(every.threshold)} are usable.",
         ]

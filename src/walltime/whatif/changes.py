@@ -267,8 +267,10 @@ def _move(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     own = [pool for pool in machine.pools if pool.name in partitions[source].pools and pool.name not in partitions[target].pools]
     large = max(own, key=lambda pool: pool.nodes, default=None)
     if large is None or large.nodes <= int(count):
-        there = "none" if large is None else f"{large.nodes} in the pool {large.name}, and at least 1 must be left"
-        raise PolicyError(f"{change.where}: nodes of {source} that are not in {target}: {there}", "number_out_of_range")
+        what = f"all pools of {source} are also pools of {target}, so no node can be moved"
+        if large is not None:
+            what = f"at most {large.nodes - 1} nodes of {source} can be moved to {target}, because the pool {large.name} must keep one"
+        raise PolicyError(f"{change.where}: {what}", "number_out_of_range")
     moved = replace(large, name=f"{large.name}-in-{target}", nodes=int(count))
     pools = [replace(pool, nodes=pool.nodes - moved.nodes) if pool is large else pool for pool in machine.pools]
 

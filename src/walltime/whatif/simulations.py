@@ -180,7 +180,7 @@ def _reject_one_value_twice(changes: Sequence[Change]) -> None:
     both = next(([one.label for one in changes if one.target.lower() == target] for target in targets if targets.count(target) > 1), None)
     if both is not None:
         said = " and ".join(map(shown, both))
-        raise PolicyError(f"{said} set one value, so they cannot hold together; simulate each of them alone", "same_setting")
+        raise PolicyError(f"{said} set the same value, so they cannot be combined; simulate each of them alone", "same_setting")
 
 
 def _differing_lines(machine: Machine, other: Machine) -> list[str]:

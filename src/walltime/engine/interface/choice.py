@@ -20,10 +20,10 @@ MACHINES = {"number": "on a single-pool machine", "pools": "on a machine of seve
 FEATURES = {
     "predictor": "with predicted runtimes",
     "plain": "with a predictor in plain Python with step-by-step simulation",
-    "history": "with orders by the history of users, groups and queues",
+    "history": "with a queue order that uses the history of users, groups or queues",
     "threshold": "with a threshold of scores",
     "feedback": "with feedback (jobs submitted after the ends of others)",
-    "events": "with simultaneous events processed one by one, or arrivals first,",
+    "events": "with simultaneous events processed one by one, or arrivals first",
     "dialect": "with interpretations other than the papers'",
     "effects": "with recorded effects of backfilling (dynamics)",
     "steps": "with step-by-step simulation",
@@ -65,7 +65,7 @@ def support(policy: Policy, machine: str, features: Collection[str] = ()) -> Sup
     for feature in features:
         why = policy.without.get(feature, "")
         limited = Support("", why) if why else LIMITED.get((machine, feature), KERNEL)
-        each.append(_add_condition(limited, f"{FEATURES[feature]} {MACHINES[machine]}"))
+        each.append(_add_condition(limited, f"{MACHINES[machine]} {FEATURES[feature]}"))
     for engine in ("", "reference"):
         for one in each:
             if one.engine == engine:

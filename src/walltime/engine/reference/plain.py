@@ -143,7 +143,7 @@ def followers_of(jobs: Iterable[Any]) -> dict[int, list[Any]]:
 
 
 def release_followers(followers: Mapping[int, Sequence[Any]], ended: int, end: int) -> list[Any]:
-    """Note for the jobs that wait for a job (an index) that it has ended (s); return those that wait for no further one.
+    """Record the end (s) of a job (an index) for the jobs that follow it; return those that now wait for no other job.
 
     A job that follows it is submitted after its think time, but not before 0 s; the others are submitted at once.
     """

@@ -152,7 +152,7 @@ def _comparison(name: str, curves: Curves, caption: str) -> Parts:
 
 
 def largest(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return the largest of these `differences`, up or down; 0 without any."""
+    """Return the largest of these `differences` in absolute value; 0 if there are none."""
     return max((abs(away) for _, away in pairs), default=0.0)
 
 

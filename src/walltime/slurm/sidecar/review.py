@@ -40,7 +40,7 @@ class Run:
     `time_min`, `limit`: set by the side-car and by the user; `predicted`: the prediction behind TimeMin. `shown`: the limit with which it
     was first seen running, `short`: whether backfill had shortened that limit; `restored`: when the side-car raised it, with `left` to
     go. From the log: `runtime`, `state`, `log_limit` (the last one), `procs`, `nodes`, `backfilled` (by Slurm's Flags), `ahead_of`: the
-    number of earlier jobs in its partition, with no lower priority, that still waited when it started.
+    number of earlier jobs in its partition, of at least its priority, that still waited when it started.
     """
 
     key: str

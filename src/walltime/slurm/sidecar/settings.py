@@ -54,7 +54,7 @@ class SidecarSettings:
         if fault := wrong_field(self):
             raise PolicyError(fault, "number_out_of_range")
         if not self.share or not self.gain:
-            raise PolicyError("share and gain must be above 0 and at most 1, not 0", "number_out_of_range")
+            raise PolicyError("share and gain must be above 0, not 0", "number_out_of_range")
         if self.floor * 60 < POLLS_IN_FLOOR * self.every:
             raise PolicyError(
                 f"a floor of {counted(self.floor, 'minute')} for TimeMin is less than {POLLS_IN_FLOOR} rounds of {self.every:g} s; "

@@ -198,10 +198,10 @@ def _central(quantiles: Array) -> Array:
 
 
 def pick_point_estimate(past: Replay, logs: Array) -> Array:
-    """Return logarithmic intervals in which the simulations' median is the likely time where it was recently more accurate.
+    """Return logarithmic intervals with the better likely time: the forest's median, or the median of the simulations.
 
-    It counts and is used only if it lies inside the interval and in the same class of distance as the forest's median, so that nothing else
-    changes. Only starts that had become known count, by class.
+    The simulations' median replaces the forest's if it was more accurate for recent known starts of the same class. It is compared and used
+    only if it lies inside the interval and in the same class of distance, so that the interval and the class stay the same.
     """
     with np.errstate(invalid="ignore"):
         simulated = np.log(SHORT + past.simulated[1])

@@ -66,7 +66,7 @@ class Downey97(WorkloadModel):
         for what in ("parallelism", "work", "sigma"):
             least, most = getattr(self, f"least_{what}"), getattr(self, f"most_{what}")
             if most is not None and most < least:
-                raise WorkloadError(f"the {what} of {self.name} must range from {least:g} up, not to {most:g}", "number_out_of_range")
+                raise WorkloadError(f"the largest {what} of {self.name} must be at least {least:g}, not {most:g}", "number_out_of_range")
 
     def draw(self, jobs: int, machine_procs: int, seed: int = 0) -> tuple[Array, Array, Array]:
         """Return the average parallelism, sigma and work (processor-seconds) of each moldable job, float64."""
