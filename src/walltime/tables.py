@@ -308,10 +308,7 @@ def write_tables(path: str | Path, tables: Iterable[Table]) -> Path:
     file = Path(path)
     form = ENDINGS.get(file.suffix.lower())
     if form is None:
-        raise OutputError(
-            f"{printable(file)}: unsupported file extension for tables; use {', '.join(ENDINGS)}",
-            "unknown_file_extension",
-        )
+        raise OutputError(f"{printable(file)}: unsupported file extension for tables; use {', '.join(ENDINGS)}", "unknown_file_extension")
     if form == "json":
         text = json.dumps([{"title": table.title, "rows": table.records()} for table in tables], indent=2, ensure_ascii=False) + "\n"
     else:

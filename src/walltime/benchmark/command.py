@@ -99,11 +99,7 @@ class PredictionOptions:
     """Options for the predictors and their evaluation."""
 
     predictor: list[str] | None = o.field(
-        None,
-        f"Evaluate this predictor in addition to the usual ones: {o.PREDICTORS}.",
-        "--predictor",
-        group=o.SCHEDULER,
-        metavar="NAME",
+        None, f"Evaluate this predictor in addition to the usual ones: {o.PREDICTORS}.", "--predictor", group=o.SCHEDULER, metavar="NAME"
     )
     only: bool = o.field(False, "Evaluate only the predictors named by --predictor.", group=o.SCHEDULER)
     buffer: list[float] | None = o.field(
@@ -201,11 +197,7 @@ def verify(
     ("Rank the schedulers in a folder of results.", "benchmark leaderboard benchmark-results"),
     ("Write the ranking as a page.", "benchmark leaderboard benchmark-results --report page.html"),
 )
-def leaderboard(
-    paths: PathsArgument,
-    *,
-    output: PageOutput,
-) -> None:
+def leaderboard(paths: PathsArgument, *, output: PageOutput) -> None:
     """Rank schedulers by their results in each suite, and compare each with the best one."""
     from walltime.benchmark import leaderboard as compare
     from walltime.benchmark import read_result, result_files

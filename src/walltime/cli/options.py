@@ -230,8 +230,7 @@ ScaleByOption = Annotated[
 ]
 ShakeOption = Annotated[int, _jobs("Shift each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
 FeedbackOption = Annotated[
-    bool,
-    _jobs("If a job names a preceding job, submit it when that job has ended and the think time has passed.", advanced=True),
+    bool, _jobs("If a job names a preceding job, submit it when that job has ended and the think time has passed.", advanced=True)
 ]
 
 # ---------------------------------------------------------------------- Scheduler

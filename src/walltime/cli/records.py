@@ -41,10 +41,7 @@ WORDS: Mapping[str, Mapping[str, Any]] = {
     "any": {},
 }
 """The types that are not objects, and their schemas."""
-COMMON = {
-    "left_out?": "LeftOut | {LeftOut} | {[LeftOutBy]}",
-    "not_modelled?": "{number}",
-}
+COMMON = {"left_out?": "LeftOut | {LeftOut} | {[LeftOutBy]}", "not_modelled?": "{number}"}
 """Keys that every record may have: omitted jobs, possibly by log, and shares of jobs with requests that are not modelled."""
 LEFT_OUT = {"share_of_jobs share_of_work": "number", "rules": "[LeftOutBy]"}
 LEFT_OUT_BY = {"rule reason": "text", "jobs of_jobs": "integer", "share_of_jobs core_seconds share_of_work": "number"}

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from walltime.learn.batch import DECISIONS as DECISIONS
     from walltime.learn.batch import FINAL_REWARDS as FINAL_REWARDS
     from walltime.learn.batch import REWARDS as REWARDS
-    from walltime.learn.batch import SELECTIONS as SELECTIONS
     from walltime.learn.batch import Rules as Rules
     from walltime.learn.env import BackfillingEnv as BackfillingEnv
     from walltime.learn.env import BackfillingVectorEnv as BackfillingVectorEnv

@@ -199,12 +199,9 @@ class _FunctionAgent:
         for number, one in enumerate(episodes):
             batch.step(np.array([-1 - number]))
             while not batch.over[0]:
-                batch.step(np.array([self._action(batch)]))
+                batch.step(np.array([batch.checked(0, self.decide(batch.observed(0), batch.mask[0] != 0), self.name)]))
             outcomes.append(outcome_of(batch, 0, one))
         return Outcomes.of(outcomes)
-
-    def _action(self, batch: Batch) -> int:
-        return batch.checked(0, self.decide(batch.observed(0), batch.mask[0] != 0), self.name)
 
 
 def evaluate(

@@ -423,7 +423,11 @@ class Guessing:
                 self._unit(name, best)
             else:
                 self.doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
-        elif fits["ms"] >= _CLEARLY and self._has_milliseconds() and (values[np.isfinite(values)] % 1000 == 0).all():
+        elif (
+            fits["ms"] >= _CLEARLY
+            and any(self.sources[one].unit == "ms" for one in (*TIMES, "runtime") if one in self.sources)
+            and (values[np.isfinite(values)] % 1000 == 0).all()
+        ):
             self._unit(name, "ms")
         elif fits["s"] < _CLEARLY:  # otherwise seconds fit; longer units would fit as well
             if fits["min"] >= _CLEARLY and fits["s"] < 0.6:
@@ -433,9 +437,6 @@ class Guessing:
             else:
                 over = [f"{100 * (1 - fits[unit]):.0f} % of the jobs ran longer than in {WORDS[unit]}" for unit in ("s", "min")]
                 self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
-
-    def _has_milliseconds(self) -> bool:
-        return any(self.sources[name].unit == "ms" for name in (*TIMES, "runtime") if name in self.sources)
 
     def _unit(self, name: str, unit: str) -> None:
         if unit != self.sources[name].unit:

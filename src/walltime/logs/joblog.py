@@ -173,13 +173,7 @@ class JobLog:
         if not estimated[kept].all():
             requested = np.where(estimated, requested, np.maximum(runtime, 1))
         allocated, wanted = self.column("allocated_procs"), self.column("requested_procs")
-        changed = {
-            "clipped_to_machine": wide,
-            "runtime_as_estimate": ~estimated,
-            "rounded_time": rounded,
-            "reordered": behind,
-            **new_ids,
-        }
+        changed = {"clipped_to_machine": wide, "runtime_as_estimate": ~estimated, "rounded_time": rounded, "reordered": behind, **new_ids}
         noticed = {
             "zero_runtime": runtime == 0,
             "runtime_over_estimate": runtime > requested,

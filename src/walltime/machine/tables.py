@@ -68,10 +68,6 @@ def settings_of(given: Mapping[str, Any]) -> dict[str, str]:
     return {name: {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value) for name, value in given.items()}
 
 
-def _names(by: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (by,) if isinstance(by, str) else by
-
-
 def column_of(name: str) -> str:
     """Return the name of the second resource's column; raises WorkloadError for a name that is not allowed."""
     if not name.isidentifier() or name in ("name", "nodes", "procs", "by", "partition", "jobs"):
@@ -267,7 +263,7 @@ class Reservation:
 class Limit:
     """A maximum of running jobs or resources for each user, group, queue, partition, job array, size, request or combination of these."""
 
-    by: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=_names)] = ("user",)
+    by: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=lambda by: (by,) if isinstance(by, str) else by)] = ("user",)
     """the columns whose values are counted separately: user, group, queue, partition, array_job, procs, requested, or none, `[]`"""
     partition: Name | None = None
     """only jobs of this partition"""

@@ -24,7 +24,6 @@ T = TypeVar("T")
 Labels = Mapping[str, str] | str
 Draw = Callable[[Axes, T, str], None]
 HATCHES = ("", "////", "....", "xxxx")
-GREY, EDGE = "#B8BCC2", "#20242A"
 MARKERS = ("o", "s", "^", "D")
 PLAIN = FuncFormatter(lambda y, _: f"{y:,.10g}")
 ACROSS = 4

@@ -15,6 +15,5 @@ if TYPE_CHECKING:
     from walltime.tuning.order_file import SearchSettings as SearchSettings
     from walltime.tuning.order_file import read_order_file as read_order_file
     from walltime.tuning.order_file import write_order_file as write_order_file
-    from walltime.tuning.search import OPTIMISERS as OPTIMISERS
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -59,13 +59,7 @@ def unicep(believed: int, procs: int, submit: int) -> float:
     return (-1 - submit + TINY) / ((math.log2(procs) + TINY) * believed)
 
 
-FORMULAS: Mapping[str, Order] = {
-    "fcfs": FCFS,
-    "wfp3": order(wfp3),
-    "unicep": order(unicep),
-    "sjf": SJF,
-    "f1": order(f1),
-}
+FORMULAS: Mapping[str, Order] = {"fcfs": FCFS, "wfp3": order(wfp3), "unicep": order(unicep), "sjf": SJF, "f1": order(f1)}
 """The formulas of Table V, as the program computes them."""
 QUICK_WINDOWS = 2
 HALF_DIGIT = 0.005

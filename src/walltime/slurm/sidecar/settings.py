@@ -36,10 +36,7 @@ class SidecarSettings:
     partition: Annotated[tuple[str, ...], Field(meaning="Adjust only jobs of this partition.")] = ()
     slip: Annotated[
         float,
-        Field(
-            least=0,
-            meaning="Pause adjustments while the job at the head of a queue is overdue by more than this share of its wait.",
-        ),
+        Field(least=0, meaning="Pause adjustments while the job at the head of a queue is overdue by more than this share of its wait."),
     ] = 0.5
     overdue: Annotated[
         float,
