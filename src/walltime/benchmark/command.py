@@ -199,8 +199,7 @@ def verify(
 )
 def leaderboard(paths: PathsArgument, *, output: PageOutput) -> None:
     """Rank schedulers by their results in each suite, and compare each with the best one."""
-    from walltime.benchmark import leaderboard as compare
-    from walltime.benchmark import read_result, result_files
+    from walltime.benchmark import leaderboard as compare, read_result, result_files
     from walltime.benchmark.leaderboard_tables import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table
 
     boards = compare([read_result(file) for file in result_files(*paths)])

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from walltime.cli.completion import completion_of
-from walltime.cli.help import INPUT as INPUT
-from walltime.cli.help import JOBS as JOBS
-from walltime.cli.help import OUTPUT as OUTPUT
-from walltime.cli.help import RUNS as RUNS
-from walltime.cli.help import SCHEDULER as SCHEDULER
+from walltime.cli.help import INPUT as INPUT, JOBS as JOBS, OUTPUT as OUTPUT, RUNS as RUNS, SCHEDULER as SCHEDULER
 from walltime.errors import OutputError, PolicyError
 from walltime.metrics.intervals import check_level
 from walltime.permission import allow

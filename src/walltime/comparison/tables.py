@@ -10,8 +10,7 @@ from typing import Any
 from walltime.comparison.measures import measure
 from walltime.errors import WorkloadError
 from walltime.metrics import Gains, Month, Summary, relative_difference
-from walltime.metrics.intervals import KINDS as INTERVALS
-from walltime.metrics.intervals import shown_level
+from walltime.metrics.intervals import KINDS as INTERVALS, shown_level
 from walltime.metrics.summary import LESS, averages
 from walltime.policy import Kind
 from walltime.report.page import Block, Fold

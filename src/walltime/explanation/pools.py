@@ -23,8 +23,8 @@ from walltime.explanation.sentences import (
     more,
     overtook_it,
     recorded,
+    sooner as sooner_texts,
 )
-from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
 from walltime.machine.placing import NEVER, RESOURCES, amount_of

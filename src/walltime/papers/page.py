@@ -8,8 +8,7 @@ from walltime.papers.printed import Printed
 from walltime.papers.results import Chart, Entry, Result, Table, Tally, Value
 from walltime.papers.subjects import GENERATED, Subject
 from walltime.report.page import Block, Drawing, Heading, Page, Paragraph, Section, note
-from walltime.tables import Cell
-from walltime.tables import Table as Shown
+from walltime.tables import Cell, Table as Shown
 
 VERDICTS = {
     "reproduced": "within the accepted deviation",

@@ -20,8 +20,7 @@ from walltime.provenance import version
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.tuning.objectives import OBJECTIVES, Parts, by_log, merit, parts_of
 from walltime.tuning.order_file import BELIEF, LogIdentity, OrderFile, Point, SearchSettings
-from walltime.tuning.search import CostFolder, import_cma
-from walltime.tuning.search import search as minimise
+from walltime.tuning.search import CostFolder, import_cma, search as minimise
 from walltime.wording import counted
 from walltime.workload import Array, Workload
 

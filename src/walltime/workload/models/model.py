@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING as NO_DEFAULT
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING as NO_DEFAULT, dataclass, field, fields
 from importlib import resources
 from typing import Any
 
