@@ -126,7 +126,7 @@ def predictions(
 ) -> None:
     """Evaluate predictors by the schedules that result: accuracy, waits, killed jobs and lost work."""
     from walltime.benchmark.predictions import BUFFERS, PREDICTORS, judge_predictions
-    from walltime.benchmark.predictions_tables import answers, predictions_tables
+    from walltime.benchmark.tables import answers, predictions_tables
 
     if judging.only and not judging.predictor:
         raise PolicyError("--only needs a predictor; add --predictor NAME")
@@ -200,7 +200,7 @@ def verify(
 def leaderboard(paths: PathsArgument, *, output: PageOutput) -> None:
     """Rank schedulers by their results in each suite, and compare each with the best one."""
     from walltime.benchmark import leaderboard as compare, read_result, result_files
-    from walltime.benchmark.leaderboard_tables import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table
+    from walltime.benchmark.tables import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table
 
     boards = compare([read_result(file) for file in result_files(*paths)])
     suites = {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()}

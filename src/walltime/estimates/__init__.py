@@ -13,6 +13,5 @@ from walltime.estimates.base import (
 from walltime.estimates.fmodel import FModel as FModel, wrong_order_probability as wrong_order_probability
 from walltime.estimates.modes import largest_estimate as largest_estimate
 from walltime.estimates.mualem01 import Mualem01 as Mualem01
-from walltime.estimates.own import OwnEstimates as OwnEstimates
-from walltime.estimates.registry import ESTIMATES as ESTIMATES, parse_estimates as parse_estimates
+from walltime.estimates.registry import ESTIMATES as ESTIMATES, OwnEstimates as OwnEstimates, parse_estimates as parse_estimates
 from walltime.estimates.tsafrir05 import Tsafrir05 as Tsafrir05

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from walltime.declared import Field, wrong_field
-from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
+from walltime.slurm_values import seconds_of
 
 COUNTED_RESOURCE = re.compile("cpu|mem|node|gres/gpu(:.+)?|license/.+")
 """Pattern of Slurm's resource names that a limit may have."""

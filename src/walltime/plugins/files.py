@@ -17,8 +17,7 @@ from weakref import WeakKeyDictionary
 
 from walltime.errors import PolicyError, WalltimeError
 from walltime.permission import NotRunError, may_run
-from walltime.plugins.dependencies import local_modules
-from walltime.plugins.opened import watch
+from walltime.plugins.dependencies import local_modules, watch
 from walltime.specification import Specification, options_of
 from walltime.wording import printable
 

@@ -97,7 +97,7 @@ POLICIES = Family(
         "los": Variant("walltime.policy.later:Lookahead"),
         "multiqueue": Variant("walltime.policy.later:MultiQueue"),
         "slack": Variant("walltime.policy.later:Slack"),
-        "plan": Variant("walltime.policy.planned:PlanBased"),
+        "plan": Variant("walltime.policy.later:PlanBased"),
         "slurm": Variant("walltime.policy.slurm:Slurm"),
         "oar": Variant("walltime.policy.oar:Oar"),
     },

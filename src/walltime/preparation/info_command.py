@@ -69,7 +69,7 @@ def info(
     record = _record(log, workload) | {"procs_estimated": None if estimate is None else asdict(estimate)}
     record["machine"] = None if machine is None else _on_machine(workload, machine)
     if report is not None:
-        from walltime.preparation.log_page import log_page
+        from walltime.preparation.workload_figures import log_page
         from walltime.report.html import write_page
 
         blocks = _blocks(record, workload, machine)

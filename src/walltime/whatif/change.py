@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.schedule.groups import round_time
+from walltime.slurm_values import seconds_of
 from walltime.specification import Specification
 from walltime.wording import shown
 from walltime.workload.filters import parse_seconds

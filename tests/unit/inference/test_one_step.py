@@ -20,7 +20,7 @@ from walltime.machine.machine import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
 from walltime.workload.models import MODELS
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY

@@ -15,8 +15,7 @@ from tests.errors import raises
 from tests.strategies import examples
 from tests.traces import trace_path
 from walltime.errors import WorkloadError
-from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
-from walltime.workload.models.jann97 import CTC_SP2, Jann97, _fitting
+from walltime.workload.models.jann97 import CTC_SP2, HyperErlang, Jann97, _fitting, fit_hyper_erlang
 from walltime.workload.models.model import stream, values_of
 from walltime.workload.scaling import window
 

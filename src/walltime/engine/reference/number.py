@@ -17,7 +17,7 @@ from walltime.engine.reference.plain import Job, Profile, followers_of, release_
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, Wfp
 from walltime.policy.easy import find_shadow
-from walltime.policy.planned import first_random
+from walltime.policy.later import first_random
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 
