@@ -1,7 +1,5 @@
 """Import names and modules on first use, so that importing a package is fast."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

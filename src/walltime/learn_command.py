@@ -1,7 +1,5 @@
 """`walltime learn`: train an agent on the early part of a log, and compare it with schedulers on the later part."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path

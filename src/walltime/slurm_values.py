@@ -1,7 +1,5 @@
 """Parse single values that Slurm writes as text or JSON, from version 22.05 (plain numbers) to 26.05 (objects and lists)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, tzinfo

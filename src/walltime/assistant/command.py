@@ -1,7 +1,5 @@
 """`walltime mcp`: the commands as tools of an AI assistant."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -4,8 +4,6 @@ At every event, the policy's pass (passes/) runs in the state that the schedule 
 reported, and the run then continues as the schedule does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 

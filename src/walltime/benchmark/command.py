@@ -1,7 +1,5 @@
 """`walltime benchmark`: run suites that never change, check results, and rank schedulers."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any

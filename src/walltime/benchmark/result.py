@@ -1,7 +1,5 @@
 """Run suites, and write and check their results, which are verifiable files with a line for each window."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Suites: windows of jobs, metrics and statistics that are fixed for each version; the data are in suites/*.toml."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """Return the tables of leaderboards, and of predictions that are judged by schedules."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

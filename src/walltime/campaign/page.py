@@ -1,7 +1,5 @@
 """The report page of a campaign: results with intervals, missing cells, and provenance."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence

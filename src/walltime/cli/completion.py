@@ -1,7 +1,5 @@
 """Shell completion of options with specifications: names, options and values from their registries."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import inspect

@@ -16,8 +16,6 @@ A type is `text`, `integer`, `number`, `boolean`, `null`, `any`, an object or da
 `T | T`. A `number` is null where it is undefined, such as the mean of no jobs. `include` lists features whose types the file uses as well.
 """
 
-from __future__ import annotations
-
 import importlib
 import tomllib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The page of schedules of one workload: the answer, the evidence, and the provenance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

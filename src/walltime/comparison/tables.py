@@ -1,7 +1,5 @@
 """Tables of simulated schedules, for pages and the terminal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """Find changes that let a job start sooner, by simulating the whole workload with each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial

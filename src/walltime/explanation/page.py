@@ -1,7 +1,5 @@
 """The report page of an explanation, with a figure of the processors in use while a job waited and the jobs that overtook it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Any

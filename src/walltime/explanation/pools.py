@@ -1,7 +1,5 @@
 """Explain a wait on a machine with several pools from the schedule: the parts of the wait by cause, and the jobs that overtook."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

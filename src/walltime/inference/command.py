@@ -1,7 +1,5 @@
 """`walltime infer`: infer the rules of a site from its log."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """Infer the queue order and backfilling of a site: a named policy, order of arrival with handicaps, or a fitted order."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator
 from functools import partial

@@ -3,8 +3,6 @@
 rule_trial.py judges rules; candidate_rules.py finds candidates from counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Vectorised environments: their rules, and the arrays for the engine's kernel/decisions.py."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import pairwise

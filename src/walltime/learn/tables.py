@@ -1,7 +1,5 @@
 """Return the tables that compare trained agents with schedulers."""
 
-from __future__ import annotations
-
 from walltime.learn.evaluation import Evaluation
 from walltime.report.changes import change_ends, metric_name
 from walltime.tables import Row, Table

@@ -1,7 +1,5 @@
 """The supported formats of job logs, and functions that read logs in any of them."""
 
-from __future__ import annotations
-
 import os
 import re
 from contextlib import suppress

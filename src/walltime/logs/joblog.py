@@ -1,7 +1,5 @@
 """Job logs as they are read from files, and the conversion to workloads of jobs that can be simulated."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Readers of logs that users add: `FILE.py:NAME`, or an entry point in `walltime.formats` of an installed package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parse files in the Standard Workload Format into columns and comments, in blocks of lines."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Titles of columns and states of jobs, as batch systems and studies write them in tables."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Guess the meaning of a table's columns from their values alone: titles are missing (`sacct --noheader`) or meaningless."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise, permutations

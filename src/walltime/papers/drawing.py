@@ -1,7 +1,5 @@
 """Draw the figures of papers: grids of panels, lines with bands, bars and worked examples, all legible in greyscale."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

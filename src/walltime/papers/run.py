@@ -1,7 +1,5 @@
 """Run the items of a paper and write a folder with a page, the figures as PDF and PNG, and every number as CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

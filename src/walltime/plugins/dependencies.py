@@ -1,7 +1,5 @@
 """The files on which a user's Python file depends: modules that it imports, files that its classes declare, and files that it opens."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import os

@@ -1,7 +1,5 @@
 """User-defined orders, policies and predictors from Python files (`FILE.py:NAME`), and other files named in specifications."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools

@@ -1,7 +1,5 @@
 """Monotonicity of expressions: if a score never falls while a job waits, the engine need not score every job at every pass."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import math

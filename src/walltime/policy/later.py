@@ -1,7 +1,5 @@
 """Policies with other rules for reservations or backfilling: LOS, selective, multiple-queue, slack-like and plan-based."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """The tables of policies and of queue orders, one line each."""
 
-from __future__ import annotations
-
 import functools
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Slurm's scheduling: the main scheduler at events, the backfill scheduler in cycles, and the order of the queue by priority."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress

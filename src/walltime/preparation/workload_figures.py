@@ -1,7 +1,5 @@
 """The page of a log, and a figure that compares workloads: sizes, runtimes, interarrival times, and daily cycles."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Draw the figures of reports, each a function from schedules to a matplotlib Figure, in a common style."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 import warnings

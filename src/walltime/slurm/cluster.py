@@ -1,7 +1,5 @@
 """Convert Slurm's description of a cluster to a machine: pools, partitions, outages, limits, shares and settings."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter

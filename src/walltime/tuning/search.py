@@ -1,7 +1,5 @@
 """Tools for fitting and searching orders: optimisers of weights, schedulers with other orders, and stored costs."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Parse a change such as `nodes+=10%`, and read its value as a count, a time, a choice or a list."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cleaning of logs: filters that remove jobs, such as those published by the archive, and the detection of flurries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Variants of a log or of generated jobs: resampled weeks, users, and users who submit jobs after the ends of earlier ones."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from statistics import NormalDist
 

@@ -1,7 +1,5 @@
 """The passes that compare combinations or positions of jobs: lookahead, slack-based backfilling, and plan-based scheduling; compiled."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Table of the compiled functions that Python calls; each is compiled on first use, or loaded from disk."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import pkgutil

@@ -4,8 +4,6 @@ It is slow, and shares nothing with the compiled kernel but the declarations of 
 job for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -4,8 +4,6 @@ First come the triples of scheduler, correction and predictor, and their simulat
 their file is available, and the best triples and their gains. The printed numbers are in printed.toml.
 """
 
-from __future__ import annotations
-
 import csv
 import gzip
 import itertools

@@ -1,7 +1,5 @@
 """tang13, Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """tang13's schemes: define similar jobs by keys, predict on a log, and list the simulated months."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

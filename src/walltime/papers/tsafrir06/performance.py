@@ -1,7 +1,5 @@
 """tsafrir06's figures over f: performance (2, 3, 4, 13), effects of backfilling (5, 7, 8, 9), loads, and the modal model."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 

@@ -3,8 +3,6 @@
 This module computes the slowdown of each formula in ten windows of jobs, and compares the means with Table V, which is in printed.toml.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any

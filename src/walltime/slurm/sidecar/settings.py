@@ -1,7 +1,5 @@
 """The side-car's settings, each declared once: an option of `walltime slurm adjust`, and a key of its --settings file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Workload models: one module for each paper, and all models by name, as on the command line and in campaign files."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
