@@ -109,8 +109,7 @@ def evaluate(
 ) -> None:
     """Compare agents with EASY and with other orders, on windows of a log that the agents have not seen."""
     _one_thread()
-    from walltime.learn.evaluation import count_steps, evaluate as compare
-    from walltime.learn.tables import learned_tables
+    from walltime.learn.evaluation import count_steps, evaluate as compare, learned_tables
     from walltime.learn.training import load as load_agent
     from walltime.provenance import jobs_sha256
 

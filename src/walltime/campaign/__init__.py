@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.campaign.dimensions import DIMENSIONS as DIMENSIONS
+    from walltime.campaign.cell import DIMENSIONS as DIMENSIONS
     from walltime.campaign.executors import Dask as Dask, Executor as Executor, Threads as Threads
     from walltime.campaign.page import campaign_page as campaign_page
     from walltime.campaign.plan import Plan as Plan, read_plan as read_plan

@@ -29,7 +29,7 @@ COMPLETED = {
     "--mapping": "walltime.cli.listing:complete_format",
     "--metric": "walltime.cli.listing:complete_metric",
     "--optimiser": "walltime.tuning.search:Optimiser",
-    "--pivot": "walltime.campaign.dimensions:DIMENSIONS",
+    "--pivot": "walltime.campaign.cell:DIMENSIONS",
     "--reward": "walltime.learn.batch:REWARDS",
     "--score": "walltime.policy.formulas:SCORES",
     "--schedule-mapping": "walltime.cli.listing:complete_format",
