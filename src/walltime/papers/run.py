@@ -127,15 +127,13 @@ def run_paper(
     quick: bool = False,
     workers: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-    on_result: Callable[[Result], None] | None = None,
     size: str = "",
 ) -> PaperRun:
     """Run these items on these subjects and write everything into the folder.
 
     Simulations already in the folder, by this version and on the same log, are not repeated, so an interrupted run can be
-    resumed. `progress`: called with a description, the number of runs done and the total; `on_result`: called with each result as
-    soon as it is available. `size`: the width of the figures, as `write_figure` takes it. Raises OutputError if the folder cannot be
-    written.
+    resumed. `progress`: called with a description, the number of runs done and the total. `size`: the width of the figures, as
+    `write_figure` takes it. Raises OutputError if the folder cannot be written.
     """
     begin = time.monotonic()
     study = Study(printed(paper), subjects, folder, quick, workers, progress)
@@ -149,8 +147,6 @@ def run_paper(
         result = Result(item.name, item.title, item.where or describe(subjects, quick), parts)
         write_parts(result, folder, size)
         results.append(result)
-        if on_result is not None:
-            on_result(result)
     page = write_page(folder / "index.html", paper_page(study.printed, results, subjects, quick=quick))
     return PaperRun(results, page, jobs, time.monotonic() - begin)
 
