@@ -1,14 +1,12 @@
 """Queue orders written as an expression, `expr:log(wait+60)-log(believed)`, and whether its score never falls while a job waits."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 from walltime.declared import Field, valid_options
 from walltime.errors import PolicyError
@@ -335,6 +333,6 @@ class Expression(ScoredOrder):
         """Return the numbers."""
         return self.template.numbers
 
-    def but(self, numbers: tuple[float, ...]) -> Expression:
+    def but(self, numbers: tuple[float, ...]) -> Self:
         """Return the order with other numbers, in the order of the text."""
         return replace(self, formula=self.template.fill(numbers))

@@ -1,11 +1,9 @@
 """The workload model of Jann et al., its fit to a log, and its hyper-Erlang distributions, which fit three moments exactly."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Self
 
 import numpy as np
 
@@ -169,7 +167,7 @@ class Jann97(WorkloadModel):
             raise WorkloadError("a model of Jann'97 needs at least one range of sizes", "no_size_ranges")
 
     @classmethod
-    def fit(cls, workload: Workload, ranges: str | Sequence[int] = "powers") -> Jann97:
+    def fit(cls, workload: Workload, ranges: str | Sequence[int] = "powers") -> Self:
         """Return the model refitted to the jobs of a log, with the first three moments of each range's times.
 
         `ranges`: `powers` for the sizes 1, 2, 3-4, 5-8 and so on, `fives` for 1, 2-5, 6-10, 11-15 and so on, or the largest
