@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.inference.candidate_rules import (
-    candidate_parts,
-    candidate_windows,
-    not_eligible_before,
-    periods,
-    stopped_stretches,
-    windows_near,
-    windows_of_few,
-)
+from walltime.inference import candidate_rules
 from walltime.inference.free_runs import free_runs
 from walltime.inference.inference import Inference, MonthAgreement, preemption_note, unmodelled, unread_of
 from walltime.inference.limit_search import inferred_limits, kind_of_jobs, limits_of_users
@@ -170,7 +162,10 @@ def _parts(search: RuleTrial) -> None:
         search.notes.append(f"Parts of the machine are not tried: the log has {names} partitions, but not their sizes.")
         return
     while len(search.rules.parts) < 2:
-        parts = [replace(part, procs=-(-part.procs // search.node) * search.node) for part in candidate_parts(search.log, search.size)]
+        parts = [
+            replace(part, procs=-(-part.procs // search.node) * search.node)
+            for part in candidate_rules.candidate_parts(search.log, search.size)
+        ]
         found = search.best([_with(search.rules, "parts", part) for part in parts], search.gain_of_run)
         if found is None:
             return
@@ -193,7 +188,7 @@ def _outages(search: RuleTrial) -> None:
     must gain at least STARTS, because each of many intervals without jobs explains a few starts by chance.
     """
     rules, answer = search.rules, search.answer
-    every_stretch = stopped_stretches(search.log)
+    every_stretch = candidate_rules.stopped_stretches(search.log)
     others, by_start = np.ones(len(search.w), bool), np.argsort(search.log.start, kind="stable")
     others[by_start[np.searchsorted(search.log.start[by_start], [end for _, end in every_stretch])]] = False
     for least in OUTAGES:  # a machine that drains before an outage may be idle for hours
@@ -212,7 +207,7 @@ def _outages(search: RuleTrial) -> None:
         if search.gain(asked, others & search.choose, old=answer) > 0:
             rules, answer = these, asked
     stretches = list(rules.outages)
-    every = periods(stretches)
+    every = candidate_rules.periods(stretches)
     text = f"{counted(len(stretches), 'outage')} of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour or longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in total"
     if stretches and search.gain(answer, others & search.choose) > LEAST_GAIN / 5:
@@ -228,7 +223,9 @@ def _windows(search: RuleTrial) -> None:
     for clock in _clocks(search.w):
         search.clock = clock
         held_since = np.where(search.answer.matched, search.log.start - search.answer.delay, search.log.start)
-        several = candidate_windows(search.log, search.since + clock) + windows_of_few(search.log, search.since + clock, held_since)
+        several = candidate_rules.candidate_windows(search.log, search.since + clock) + candidate_rules.windows_of_few(
+            search.log, search.since + clock, held_since
+        )
         tried[clock] = _tried(search, list(dict.fromkeys(several)))
     search.clock = max(tried, key=lambda clock: tried[clock].gain)
     found = tried[search.clock]
@@ -266,7 +263,7 @@ def _fitted(search: RuleTrial, window: Window, best: OneStep) -> tuple[Window, O
     """
     while window.end is not None:
         gain, place = search.gain_of_run(best), window
-        for rules, answer in search.ask_all([_with(search.rules, "windows", one) for one in windows_near(window)]):
+        for rules, answer in search.ask_all([_with(search.rules, "windows", one) for one in candidate_rules.windows_near(window)]):
             own = search.gain_of_run(answer)
             if own > gain + LEAST_GAIN / 5:
                 best, gain, place = answer, own, rules.windows[-1]
@@ -347,7 +344,7 @@ STEPS: dict[str, tuple[Callable[[RuleTrial], None], float]] = {
 def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str = "", stopped: str = "") -> Inference:
     """Return the result; an interrupted or rejected search has no free runs and no agreement with eligible times."""
     current, brief = search.answer, bool(refused or stopped)
-    eligible = search.w.submit if brief else not_eligible_before(search.log)
+    eligible = search.w.submit if brief else candidate_rules.not_eligible_before(search.log)
     held = eligible - search.w.submit
     hindsight = current if brief else search.ask(search.rules, eligible)
     made = current.delay[current.matched & (current.delay >= 0) & (current.delay <= LONGEST_DELAY)]
