@@ -9,7 +9,7 @@ import numpy as np
 import walltime as wt
 from walltime.machine import Machine, Partition, Pool, write_machine
 from walltime.workload import Workload
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 MACHINE = Machine(
     pools=(Pool("thin", 12, 8), Pool("fat", 2, 16)),

@@ -20,8 +20,7 @@ from walltime import Workload
 from walltime.compiled.compilation import Compilation, listen
 from walltime.compiled.folder import cache_folder
 from walltime.engine.interface.load import ENTRIES, load, load_predictor
-from walltime.predictors import PREDICTORS as BY_NAME
-from walltime.predictors import Jobs
+from walltime.predictors import PREDICTORS as BY_NAME, Jobs
 from walltime.syntax import syntax_hash
 
 PREDICTORS = "predictors"

@@ -15,7 +15,7 @@ from walltime import simulate
 from walltime.estimates import Tsafrir05
 from walltime.slurm import Draws
 from walltime.workload.models.lublin99 import Lublin99
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 LOADS = {0.6: 12_000, 0.7: 12_000, 0.8: 12_000, 1.1: 4_000}
 """Jobs of a log by load, of about six weeks. The last one is overloaded: its queue grows, and ten days of it are enough."""

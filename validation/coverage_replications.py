@@ -15,7 +15,7 @@ from walltime import simulate
 from walltime.estimates import Tsafrir05
 from walltime.metrics import Interval, mean_interval, paired_difference, percentile_band, range_of_runs
 from walltime.workload.models.lublin99 import Lublin99
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 Array = np.ndarray
 

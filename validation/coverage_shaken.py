@@ -16,8 +16,8 @@ from walltime.estimates import Tsafrir05
 from walltime.metrics import prediction_interval, range_of_runs
 from walltime.simulation.spread import COPIES, MEASURES, SHAKE
 from walltime.workload.models.lublin99 import Lublin99
+from walltime.workload.resampling import with_users
 from walltime.workload.scaling import shake
-from walltime.workload.users import with_users
 
 Array = np.ndarray
 

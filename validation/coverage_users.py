@@ -14,7 +14,7 @@ from walltime.estimates import Tsafrir05
 from walltime.estimates.suggestion import suggest
 from walltime.metrics import bootstrap
 from walltime.workload.models.lublin99 import Lublin99
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 
 @experiment("bootstrap:formula", of_what="sampling of users", command="metrics.bootstrap", quick=True)

@@ -16,8 +16,7 @@ from walltime.metrics.series import BLOCKS
 from walltime.metrics.weekly_interval import WEEK, mean_over_weeks, no_interval_reason, parts_of, queued_share, weeks_of
 from walltime.whatif.simulations import FEWEST_WEEKS
 from walltime.workload.models.lublin99 import Lublin99
-from walltime.workload.resampling import resample_weeks
-from walltime.workload.users import with_users
+from walltime.workload.resampling import resample_weeks, with_users
 
 Array = np.ndarray
 Run = tuple[Array, list[Array]]

@@ -17,8 +17,7 @@ import numpy as np
 
 import walltime as wt
 from tests import slurm_forms
-from tests.accounting_records import FORMS as RECORDS
-from tests.accounting_records import fifty_jobs
+from tests.accounting_records import FORMS as RECORDS, fifty_jobs
 from tests.batch_text import COBALT, LSF, MAPPING, PBS, TABLE
 from tests.cli import HEADER, record
 from tests.layouts import batsim, bjobs, completed, condor, flux, grid_engine, lassen_files, markdown, oar, qstat, sacct, shown, text

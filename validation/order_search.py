@@ -42,7 +42,7 @@ from walltime.policy import Easy
 from walltime.policy.expressions import Expression
 from walltime.simulation.fair_start import fairness
 from walltime.simulation.specification import Scheduler, parse_scheduler
-from walltime.tuning.objectives import LogPart, Parts
+from walltime.tuning.formula_search import LogPart, Parts
 from walltime.tuning.order_file import read_order_file
 from walltime.workload.scaling import shake
 

@@ -32,7 +32,7 @@ from walltime.machine import Limit, Machine, Outage, Overhead, Partition, Pool, 
 from walltime.machine.tables import DAYS
 from walltime.workload import Workload
 from walltime.workload.models import MODELS
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 PROCS, LOAD, USERS, GROUPS = 64, 0.6, 40, 3
 SLOWER = 4

@@ -29,8 +29,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import walltime as wt
 from tests.slurm.lab import SETTINGS, Lab
 from tests.slurm.replay import WHOLE, miniature, replay, save, shared_out
-from walltime.durations import seconds_of
 from walltime.slurm import read_cluster
+from walltime.slurm_values import seconds_of
 
 Array = np.ndarray
 Numbers = dict[str, Any]

@@ -8,8 +8,7 @@ from typing import Any
 
 from changes_figure import changes_figure
 from matplotlib.figure import Figure
-from performance_tables import load as load_performance
-from performance_tables import table
+from performance_tables import load as load_performance, table
 
 from walltime.metrics import Interval
 from walltime.report.figure_files import figure_bytes

@@ -10,7 +10,7 @@ from changes_figure import changes_figure
 from performance_tables import table
 
 from walltime.benchmark import SUITES, Standing, read_suite
-from walltime.benchmark.leaderboard_tables import behind_cells
+from walltime.benchmark.tables import behind_cells
 from walltime.metrics import Interval
 from walltime.report.figure_files import figure_bytes
 

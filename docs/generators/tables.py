@@ -25,11 +25,9 @@ from later_tables import later
 from leaderboard_tables import standings, suites
 from learned_tables import learned
 from performance_figures import figure
-from performance_tables import performance
-from performance_tables import table as numbers_table
+from performance_tables import performance, table as numbers_table
 from predictions_tables import judged
-from promises_on_machines import NOT_DECIDED, WORDS
-from promises_on_machines import PROMISES as MACHINE_PROMISES
+from promises_on_machines import NOT_DECIDED, PROMISES as MACHINE_PROMISES, WORDS
 from reproduction_tables import reproduction
 from slurm_tables import real_slurm, slurm_noise
 from specification_tables import changes, specifications

@@ -40,68 +40,72 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime import accuracy as accuracy
-    from walltime import auditor as auditor
-    from walltime import benchmark as benchmark
-    from walltime import campaign as campaign
-    from walltime import checking as checking
-    from walltime import comparison as comparison
-    from walltime import dialects as dialects
-    from walltime import errors as errors
-    from walltime import estimates as estimates
-    from walltime import explanation as explanation
-    from walltime import figures as figures
-    from walltime import inference as inference
-    from walltime import learn as learn
-    from walltime import logs as logs
-    from walltime import machine as machine
-    from walltime import metrics as metrics
-    from walltime import policy as policy
-    from walltime import predictors as predictors
-    from walltime import report as report
-    from walltime import schedule as schedule
-    from walltime import simulation as simulation
-    from walltime import slurm as slurm
-    from walltime import tuning as tuning
-    from walltime import usage as usage
-    from walltime import whatif as whatif
-    from walltime import workloads as workloads
+    from walltime import (
+        accuracy as accuracy,
+        auditor as auditor,
+        benchmark as benchmark,
+        campaign as campaign,
+        checking as checking,
+        comparison as comparison,
+        dialects as dialects,
+        errors as errors,
+        estimates as estimates,
+        explanation as explanation,
+        figures as figures,
+        inference as inference,
+        learn as learn,
+        logs as logs,
+        machine as machine,
+        metrics as metrics,
+        policy as policy,
+        predictors as predictors,
+        report as report,
+        schedule as schedule,
+        simulation as simulation,
+        slurm as slurm,
+        tuning as tuning,
+        usage as usage,
+        whatif as whatif,
+        workloads as workloads,
+    )
     from walltime.auditor.audit import audit as audit
     from walltime.checking import diff as diff
     from walltime.comparison import write_comparison_page as write_comparison_page
-    from walltime.errors import LogError as LogError
-    from walltime.errors import PolicyError as PolicyError
-    from walltime.errors import WalltimeError as WalltimeError
-    from walltime.errors import WorkloadError as WorkloadError
+    from walltime.errors import (
+        LogError as LogError,
+        PolicyError as PolicyError,
+        WalltimeError as WalltimeError,
+        WorkloadError as WorkloadError,
+    )
     from walltime.explanation.waits import explain as explain
     from walltime.inference import infer as infer
     from walltime.logs import read as read
     from walltime.logs.fetch import fetch as fetch
-    from walltime.policy import FCFS as FCFS
-    from walltime.policy import SJF as SJF
-    from walltime.policy import WFP as WFP
-    from walltime.policy import Conservative as Conservative
-    from walltime.policy import Easy as Easy
-    from walltime.policy import Hybrid as Hybrid
-    from walltime.policy import NoBackfilling as NoBackfilling
-    from walltime.policy import PlainPolicy as PlainPolicy
-    from walltime.policy import Slurm as Slurm
-    from walltime.policy import order as order
-    from walltime.predictors import Prediction as Prediction
-    from walltime.predictors import predictor as predictor
-    from walltime.schedule import Schedule as Schedule
-    from walltime.schedule import compare as compare
-    from walltime.schedule import read_schedule as read_schedule
-    from walltime.simulation import Scheduler as Scheduler
-    from walltime.simulation import Simulation as Simulation
-    from walltime.simulation import predict as predict
-    from walltime.simulation import replicate as replicate
-    from walltime.simulation import simulate as simulate
-    from walltime.simulation import simulate_many as simulate_many
+    from walltime.policy import (
+        FCFS as FCFS,
+        SJF as SJF,
+        WFP as WFP,
+        Conservative as Conservative,
+        Easy as Easy,
+        Hybrid as Hybrid,
+        NoBackfilling as NoBackfilling,
+        PlainPolicy as PlainPolicy,
+        Slurm as Slurm,
+        order as order,
+    )
+    from walltime.predictors import Prediction as Prediction, predictor as predictor
+    from walltime.schedule import Schedule as Schedule, compare as compare, read_schedule as read_schedule
+    from walltime.simulation import (
+        Scheduler as Scheduler,
+        Simulation as Simulation,
+        predict as predict,
+        replicate as replicate,
+        simulate as simulate,
+        simulate_many as simulate_many,
+    )
     from walltime.tuning import tune as tune
     from walltime.usage.summary import waste as waste
-    from walltime.whatif import calibrate as calibrate
-    from walltime.whatif import what_if as what_if
+    from walltime.whatif import calibrate as calibrate, what_if as what_if
     from walltime.workload import Workload as Workload
 
 __getattr__, __dir__, __all__ = lazy(__name__)

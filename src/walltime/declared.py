@@ -4,8 +4,6 @@ A field without a default is required, and the text below a field describes it. 
 annotation adds bounds, names and other restrictions.
 """
 
-from __future__ import annotations
-
 import ast
 import difflib
 import inspect

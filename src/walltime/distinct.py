@@ -1,7 +1,5 @@
 """Find the distinct rows of several columns; `numpy.unique` with an axis sorts whole rows, which takes ten times as long."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

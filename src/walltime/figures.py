@@ -21,15 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from walltime.accuracy import estimate_figures as of_estimates
-from walltime.comparison import CombinationMean
-from walltime.comparison import heatmaps as of_groups
-from walltime.comparison import sweeps as of_many
+from walltime.comparison import CombinationMean, heatmaps as of_groups, sweeps as of_many
 from walltime.comparison.combinations import chosen, swept
 from walltime.comparison.many_runs_page import SLOWDOWNS, WAITS, compare_replications, draw_bands
 from walltime.errors import PolicyError, WorkloadError
 from walltime.metrics.intervals import LEVEL
-from walltime.report import figures as of_schedules
-from walltime.report import nodes_figure as of_nodes
+from walltime.report import figures as of_schedules, nodes_figure as of_nodes
 from walltime.report.figure_files import SCHEDULE_FIGURES, SINGLE, WIDTHS, figure_bytes, named_file, width_in_inches, write_figure
 from walltime.report.stretch import choose_stretch
 from walltime.schedule import Schedule

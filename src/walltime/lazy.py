@@ -1,7 +1,5 @@
 """Import names and modules on first use, so that importing a package is fast."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys
@@ -10,19 +8,20 @@ from types import MappingProxyType
 from typing import Any
 
 Parts = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
-_LINE = re.compile(r"^    from walltime(?:\.(\S+))? import (\S+) as \2$", re.MULTILINE)
+_IMPORT = re.compile(r"^    from walltime(?:\.(\S+))? import (\([^)]*\)|.*)$", re.MULTILINE)
+_NAME = re.compile(r"(\w+) as \1\b")
 
 
 def lazy(package: str, homes: Mapping[str, tuple[str, ...]] = MappingProxyType({})) -> Parts:
     """Return `__getattr__`, `__dir__` and `__all__` for a package that imports its names under `if TYPE_CHECKING`.
 
-    Each of these imports is a separate line, `from walltime.HOME import NAME as NAME`, which this function reads as well, so that each name
-    is written only once. `homes`: additional names, by the modules of walltime that define them.
+    It reads these imports, such as `from walltime.HOME import NAME as NAME, OTHER as OTHER`, so that names are written only once.
+    `homes`: additional names, by the modules of walltime that define them.
     """
     spec: Any = sys.modules[package].__spec__
     source = spec.loader.get_data(spec.origin).decode()
     home_of = {name: home for home, names in homes.items() for name in names}
-    home_of |= {name: home for home, name in _LINE.findall(source)}
+    home_of |= {name: home for home, names in _IMPORT.findall(source) for name in _NAME.findall(names)}
     names = sorted(home_of)
 
     def get(name: str) -> Any:

@@ -1,7 +1,5 @@
 """`walltime learn`: train an agent on the early part of a log, and compare it with schedulers on the later part."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,8 +65,7 @@ def train(
     """
     _one_thread()
     from walltime.learn.ppo import TrainingSettings
-    from walltime.learn.training import Task
-    from walltime.learn.training import train as learn
+    from walltime.learn.training import Task, train as learn
     from walltime.provenance import plain
 
     warm = None if training.warm_up == "none" else training.warm_up
@@ -112,9 +109,7 @@ def evaluate(
 ) -> None:
     """Compare agents with EASY and with other orders, on windows of a log that the agents have not seen."""
     _one_thread()
-    from walltime.learn.evaluation import count_steps
-    from walltime.learn.evaluation import evaluate as compare
-    from walltime.learn.tables import learned_tables
+    from walltime.learn.evaluation import count_steps, evaluate as compare, learned_tables
     from walltime.learn.training import load as load_agent
     from walltime.provenance import jobs_sha256
 

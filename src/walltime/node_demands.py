@@ -1,7 +1,5 @@
 """Prepare the input of schedulers that plan single nodes: nodes, the needs of jobs, shares of accounts, and priorities."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 

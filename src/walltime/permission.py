@@ -1,7 +1,5 @@
 """Restrict which Python files may run: only files named in the call, so that data files cannot run other files."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping

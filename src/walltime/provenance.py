@@ -1,7 +1,5 @@
 """Record the provenance of a result: everything needed to reproduce it, and nothing that differs between identical runs."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 import math

@@ -6,8 +6,6 @@ policy,mean wait
 EASY,3600.0
 """
 
-from __future__ import annotations
-
 import csv
 import html
 import io
@@ -17,7 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from walltime.errors import OutputError
 from walltime.files import whole_file
@@ -156,13 +154,13 @@ class Table:
         """Write the table as .tex (booktabs), .md, .csv or .json, atomically; returns the path. Raises OutputError."""
         return write_tables(path, [self])
 
-    def without(self, *names: str) -> Table:
+    def without(self, *names: str) -> Self:
         """Return the table without these columns, and without its note."""
         kept = [k for k, head in enumerate(self.heads) if head.name not in names]
         rows = [[row[k] for k in kept] for row in self.rows]
         return replace(self, columns=[self.columns[k] for k in kept], rows=rows, note="")
 
-    def without_unknown(self) -> Table:
+    def without_unknown(self) -> Self:
         """Return the table without the columns in which all cells are undefined."""
         cells = self.cells
         kept = [k for k in range(len(self.columns)) if any(row[k].text != UNDEFINED for row in cells) or not cells]
@@ -308,10 +306,7 @@ def write_tables(path: str | Path, tables: Iterable[Table]) -> Path:
     file = Path(path)
     form = ENDINGS.get(file.suffix.lower())
     if form is None:
-        raise OutputError(
-            f"{printable(file)}: unsupported file extension for tables; use {', '.join(ENDINGS)}",
-            "unknown_file_extension",
-        )
+        raise OutputError(f"{printable(file)}: unsupported file extension for tables; use {', '.join(ENDINGS)}", "unknown_file_extension")
     if form == "json":
         text = json.dumps([{"title": table.title, "rows": table.records()} for table in tables], indent=2, ensure_ascii=False) + "\n"
     else:

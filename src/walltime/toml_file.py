@@ -16,8 +16,6 @@ Traceback (most recent call last):
 walltime.declared.KeyFaultError: unknown key 'proc'. Did you mean 'procs'? Valid options: nodes, procs, gpus
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import tomllib

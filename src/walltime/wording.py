@@ -1,7 +1,5 @@
 """Format times, numbers and names for people."""
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -16,9 +16,8 @@ from validation.importances import importances
 from walltime import learn
 from walltime.learn import ppo, training
 from walltime.learn.batch import Batch, Rules
-from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, count_steps
+from walltime.learn.evaluation import SCHEDULERS, Halves, _halves, count_steps, learned_tables
 from walltime.learn.features import FORMULAS
-from walltime.learn.tables import learned_tables
 from walltime.learn.training import formula_outcomes
 from walltime.logs import write_swf
 

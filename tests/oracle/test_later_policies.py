@@ -6,8 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given, note
-from hypothesis import strategies as st
+from hypothesis import given, note, strategies as st
 
 import walltime as wt
 from tests.strategies import COINCIDENT, PERFECT, UPPER_BOUNDS, crowded, examples, orders, shrunk, workloads

@@ -7,8 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given, note
-from hypothesis import strategies as st
+from hypothesis import given, note, strategies as st
 
 import walltime as wt
 from tests.strategies import OVERRUN, crowded, examples, orders, shrunk, workloads

@@ -6,8 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import walltime as wt
 from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_planned, workloads

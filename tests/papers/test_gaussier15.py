@@ -6,8 +6,7 @@ import pytest
 from tests.profiles import scaled
 from tests.published.test_schedules import LOGS
 from tests.traces import published_folder, published_path, trace_path
-from walltime.papers.gaussier15.comparison import published_metrics
-from walltime.papers.gaussier15.triples import E_LOSS, EASY, EASY_PP, MEASURES, deterministic, measure, triples
+from walltime.papers.gaussier15 import E_LOSS, EASY, EASY_PP, MEASURES, deterministic, measure, published_metrics, triples
 from walltime.papers.items import items_of
 from walltime.papers.printed import printed
 from walltime.papers.run import run_paper

@@ -6,8 +6,7 @@ from dataclasses import MISSING
 from typing import get_args, get_origin
 
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 import walltime.campaign.executors  # its family, as those below
 import walltime.estimates.registry

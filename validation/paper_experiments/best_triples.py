@@ -9,8 +9,7 @@ import numpy as np
 from validation.paper_experiments.shaken import METRIC, SHAKE, band_entries, difference, draw_bands, seeds_by_column, shaken_runs
 from walltime.metrics import paired_difference
 from walltime.papers import drawing
-from walltime.papers.gaussier15.comparison import slowdowns
-from walltime.papers.gaussier15.triples import E_LOSS, EASY, EASY_PP, Triple, triples
+from walltime.papers.gaussier15 import E_LOSS, EASY, EASY_PP, Triple, slowdowns, triples
 from walltime.papers.items import item
 from walltime.papers.results import Claim, Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study

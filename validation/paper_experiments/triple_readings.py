@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from walltime.papers.gaussier15.triples import CORRECTORS, EASY, EASY_PP, SJBF, Triple, learned, measure
+from walltime.papers.gaussier15 import CORRECTORS, EASY, EASY_PP, SJBF, Triple, learned, measure
 from walltime.papers.items import item
 from walltime.papers.results import Entry, Parts, Rows, Table, Value
 from walltime.papers.study import Study

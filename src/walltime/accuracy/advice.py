@@ -14,8 +14,7 @@ from walltime.accuracy.requests import RequestAdvice, suggest_requests
 from walltime.distinct import distinct_rows
 from walltime.errors import PolicyError
 from walltime.estimates.suggestion import LEAST, SURE, allowed_kills, exceeded_by, killed_in_hindsight, outran, share_at_most
-from walltime.metrics.right_size import STEPS as AMOUNTS
-from walltime.metrics.right_size import needs, with_requests
+from walltime.metrics.right_size import STEPS as AMOUNTS, needs, with_requests
 from walltime.wording import shown
 from walltime.workload import Array, Workload
 

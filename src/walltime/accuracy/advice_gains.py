@@ -1,7 +1,5 @@
 """Simulate the waiting time that users would save by following the advice: each user alone, and all of them together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce

@@ -1,7 +1,5 @@
 """Draw the figure of an analysis of estimates: the used fraction, the distributions, and the accuracy."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -116,8 +116,7 @@ def estimates(
 ) -> None:
     """Show the quality of runtime estimates: accuracy, popular values, unused hours, and the users who could save most."""
     from walltime.accuracy.accuracy import estimate_accuracy
-    from walltime.accuracy.page import accuracy_page, as_record, judged_table
-    from walltime.accuracy.page import answer as accuracy_answer
+    from walltime.accuracy.page import accuracy_page, answer as accuracy_answer, as_record, judged_table
     from walltime.accuracy.requests import judge_requests
     from walltime.estimates import parse_estimates
     from walltime.provenance import version

@@ -1,7 +1,5 @@
 """Draw the figures of the page on users' walltimes: requested hours by user and over time, and the tested schemes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

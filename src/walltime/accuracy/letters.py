@@ -1,7 +1,5 @@
 """Write letters to users: advised requests by kind of job, their risk, and the waiting time that they would have saved."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

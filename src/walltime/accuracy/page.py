@@ -1,7 +1,5 @@
 """The report page and the tables on users' walltimes: requested and used hours, the gain from adjusted walltimes, and advice."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence

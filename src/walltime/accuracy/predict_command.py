@@ -88,8 +88,7 @@ def predict(
     from walltime.accuracy.adjusted import tang13_schemes
     from walltime.errors import PolicyError
     from walltime.predictors import PlainPredictor, below_remark, parse_predictor
-    from walltime.simulation.replay import held_out
-    from walltime.simulation.replay import predict as replay
+    from walltime.simulation.replay import held_out, predict as replay
 
     if replaying.ends not in ENDS:
         raise PolicyError(f"unknown ends {replaying.ends!r}. Valid values: {', '.join(ENDS)}")

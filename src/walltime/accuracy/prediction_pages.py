@@ -1,7 +1,5 @@
 """The report pages of `walltime predict` (accuracy of predictors) and `walltime suggest` (walltime for a user's next job)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

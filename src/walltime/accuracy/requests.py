@@ -1,7 +1,5 @@
 """Suggest memory, processors and GPUs for a user's next job, from the recorded use of earlier jobs."""
 
-from __future__ import annotations
-
 import math
 from bisect import insort
 from collections.abc import Mapping, Sequence

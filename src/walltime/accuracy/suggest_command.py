@@ -93,8 +93,7 @@ def suggest(
 ) -> None:
     """Suggest a walltime, memory, processors and GPUs for a user's next job, with the risk that each is too low."""
     from walltime.accuracy.requests import suggest_requests
-    from walltime.estimates.suggestion import KIND, RISKS, alike_jobs
-    from walltime.estimates.suggestion import suggest as find
+    from walltime.estimates.suggestion import KIND, RISKS, alike_jobs, suggest as find
     from walltime.provenance import version
 
     workload = stretch.alone(used_by(reading.load(trace, any_size=True)[0], use))

@@ -1,7 +1,5 @@
 """`walltime mcp`: the commands as tools of an AI assistant."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -15,9 +13,7 @@ from walltime.errors import PolicyError
     ("Serve the job logs of a folder; the assistant starts this command.", "mcp logs"),
     ("Serve the current folder.", "mcp ."),
 )
-def mcp(
-    folder: Annotated[Path, o.argument("The folder with the job logs, machine files and snapshots.", "FOLDER")],
-) -> None:
+def mcp(folder: Annotated[Path, o.argument("The folder with the job logs, machine files and snapshots.", "FOLDER")]) -> None:
     """Serve commands as tools for an AI assistant, over the Model Context Protocol (MCP) on standard input and output.
 
     The tools are start_times, why_pending, explain, suggest, what_if, waste, simulate and list. They read only files in the folder,

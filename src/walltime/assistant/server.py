@@ -6,8 +6,6 @@ and no Python file runs.
 Source: https://modelcontextprotocol.io/specification
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -6,8 +6,6 @@ decisions.py the rules of policies, and pools.py the rules for machines with sev
 imported where needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ At every event, the policy's pass (passes/) runs in the state that the schedule 
 reported, and the run then continues as the schedule does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -19,8 +17,8 @@ from walltime.compiled.cache import is_kept
 from walltime.compiled.compilation import Compilation, notify
 from walltime.compiled.folder import cache_folder
 from walltime.policy import FCFS, Dialect, Kind, Order, Policy, Wfp
+from walltime.policy.later import first_random
 from walltime.policy.orders import ScoredOrder
-from walltime.policy.planned import first_random
 from walltime.policy.schedule_scores import Scores
 from walltime.predictors import Prediction
 from walltime.predictors.history import history_for

@@ -1,10 +1,8 @@
 """A walk along a schedule of FCFS, EASY or conservative backfilling on single nodes, in which the reference engine makes the decisions."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -34,7 +32,7 @@ class Sample(NamedTuple):
     share: float
 
     @classmethod
-    def of(cls, schedule: MachineSchedule, policy: Policy) -> Sample:
+    def of(cls, schedule: MachineSchedule, policy: Policy) -> Self:
         """Return the sample of a schedule."""
         start, end, submit = (np.sort(times) for times in (schedule.start, schedule.end, schedule.workload.submit))
         events = np.unique(np.concatenate([start, end, submit]))

@@ -1,7 +1,5 @@
 """A walk along a schedule made by OAR: the reference engine makes the passes in the state that the schedule has reached."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from walltime.auditor.slurm_decisions import problem_of

@@ -1,7 +1,5 @@
 """A walk along a schedule on a machine with several pools, with compiled passes of the auditor's own (pool_passes.py)."""
 
-from __future__ import annotations
-
 from bisect import insort
 from collections import defaultdict
 from collections.abc import Iterator

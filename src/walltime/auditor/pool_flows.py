@@ -6,8 +6,6 @@ single nodes, jobs that run on lost nodes leave the other nodes free, so only th
 rest.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations

@@ -3,8 +3,6 @@
 docs/reference/promises.md has the rules; the engines share nothing with this module. Times in s.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

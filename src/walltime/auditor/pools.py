@@ -1,7 +1,5 @@
 """The auditor's rules for machines with several pools; independent of the kernel."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, pairwise

@@ -1,7 +1,5 @@
 """The rows of a schedule matched with the jobs of its workload, and the rules that hold under every policy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

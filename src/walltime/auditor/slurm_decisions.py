@@ -1,7 +1,5 @@
 """A walk along a schedule made by Slurm: the reference engine decides at every event and backfill cycle, in the state of the schedule."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any

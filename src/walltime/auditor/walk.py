@@ -1,7 +1,5 @@
 """A walk along a schedule on a machine with several pools; subclasses add the decisions of a policy."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`walltime benchmark`: run suites that never change, check results, and rank schedulers."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -99,11 +97,7 @@ class PredictionOptions:
     """Options for the predictors and their evaluation."""
 
     predictor: list[str] | None = o.field(
-        None,
-        f"Evaluate this predictor in addition to the usual ones: {o.PREDICTORS}.",
-        "--predictor",
-        group=o.SCHEDULER,
-        metavar="NAME",
+        None, f"Evaluate this predictor in addition to the usual ones: {o.PREDICTORS}.", "--predictor", group=o.SCHEDULER, metavar="NAME"
     )
     only: bool = o.field(False, "Evaluate only the predictors named by --predictor.", group=o.SCHEDULER)
     buffer: list[float] | None = o.field(
@@ -130,7 +124,7 @@ def predictions(
 ) -> None:
     """Evaluate predictors by the schedules that result: accuracy, waits, killed jobs and lost work."""
     from walltime.benchmark.predictions import BUFFERS, PREDICTORS, judge_predictions
-    from walltime.benchmark.predictions_tables import answers, predictions_tables
+    from walltime.benchmark.tables import answers, predictions_tables
 
     if judging.only and not judging.predictor:
         raise PolicyError("--only needs a predictor; add --predictor NAME")
@@ -201,15 +195,10 @@ def verify(
     ("Rank the schedulers in a folder of results.", "benchmark leaderboard benchmark-results"),
     ("Write the ranking as a page.", "benchmark leaderboard benchmark-results --report page.html"),
 )
-def leaderboard(
-    paths: PathsArgument,
-    *,
-    output: PageOutput,
-) -> None:
+def leaderboard(paths: PathsArgument, *, output: PageOutput) -> None:
     """Rank schedulers by their results in each suite, and compare each with the best one."""
-    from walltime.benchmark import leaderboard as compare
-    from walltime.benchmark import read_result, result_files
-    from walltime.benchmark.leaderboard_tables import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table
+    from walltime.benchmark import leaderboard as compare, read_result, result_files
+    from walltime.benchmark.tables import LEADERBOARD_CAVEATS, leaderboard_answer, leaderboard_table
 
     boards = compare([read_result(file) for file in result_files(*paths)])
     suites = {name: [asdict(one) | {"is_clear": one.is_clear} for one in rows] for name, rows in boards.items()}

@@ -3,8 +3,6 @@
 Predictors, buffers, schedulers and statistics are frozen with the suite's version. The logs are the user's, identified by checksum.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

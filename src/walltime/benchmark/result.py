@@ -1,7 +1,5 @@
 """Run suites, and write and check their results, which are verifiable files with a line for each window."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -36,12 +34,7 @@ TOLERANCE = 1e-9
 
 
 def run_suite(
-    suite: Suite | str,
-    policy: str,
-    out: str | Path,
-    *,
-    workers: int | None = None,
-    progress: Callable[[int], None] | None = None,
+    suite: Suite | str, policy: str, out: str | Path, *, workers: int | None = None, progress: Callable[[int], None] | None = None
 ) -> Path:
     """Run a suite under a scheduler and write the result to `out`, a file that ends in .json or a folder; returns the file.
 

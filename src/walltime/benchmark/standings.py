@@ -1,7 +1,5 @@
 """Rank schedulers in a suite, by multiple comparisons with the best."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

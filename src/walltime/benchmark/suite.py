@@ -1,7 +1,5 @@
 """Suites: windows of jobs, metrics and statistics that are fixed for each version; the data are in suites/*.toml."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -14,7 +12,7 @@ from walltime.logs import read
 from walltime.simulation.windows import DAY, LogWindow, check_cost, windows
 from walltime.toml_file import TomlFile
 from walltime.workload.models import parse_model
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 SUITES = ("classic", "archive", "overload", "estimates")
 Count = Annotated[int, Field(least=0)]

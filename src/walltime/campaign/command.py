@@ -61,9 +61,8 @@ def run(
 
     A cell that ends with an error does not stop the others; the exit status is then 1.
     """
-    from walltime.campaign import Dask, Threads, plan_keys, run_campaign
-    from walltime.campaign import status as find_status
-    from walltime.campaign.kept import kept_bytes
+    from walltime.campaign import Dask, Threads, plan_keys, run_campaign, status as find_status
+    from walltime.campaign.results import kept_bytes
     from walltime.comparison.cell_caveats import left_out_cells, left_out_rules, rule_sentences
 
     if workers is not None and dask is not None:

@@ -1,7 +1,5 @@
 """Execute tasks with threads on this machine, or with Dask workers, which may be Slurm jobs."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import pickle

@@ -1,13 +1,11 @@
 """The report page of a campaign: results with intervals, missing cells, and provenance."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from walltime.campaign.dimensions import DIMENSIONS
+from walltime.campaign.cell import DIMENSIONS
 from walltime.campaign.results import Results, campaign_caveats, count_flurries
 from walltime.campaign.run import Failures, find_logs
 from walltime.comparison.cell_caveats import left_out_cells

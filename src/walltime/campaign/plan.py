@@ -13,8 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
-from walltime.campaign.cell import USER_FILE_SETTINGS, Cell, scheduler_of
-from walltime.campaign.dimensions import DIMENSIONS
+from walltime.campaign.cell import DIMENSIONS, USER_FILE_SETTINGS, Cell, scheduler_of
 from walltime.declared import Field
 from walltime.errors import PolicyError, WalltimeError
 from walltime.metrics import check_trim

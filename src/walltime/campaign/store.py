@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from walltime.campaign.dimensions import DIMENSIONS
+from walltime.campaign.cell import DIMENSIONS
 from walltime.errors import LogError, OutputError
 from walltime.files import whole_file, write_as_parquet
 from walltime.metrics import DynamicsSummary, PredictionSummary, Summary

@@ -1,7 +1,5 @@
 """Run the cells of a task one after another, and write their rows into the store."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

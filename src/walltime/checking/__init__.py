@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.checking.difference import Difference as Difference
-    from walltime.checking.difference import diff as diff
+    from walltime.checking.difference import Difference as Difference, diff as diff
 
 __getattr__, __dir__, __all__ = lazy(__name__)

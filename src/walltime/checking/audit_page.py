@@ -1,7 +1,5 @@
 """The page of an audit: the rules that a schedule keeps and breaks, and busy processors over time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 

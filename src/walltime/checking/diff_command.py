@@ -1,7 +1,5 @@
 """`walltime diff`: the first difference between two schedules, and the rule behind it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any

@@ -4,8 +4,6 @@ Up to the first difference both schedules have the same machine and queue, and n
 the jobs submitted until then. It explains a file if its schedule equals the file's up to and including that instant.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The figure and the page of two schedules that differ: the use of the processors around the first difference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

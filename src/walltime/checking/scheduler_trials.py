@@ -1,7 +1,5 @@
 """Find the scheduler that made a schedule: default ones are tried up to the first difference, and fitting ones on the whole log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product

@@ -1,7 +1,5 @@
 """`walltime cite`: how to cite the program, and the papers whose algorithms and definitions it uses."""
 
-from __future__ import annotations
-
 import re
 from importlib import resources
 from typing import Annotated

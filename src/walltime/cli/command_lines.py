@@ -1,7 +1,5 @@
 """Compose command lines to print: this command, a suggested next command, and a command for a later run."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Sequence

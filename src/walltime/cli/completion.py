@@ -1,7 +1,5 @@
 """Shell completion of options with specifications: names, options and values from their registries."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import inspect
@@ -31,7 +29,7 @@ COMPLETED = {
     "--mapping": "walltime.cli.listing:complete_format",
     "--metric": "walltime.cli.listing:complete_metric",
     "--optimiser": "walltime.tuning.search:Optimiser",
-    "--pivot": "walltime.campaign.dimensions:DIMENSIONS",
+    "--pivot": "walltime.campaign.cell:DIMENSIONS",
     "--reward": "walltime.learn.batch:REWARDS",
     "--score": "walltime.policy.formulas:SCORES",
     "--schedule-mapping": "walltime.cli.listing:complete_format",

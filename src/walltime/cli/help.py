@@ -1,7 +1,5 @@
 """Describe each command from its declaration, and print the description for `--help`; `walltime.cli.man` writes manual pages from it."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import textwrap

@@ -1,7 +1,5 @@
 """`walltime list`: list the valid names of options and arguments, with their own options, from the registries."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, get_args

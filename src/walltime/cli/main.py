@@ -1,7 +1,5 @@
 """The command `walltime`: run its subcommands, and print errors on one line."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import gc

@@ -3,8 +3,6 @@
 The build of a wheel calls this (`packaging/man_pages.py`), so it imports nothing but Typer and the commands' declarations.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import textwrap

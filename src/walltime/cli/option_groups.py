@@ -384,7 +384,7 @@ def note_feedback(workload: Workload) -> None:
 
 def make_up(model: WorkloadModel, jobs: int, procs: int, load: float | None, seed: int, users: int | None = None) -> Workload:
     """Generate a workload, with users if their number is given; raises PolicyError for any fault."""
-    from walltime.workload.users import with_users
+    from walltime.workload.resampling import with_users
 
     try:
         made = model.generate(jobs, procs, load, seed)

@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from walltime.cli.completion import completion_of
-from walltime.cli.help import INPUT as INPUT
-from walltime.cli.help import JOBS as JOBS
-from walltime.cli.help import OUTPUT as OUTPUT
-from walltime.cli.help import RUNS as RUNS
-from walltime.cli.help import SCHEDULER as SCHEDULER
+from walltime.cli.help import INPUT as INPUT, JOBS as JOBS, OUTPUT as OUTPUT, RUNS as RUNS, SCHEDULER as SCHEDULER
 from walltime.errors import OutputError, PolicyError
 from walltime.metrics.intervals import check_level
 from walltime.permission import allow
@@ -230,8 +226,7 @@ ScaleByOption = Annotated[
 ]
 ShakeOption = Annotated[int, _jobs("Shift each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
 FeedbackOption = Annotated[
-    bool,
-    _jobs("If a job names a preceding job, submit it when that job has ended and the think time has passed.", advanced=True),
+    bool, _jobs("If a job names a preceding job, submit it when that job has ended and the think time has passed.", advanced=True)
 ]
 
 # ---------------------------------------------------------------------- Scheduler

@@ -1,7 +1,5 @@
 """Protect inputs from being overwritten: compare the outputs, which the declarations of options mark, with the inputs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -16,8 +16,6 @@ A type is `text`, `integer`, `number`, `boolean`, `null`, `any`, an object or da
 `T | T`. A `number` is null where it is undefined, such as the mean of no jobs. `include` lists features whose types the file uses as well.
 """
 
-from __future__ import annotations
-
 import importlib
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -41,10 +39,7 @@ WORDS: Mapping[str, Mapping[str, Any]] = {
     "any": {},
 }
 """The types that are not objects, and their schemas."""
-COMMON = {
-    "left_out?": "LeftOut | {LeftOut} | {[LeftOutBy]}",
-    "not_modelled?": "{number}",
-}
+COMMON = {"left_out?": "LeftOut | {LeftOut} | {[LeftOutBy]}", "not_modelled?": "{number}"}
 """Keys that every record may have: omitted jobs, possibly by log, and shares of jobs with requests that are not modelled."""
 LEFT_OUT = {"share_of_jobs share_of_work": "number", "rules": "[LeftOutBy]"}
 LEFT_OUT_BY = {"rule reason": "text", "jobs of_jobs": "integer", "share_of_jobs core_seconds share_of_work": "number"}

@@ -1,7 +1,5 @@
 """The table of commands, the only module that names the modules of features, which are imported when a command is called."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Mapping

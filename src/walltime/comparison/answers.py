@@ -1,7 +1,5 @@
 """The result of a comparison of schedules, in one sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 from walltime.metrics import Summary, relative_difference

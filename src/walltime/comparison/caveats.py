@@ -1,7 +1,5 @@
 """Caveats of simulations, derived from their schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Combinations of parameters in many runs: their labels, and how they become axis, lines and panels of a figure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Heat maps of the mean wait: by size and requested time, by hour and day of the week."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

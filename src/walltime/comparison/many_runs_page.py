@@ -36,9 +36,7 @@ def replicated_page(
     workload: Workload,
     combinations: Sequence[Mapping[str, Any]] | None = None,
     *,
-    title: str | None = None,
     trim: str = "none",
-    names: Sequence[str] = METRICS,
     notes: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
     level: float = LEVEL,
@@ -46,13 +44,13 @@ def replicated_page(
     """Return the page that compares replications of one workload, all with the same seeds; the first is the baseline.
 
     `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load and
-    estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `names`: fields of the summary. `notes`: sentences
-    to add under "Caveats". `level`: the level of the intervals. `settings`: further entries of the provenance, and as `command` the command
-    line. Distributions are drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
+    estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `notes`: sentences to add under "Caveats".
+    `level`: the level of the intervals. `settings`: further entries of the provenance, and as `command` the command line. Distributions are
+    drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
     """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
         raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them", "different_seeds")
-    lines, baseline = compare_replications(results, combinations, names, level)
+    lines, baseline = compare_replications(results, combinations, level=level)
     seeds = list(results[0].seeds)
     labels = list(dict.fromkeys(str(line.combination["policy"]) for line in lines))
     log = workload.origin.site
@@ -65,8 +63,8 @@ def replicated_page(
     overview = [Section("All measures", [overview_table(lines, baseline)])] if combinations is None else []
     return Page(
         f"simulated waits, {counted}",
-        title or f"{labels[0] if len(labels) == 1 else f'{len(labels)} policies'} on {log}, {counted}",
-        [answer([line for line in lines if line.metric == names[0]], baseline, log)],
+        f"{labels[0] if len(labels) == 1 else f'{len(labels)} policies'} on {log}, {counted}",
+        [answer([line for line in lines if line.metric == METRICS[0]], baseline, log)],
         [*overview, *figures_sections(lines), *_distributions(results, labels), numbers_section(lines, baseline)],
         about,
         [*caveats_of_cells(results, combinations, trim, record["settings"].get("estimates")), *notes],

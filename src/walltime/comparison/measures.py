@@ -1,7 +1,5 @@
 """Names and formats of the fields of a summary on pages and axes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The page of schedules of one workload: the answer, the evidence, and the provenance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -249,10 +247,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
         Section("Distribution of waits", [Fragment("charts-of-waits.html") if live else None, Group(spread, "pair only-static")]),
         Section("Waits by group", [*heat_maps(schedules, masks), *tables.breakdowns(names, schedules, trim)]),
         *([Section("Longest waits", [longest])] if longest.rows else []),
-        Section(
-            "Queue and machine over time",
-            [Fragment("charts-over-time.html") if live else None, Group([over_time], "only-static")],
-        ),
+        Section("Queue and machine over time", [Fragment("charts-over-time.html") if live else None, Group([over_time], "only-static")]),
         *([Section("Schedules, job by job", [Fragment("gantts.html")], "live-title", "only-live")] if live else []),
         _stretch(names, schedules),
         *_nodes(names, schedules),

@@ -1,7 +1,5 @@
 """Comparisons of many runs as sections, tables and sentences: of campaigns, of replications, of lists of loads and estimates."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Figures of many runs: a measure over a swept parameter with its confidence intervals, and means with error bars."""
 
-from __future__ import annotations
-
 import math
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Tables of simulated schedules, for pages and the terminal."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -10,8 +8,7 @@ from typing import Any
 from walltime.comparison.measures import measure
 from walltime.errors import WorkloadError
 from walltime.metrics import Gains, Month, Summary, relative_difference
-from walltime.metrics.intervals import KINDS as INTERVALS
-from walltime.metrics.intervals import shown_level
+from walltime.metrics.intervals import KINDS as INTERVALS, shown_level
 from walltime.metrics.summary import LESS, averages
 from walltime.policy import Kind
 from walltime.report.page import Block, Fold

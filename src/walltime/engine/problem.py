@@ -1,7 +1,5 @@
 """The input of an engine, a `Problem`, and its result, an `Outcome`: the same for all machines, compiled or in plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol

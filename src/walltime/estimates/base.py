@@ -1,7 +1,5 @@
 """The base class of all estimate models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 

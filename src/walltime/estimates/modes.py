@@ -7,8 +7,6 @@ Source: tsafrir05 (D. Tsafrir, Y. Etsion, D. G. Feitelson, "Modeling user runtim
 m_tsafrir05, version of February 2006.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

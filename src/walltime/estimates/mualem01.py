@@ -1,7 +1,5 @@
 """The uniform-accuracy model of user estimates."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Suggest walltimes for a user's next job, with the risk that the job is killed."""
 
-from __future__ import annotations
-
 import math
 from bisect import insort
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The modal model of user estimates: most jobs use one of twenty round values, especially the largest."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

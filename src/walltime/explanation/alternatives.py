@@ -1,7 +1,5 @@
 """Find changes that let a job start sooner, by simulating the whole workload with each of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -18,11 +16,7 @@ from walltime.simulation.threads import in_threads
 from walltime.workload import Array, Workload
 
 MINUTE, HOUR, DAY = 60, 3600, 86_400
-ROUND = (
-    *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
-    *(n * HOUR for n in (1, 2, 3, 4, 6, 8, 12, 18)),
-    *(n * DAY for n in (1, 2, 3, 4, 7)),
-)
+ROUND = (*(n * MINUTE for n in (1, 2, 5, 10, 15, 30)), *(n * HOUR for n in (1, 2, 3, 4, 6, 8, 12, 18)), *(n * DAY for n in (1, 2, 3, 4, 7)))
 """Round values that users often request, s."""
 PIECE = 1_000_000
 """Number of simulation steps between two checks whether the job has started; a few ms."""

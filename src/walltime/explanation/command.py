@@ -57,8 +57,7 @@ def explain(
     output: PageOutput,
 ) -> None:
     """Explain why a job waited: free and reserved processors, overtaking jobs, and what would have helped."""
-    from walltime.explanation import explain as explain_job
-    from walltime.explanation import longest_waits
+    from walltime.explanation import explain as explain_job, longest_waits
     from walltime.explanation.records import index_of, recorded_wait_of
     from walltime.explanation.sentences import waits_table
 

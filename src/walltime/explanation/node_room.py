@@ -1,7 +1,5 @@
 """Find times at which a job did not fit on single nodes although the nodes together had enough free resources, and the reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import numpy as np

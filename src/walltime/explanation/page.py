@@ -1,7 +1,5 @@
 """The report page of an explanation, with a figure of the processors in use while a job waited and the jobs that overtook it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from textwrap import fill
 from typing import Any
@@ -31,12 +29,7 @@ Array = np.ndarray
 AnyExplanation = SinglePoolExplanation | MachineExplanation
 
 ITSELF, DELAYED, OTHER_HEADS = COLOURS[3], COLOURS[1], COLOURS[4]
-USERS = {
-    "already running": "#70777F",
-    "earlier jobs": "#C9CDD3",
-    "later jobs": BLUE,
-    "this job": ITSELF,
-}
+USERS = {"already running": "#70777F", "earlier jobs": "#C9CDD3", "later jobs": BLUE, "this job": ITSELF}
 """The groups of jobs in the figure, and their colours, which differ in lightness, too, for prints in grey."""
 MOST_ROWS = 40
 """Maximum number of rows of bars for overtaking jobs; further jobs are not drawn."""

@@ -1,7 +1,5 @@
 """Explain a wait on a machine with several pools from the schedule: the parts of the wait by cause, and the jobs that overtook."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,22 +7,10 @@ from typing import Any
 import numpy as np
 
 from walltime.estimates import effective_times
+from walltime.explanation import sentences
 from walltime.explanation.alternatives import alternatives
 from walltime.explanation.node_room import shortages
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
-from walltime.explanation.sentences import (
-    MOST_LISTED,
-    Texts,
-    ahead_of_it,
-    eligible,
-    from_reservation,
-    headline,
-    interrupted,
-    more,
-    overtook_it,
-    recorded,
-)
-from walltime.explanation.sentences import sooner as sooner_texts
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
 from walltime.machine.placing import NEVER, RESOURCES, amount_of
@@ -254,28 +240,28 @@ def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) ->
 # ---------------------------------------------------------------------------------------------- in words
 
 
-def _texts(why: MachineExplanation) -> Texts:
+def _texts(why: MachineExplanation) -> sentences.Texts:
     second = why.schedule.placement.machine.second if why.schedule.placement is not None else ""
     also = f" and {amount_of(why.second, second)}" if why.second else ""
-    yield "", headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
-    yield from recorded(why)
+    yield "", sentences.headline(why, f"{counted(why.procs, 'processor')}{also} of the partition {why.partition}")
+    yield from sentences.recorded(why)
     if why.wait:
-        yield "reason", f"{_obstacles(why)}; {overtook_it(len(why.overtaken_by))}"
+        yield "reason", f"{_obstacles(why)}; {sentences.overtook_it(len(why.overtaken_by))}"
     if why.depended:
         when = why.schedule.workload.origin.when(why.submit)
         yield "held", f"eligible at {when}, when the jobs that it depends on had ended; its wait counts from then"
     else:
-        yield from eligible(why)
+        yield from sentences.eligible(why)
     pools = f"pool {why.pools[0]}" if len(why.pools) == 1 else f"pools {listed(why.pools)}"
     free = f"in the {pools}, {why.free[0]:,} of {counted(why.capacity[0], 'processor')}"
     free += f" and {why.free[1]:,} of {amount_of(why.capacity[1], second)}" if why.second else ""
-    yield "at submission", f"{free} free; {ahead_of_it(why.ahead)}"
-    yield from interrupted(why)
+    yield "at submission", f"{free} free; {sentences.ahead_of_it(why.ahead)}"
+    yield from sentences.interrupted(why)
     if why.reservations:
-        yield "start", from_reservation(why.reservations[0].start, why)
+        yield "start", sentences.from_reservation(why.reservations[0].start, why)
     if why.overtaken_by:
         yield "overtaken by", _overtaking(why)
-    yield from sooner_texts(why)
+    yield from sentences.sooner(why)
 
 
 def _obstacles(why: MachineExplanation) -> str:
@@ -346,6 +332,6 @@ def limit_words(placement: Placement, limit: int, used: Sequence[int] = ()) -> s
 
 
 def _overtaking(why: MachineExplanation) -> str:
-    largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[:MOST_LISTED]
+    largest = sorted(why.overtaken_by, key=lambda one: -one.procs * one.runtime)[: sentences.MOST_LISTED]
     each = [f"job {one.job} ({counted(one.procs, 'processor')}, {human_time(one.runtime)})" for one in largest]
-    return f"{counted(len(why.overtaken_by), 'later job')}: {', '.join(each)}{more(len(why.overtaken_by))}"
+    return f"{counted(len(why.overtaken_by), 'later job')}: {', '.join(each)}{sentences.more(len(why.overtaken_by))}"

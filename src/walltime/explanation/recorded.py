@@ -1,7 +1,5 @@
 """Explain a recorded wait from the log, without a simulation: free resources over time, running jobs, and jobs that overtook."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any

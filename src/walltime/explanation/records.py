@@ -1,7 +1,5 @@
 """The data classes of an explanation: the state at submission, reservations, overtaking jobs, and alternatives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Describe the wait of a job in words: a headline, and short texts with labels."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

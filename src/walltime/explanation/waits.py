@@ -4,8 +4,6 @@ The engine that made the schedule runs again, so an explanation shows the schedu
 and rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any

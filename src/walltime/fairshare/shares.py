@@ -3,8 +3,6 @@
 Source: Slurm's manuals on priorities (https://slurm.schedmd.com/priority_multifactor.html, https://slurm.schedmd.com/fair_tree.html).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.inference.inference import FreeRun as FreeRun
-    from walltime.inference.inference import Inference as Inference
-    from walltime.inference.inference import InferredRule as InferredRule
-    from walltime.inference.inference import MonthAgreement as MonthAgreement
-    from walltime.inference.inference import write_site as write_site
+    from walltime.inference.inference import (
+        FreeRun as FreeRun,
+        Inference as Inference,
+        InferredRule as InferredRule,
+        MonthAgreement as MonthAgreement,
+        write_site as write_site,
+    )
     from walltime.inference.rule_search import infer as infer
 
 __getattr__, __dir__, __all__ = lazy(__name__)

@@ -4,11 +4,9 @@ Candidates are instants that no job is planned across, hours in which some class
 short jobs, limits on running jobs, and outages. One-step agreement decides whether a candidate explains the record (rule_search.py).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -53,7 +51,7 @@ class RecordedLog(NamedTuple):
     known: Array
 
     @classmethod
-    def of(cls, workload: Workload, start: Array) -> RecordedLog:
+    def of(cls, workload: Workload, start: Array) -> Self:
         """Return the record with the ends that follow from the starts."""
         return cls(workload, start, np.where(start >= 0, start + workload.runtime, -1), start >= 0)
 

@@ -1,14 +1,11 @@
 """`walltime infer`: infer the rules of a site from its log."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from walltime.cli import options as o
-from walltime.cli import output as terminal
+from walltime.cli import options as o, output as terminal
 from walltime.cli.command_lines import command_line
 from walltime.cli.help import manual
 from walltime.cli.option_groups import LogOptions, RecordedWindow, machine_in
@@ -40,9 +37,7 @@ def infer(
     On a machine with preemption, each run of a preempted job is a separate job, and rules are chosen without jobs that may preempt others.
     Ctrl-C ends the search, and the rules found so far are written. The exit status is 1 if the log does not fit its machine.
     """
-    from walltime.inference import infer as run
-    from walltime.inference import page as rows
-    from walltime.inference import write_site
+    from walltime.inference import infer as run, page as rows, write_site
     from walltime.report.page import Items
 
     if eligible and out is None:

@@ -1,7 +1,5 @@
 """Run free simulations, which do not follow the recorded starts, and compare them with the record."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

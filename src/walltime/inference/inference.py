@@ -1,7 +1,5 @@
 """The result of an inference: the accepted rules with their evidence, and the machine file that contains them."""
 
-from __future__ import annotations
-
 import os
 import textwrap
 from collections.abc import Mapping, Sequence

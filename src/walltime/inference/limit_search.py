@@ -1,7 +1,5 @@
 """Infer limits on running jobs: for each user or group, for all jobs of a class, and for single users."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

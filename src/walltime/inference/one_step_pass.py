@@ -4,8 +4,6 @@ The entry point is `ask_along`. At each instant, the policy makes a pass as if a
 restored.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

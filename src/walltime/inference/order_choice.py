@@ -8,8 +8,6 @@ Source: McFadden 1974, Conditional logit analysis of qualitative choice behavior
 1978, Modelling the choice of residential location, section 3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The report page of an inference: the inferred rules, and how well they explain the record."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 rule_trial.py judges rules; candidate_rules.py finds candidates from counts.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,28 +12,74 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from walltime.inference.candidate_rules import (
-    candidate_parts,
-    candidate_windows,
-    not_eligible_before,
-    periods,
-    stopped_stretches,
-    windows_near,
-    windows_of_few,
-)
+from walltime.inference import candidate_rules
 from walltime.inference.free_runs import free_runs
 from walltime.inference.inference import Inference, MonthAgreement, preemption_note, unmodelled, unread_of
 from walltime.inference.limit_search import inferred_limits, kind_of_jobs, limits_of_users
 from walltime.inference.one_step import OneStep
-from walltime.inference.overhead_search import LONGEST_DELAY, PROMPT, inferred_overhead
 from walltime.inference.queue_order import inferred_policy
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
 from walltime.inference.step_agreement import agreement_by
-from walltime.machine import Machine, Window
+from walltime.machine import NO_OVERHEAD, Machine, Overhead, Window
 from walltime.machine.placing import may_preempt
 from walltime.machine.tables import DAY
 from walltime.wording import counted, human_time
 from walltime.workload import Workload, check_workload
+
+Array = np.ndarray
+LONGEST_DELAY = 600
+"""Longest delay of a start, s; a later job waited for something else."""
+PROMPT = 30
+"""Largest delay, s, of a prompt start when overheads are judged."""
+USUAL = 0.5
+"""An overhead is accepted only if more than this share of the matched starts are prompt."""
+FEWEST_DELAYS = 50
+"""Overheads are not estimated from fewer starts."""
+TICKS = (10, 30, 60)
+"""Periods of a scheduler that are tried, s."""
+
+
+def inferred_overhead(search: RuleTrial) -> None:
+    """Infer the scheduler's delays: from a decision to the start, from an end to the release, and between passes.
+
+    They are judged by starts at most PROMPT s after the proposal, because the usual definition of prompt already allows for such delays.
+    """
+    best, overhead = search.answer, NO_OVERHEAD
+    for name in ("start", "end", "tick"):
+        for rules, answer in search.ask_all([search.rules._replace(overhead=own) for own in _candidates(search, name, best, overhead)]):
+            if search.gain(answer, search.choose, PROMPT, old=best) > LEAST_GAIN and search.gain(answer, search.choose, old=best) >= 0:
+                best, overhead = answer, rules.overhead
+    if overhead == NO_OVERHEAD:
+        return
+    times = [f"{overhead.start} s from decision to start", f"{overhead.end} s after an end", f"a pass every {overhead.tick} s"]
+    shown = [text for text, there in zip(times, (overhead.start, overhead.end, overhead.tick > 1), strict=True) if there]
+    text = f"the scheduler has delays: {', '.join(shown)}"
+    evidence = f"more starts are within {PROMPT} s of the policy's"
+    score, fewer = best.score(search.judge, PROMPT), search.gain(best, search.judge) < 0
+    if fewer or score.prompt <= USUAL * score.matched:
+        but = f"fewer are within {search.within} s" if fewer else f"only {score.prompt:,} of {score.matched:,} are"
+        search.notes.append(f"Left out: {text}. More starts are within {PROMPT} s of the policy's with it, but {but}.")
+    else:
+        search.keep(RuleProposal("overhead", text, evidence, search.rules._replace(overhead=overhead)), best, PROMPT)
+
+
+def _candidates(search: RuleTrial, name: str, answer: OneStep, own: Overhead) -> list[Overhead]:
+    """Return overheads with another value of the field `name`; `own`: the overheads of the proposals in `answer`.
+
+    The candidates are low percentiles of the delays of jobs proposed at their submission (`start`) or at the end of another job (`end`);
+    without enough such jobs, the list is empty. Half of the scheduler's period counts towards both delays.
+    """
+    if name == "tick":
+        return [replace(own, start=max(own.start - tick // 2, 0), end=max(own.end - tick // 2, 0), tick=tick) for tick in TICKS]
+    mine = search.choose & answer.matched & (answer.delay >= 0) & (answer.delay <= LONGEST_DELAY)
+    proposed = np.maximum(search.log.start - own.start, search.w.submit) - answer.delay
+    came = proposed == search.w.submit
+    if name == "end":
+        came = ~came & np.isin(proposed, search.log.end[search.log.known] + own.end)
+    delays = answer.delay[mine & came]
+    times = np.percentile(delays, [5, 25, 50]).astype(np.int64).tolist() if len(delays) >= FEWEST_DELAYS else []
+    return [replace(own, **{name: time}) for time in sorted(set(times)) if time >= 1]
+
 
 MOST_MISFITS = 0.05
 """If a larger share of starts lacks free processors, the log and the machine contradict each other."""
@@ -118,7 +162,10 @@ def _parts(search: RuleTrial) -> None:
         search.notes.append(f"Parts of the machine are not tried: the log has {names} partitions, but not their sizes.")
         return
     while len(search.rules.parts) < 2:
-        parts = [replace(part, procs=-(-part.procs // search.node) * search.node) for part in candidate_parts(search.log, search.size)]
+        parts = [
+            replace(part, procs=-(-part.procs // search.node) * search.node)
+            for part in candidate_rules.candidate_parts(search.log, search.size)
+        ]
         found = search.best([_with(search.rules, "parts", part) for part in parts], search.gain_of_run)
         if found is None:
             return
@@ -141,7 +188,7 @@ def _outages(search: RuleTrial) -> None:
     must gain at least STARTS, because each of many intervals without jobs explains a few starts by chance.
     """
     rules, answer = search.rules, search.answer
-    every_stretch = stopped_stretches(search.log)
+    every_stretch = candidate_rules.stopped_stretches(search.log)
     others, by_start = np.ones(len(search.w), bool), np.argsort(search.log.start, kind="stable")
     others[by_start[np.searchsorted(search.log.start[by_start], [end for _, end in every_stretch])]] = False
     for least in OUTAGES:  # a machine that drains before an outage may be idle for hours
@@ -160,7 +207,7 @@ def _outages(search: RuleTrial) -> None:
         if search.gain(asked, others & search.choose, old=answer) > 0:
             rules, answer = these, asked
     stretches = list(rules.outages)
-    every = periods(stretches)
+    every = candidate_rules.periods(stretches)
     text = f"{counted(len(stretches), 'outage')} of the whole machine, known in advance{f', {every}' if every else ''}"
     evidence = f"nothing runs for an hour or longer while jobs wait, {sum(b - a for a, b in stretches) / 3600:,.0f} h in total"
     if stretches and search.gain(answer, others & search.choose) > LEAST_GAIN / 5:
@@ -176,7 +223,9 @@ def _windows(search: RuleTrial) -> None:
     for clock in _clocks(search.w):
         search.clock = clock
         held_since = np.where(search.answer.matched, search.log.start - search.answer.delay, search.log.start)
-        several = candidate_windows(search.log, search.since + clock) + windows_of_few(search.log, search.since + clock, held_since)
+        several = candidate_rules.candidate_windows(search.log, search.since + clock) + candidate_rules.windows_of_few(
+            search.log, search.since + clock, held_since
+        )
         tried[clock] = _tried(search, list(dict.fromkeys(several)))
     search.clock = max(tried, key=lambda clock: tried[clock].gain)
     found = tried[search.clock]
@@ -214,7 +263,7 @@ def _fitted(search: RuleTrial, window: Window, best: OneStep) -> tuple[Window, O
     """
     while window.end is not None:
         gain, place = search.gain_of_run(best), window
-        for rules, answer in search.ask_all([_with(search.rules, "windows", one) for one in windows_near(window)]):
+        for rules, answer in search.ask_all([_with(search.rules, "windows", one) for one in candidate_rules.windows_near(window)]):
             own = search.gain_of_run(answer)
             if own > gain + LEAST_GAIN / 5:
                 best, gain, place = answer, own, rules.windows[-1]
@@ -295,7 +344,7 @@ STEPS: dict[str, tuple[Callable[[RuleTrial], None], float]] = {
 def _result(search: RuleTrial, plain: OneStep, misfits: float, *, refused: str = "", stopped: str = "") -> Inference:
     """Return the result; an interrupted or rejected search has no free runs and no agreement with eligible times."""
     current, brief = search.answer, bool(refused or stopped)
-    eligible = search.w.submit if brief else not_eligible_before(search.log)
+    eligible = search.w.submit if brief else candidate_rules.not_eligible_before(search.log)
     held = eligible - search.w.submit
     hindsight = current if brief else search.ask(search.rules, eligible)
     made = current.delay[current.matched & (current.delay >= 0) & (current.delay <= LONGEST_DELAY)]

@@ -1,7 +1,5 @@
 """Compute one-step agreement on a machine from a file, by class of jobs and by user, with the reasons for unmatched starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any

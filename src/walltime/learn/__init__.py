@@ -16,28 +16,13 @@ from walltime.errors import PolicyError
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.learn.batch import DECISIONS as DECISIONS
-    from walltime.learn.batch import FINAL_REWARDS as FINAL_REWARDS
-    from walltime.learn.batch import REWARDS as REWARDS
-    from walltime.learn.batch import SELECTIONS as SELECTIONS
-    from walltime.learn.batch import Rules as Rules
-    from walltime.learn.env import BackfillingEnv as BackfillingEnv
-    from walltime.learn.env import BackfillingVectorEnv as BackfillingVectorEnv
-    from walltime.learn.evaluation import AgainstScheduler as AgainstScheduler
-    from walltime.learn.evaluation import Evaluation as Evaluation
-    from walltime.learn.evaluation import evaluate as evaluate
-    from walltime.learn.features import FEATURES as FEATURES
-    from walltime.learn.features import FORMULAS as FORMULAS
-    from walltime.learn.features import QUEUE as QUEUE
-    from walltime.learn.features import Feature as Feature
+    from walltime.learn.batch import DECISIONS as DECISIONS, FINAL_REWARDS as FINAL_REWARDS, REWARDS as REWARDS, Rules as Rules
+    from walltime.learn.env import BackfillingEnv as BackfillingEnv, BackfillingVectorEnv as BackfillingVectorEnv
+    from walltime.learn.evaluation import AgainstScheduler as AgainstScheduler, Evaluation as Evaluation, evaluate as evaluate
+    from walltime.learn.features import FEATURES as FEATURES, FORMULAS as FORMULAS, QUEUE as QUEUE, Feature as Feature
     from walltime.learn.ppo import TrainingSettings as TrainingSettings
-    from walltime.learn.sources import Episode as Episode
-    from walltime.learn.sources import overlapping as overlapping
-    from walltime.learn.sources import windows as windows
-    from walltime.learn.training import Task as Task
-    from walltime.learn.training import TrainedAgent as TrainedAgent
-    from walltime.learn.training import load as load
-    from walltime.learn.training import train as train
+    from walltime.learn.sources import Episode as Episode, overlapping as overlapping, windows as windows
+    from walltime.learn.training import Task as Task, TrainedAgent as TrainedAgent, load as load, train as train
 
 _get, __dir__, __all__ = lazy(__name__)
 

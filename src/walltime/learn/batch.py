@@ -1,11 +1,9 @@
 """Vectorised environments: their rules, and the arrays for the engine's kernel/decisions.py."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from itertools import pairwise
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -23,19 +21,13 @@ from walltime.specification import Specification
 
 Array = np.ndarray
 DECISIONS = {"next": kernel.NEXT, "backfill": kernel.BACKFILL, "formula": kernel.FORMULA, "both": kernel.BOTH}
-REWARDS = {
-    "wait": kernel.WAIT,
-    "response": kernel.RESPONSE,
-    "slowdown": kernel.SLOWDOWN,
-    "bounded_slowdown": kernel.BOUNDED,
-}
+REWARDS = {"wait": kernel.WAIT, "response": kernel.RESPONSE, "slowdown": kernel.SLOWDOWN, "bounded_slowdown": kernel.BOUNDED}
 """Job metrics for rewards, in s or without unit."""
 FINAL_REWARDS = {
     name: float(-average.better) for name, average in averages().items() if average.better and name.removeprefix("mean_") not in REWARDS
 }
 """Schedule metrics (`walltime.metrics.Summary`) for rewards at the end of an episode, with their sign; -1 if higher is better."""
 Selection = Literal["arrival", "published"]
-SELECTIONS = get_args(Selection)
 """How to select waiting jobs if there are more than slots: the first to arrive, or alternately the shortest and the smallest (zhang20)."""
 _AS_THE_AGENT = "as the agent"
 

@@ -1,7 +1,5 @@
 """Gymnasium environments, single and vectorised."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from typing import Any

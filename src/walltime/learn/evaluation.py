@@ -1,4 +1,4 @@
-"""Compare agents with formulas on held-out windows, in pairs."""
+"""Compare agents with formulas on held-out windows, in pairs, and show the results as tables."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from walltime.learn.sources import Episode
 from walltime.learn.training import Outcomes, Task, TrainedAgent, formula_outcomes, load, outcome_of
 from walltime.metrics import Interval, halves_differ, prediction_interval
 from walltime.provenance import jobs_sha256, version
+from walltime.report.changes import change_ends, metric_name
 from walltime.simulation.windows import change_interval, in_percent, log_cost, percent
+from walltime.tables import Row, Table
+from walltime.wording import human_number
 from walltime.workload import Array, Workload
 
 if TYPE_CHECKING:
@@ -199,12 +202,9 @@ class _FunctionAgent:
         for number, one in enumerate(episodes):
             batch.step(np.array([-1 - number]))
             while not batch.over[0]:
-                batch.step(np.array([self._action(batch)]))
+                batch.step(np.array([batch.checked(0, self.decide(batch.observed(0), batch.mask[0] != 0), self.name)]))
             outcomes.append(outcome_of(batch, 0, one))
         return Outcomes.of(outcomes)
-
-    def _action(self, batch: Batch) -> int:
-        return batch.checked(0, self.decide(batch.observed(0), batch.mask[0] != 0), self.name)
 
 
 def evaluate(
@@ -322,3 +322,28 @@ def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
     gain = one - other
     middle = len(gain) // 2
     return Halves(percent(float(gain[:middle].mean())), percent(float(gain[middle:].mean())), halves_differ(gain))
+
+
+def learned_tables(evaluation: Evaluation) -> list[Table]:
+    """Return the tables of agents and schedulers."""
+    rows: list[Row] = [["agent", human_number(evaluation.mean), _days(evaluation.longest_wait), "", "", "", ""]]
+    for one in evaluation.compared:
+        verdict = "no clear difference" if not one.is_clear else "the agent is better" if one.change.mean < 0 else "the agent is worse"
+        rows.append([one.scheduler, human_number(one.mean), _days(one.longest_wait), *change_ends(one.change), verdict])
+    seeds = f"{len(evaluation.agents)} agent{'s' * (len(evaluation.agents) > 1)}"
+    trained = f" trained on {evaluation.trained_on}" if evaluation.trained_on else ""
+    title = f"{evaluation.log}: {evaluation.windows} held-out windows of {evaluation.window} jobs, {seeds}{trained}"
+    head = (
+        "scheduler",
+        f"mean {metric_name(evaluation.metric)}",
+        "longest wait",
+        "agent compared with it",
+        "90 % interval from",
+        "to",
+        "verdict",
+    )
+    return [Table(head, rows, title)]
+
+
+def _days(seconds: float) -> str:
+    return f"{seconds / 86_400:.1f} d"

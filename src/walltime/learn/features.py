@@ -1,7 +1,5 @@
 """The observations of an agent, which are features with units and scales, and the formulas that order the queue."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

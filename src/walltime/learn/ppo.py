@@ -9,8 +9,6 @@ cost in the same episode. And all members of a group play the same episode: thei
 effects of the jobs alone cancel (common random numbers).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Create episodes from windows of a log, or from workloads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Anonymise logs: numbers derived from a key replace users, accounts, job names and reservations; they cannot be reversed without it."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import os

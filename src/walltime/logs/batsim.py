@@ -3,8 +3,6 @@
 Source: https://batsim.readthedocs.io/en/latest/input-workload.html
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Read the carbon intensity of electricity from a CSV file with the columns time and grams (of CO2 per kWh)."""
 
-from __future__ import annotations
-
 import io
 import math
 from datetime import datetime, tzinfo

@@ -1,7 +1,5 @@
 """The logs of the Parallel Workloads Archive that the papers and this project use, and the mappings shipped with this program."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Collection, Mapping

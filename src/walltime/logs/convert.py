@@ -1,7 +1,5 @@
 """Convert logs of any format into another one."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

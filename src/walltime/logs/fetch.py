@@ -1,7 +1,5 @@
 """Download logs of the archive and files of other data sets to a user folder: verified, resumable, and recorded."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

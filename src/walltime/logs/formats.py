@@ -1,7 +1,5 @@
 """The supported formats of job logs, and functions that read logs in any of them."""
 
-from __future__ import annotations
-
 import os
 import re
 from contextlib import suppress
@@ -9,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from walltime.errors import LogError
-from walltime.logs.anonymous import anonymise as replace_names
-from walltime.logs.anonymous import read_key
+from walltime.logs.anonymous import anonymise as replace_names, read_key
 from walltime.logs.batsim import BATSIM
 from walltime.logs.catalogue import find_log, known_by_lines, known_by_titles, shipped
 from walltime.logs.clock import parse_zone

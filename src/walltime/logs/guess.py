@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs import states, titles
+from walltime.logs import titles
 from walltime.logs.cells import (
     BLANK,
     CLOCKS,
@@ -25,9 +25,8 @@ from walltime.logs.cells import (
     times_as,
     without_limit,
 )
-from walltime.logs.comparison import Relation, agreeing, middle_of, share
 from walltime.logs.mapping import SPANS, TEXTS, TIMES, UNITS, WORDS, Source, Status, TableMapping, plain_title
-from walltime.logs.sample import Sample
+from walltime.logs.sample import Relation, Sample, agreeing, middle_of, share
 from walltime.wording import printable
 
 WITHIN_REQUESTS = ("soft_walltime", "time_min", "predicted")
@@ -275,17 +274,17 @@ class Guessing:
             self.status = Status(title, completed=("0", "0.0"), other="failed")
             self.reading["status"] = f"status is {printable(title)!r} (completed: 0; all others failed)"
             return True
-        words = states.words_by_kind(texts, states.KINDS)
+        words = titles.words_by_kind(texts, titles.KINDS)
         if "completed" not in words:
-            words = states.words_by_kind(texts, states.KINDS | states.OF_OAR)
+            words = titles.words_by_kind(texts, titles.KINDS | titles.OF_OAR)
         others = {plain_title(other) for other in self.known if self.known[other]} & set(titles.EXITS)
-        if others and "completed" not in words and not all(re.search(states.FAILURES, text.lower()) for text in words.get("failed", ())):
+        if others and "completed" not in words and not all(re.search(titles.FAILURES, text.lower()) for text in words.get("failed", ())):
             return False  # such as PBS's F, which means finished
         if len(words.get("failed", [])) > 50 or not words.keys() - {"failed"}:
             return False
         kinds = {kind: tuple(texts) for kind, texts in words.items() if kind != "failed"}
         codes = [
-            one for one, found in self.known.items() if plain_title(one) in titles.EXITS and found and share(found, states.EXIT_CODE) == 1
+            one for one, found in self.known.items() if plain_title(one) in titles.EXITS and found and share(found, titles.EXIT_CODE) == 1
         ]
         code = codes[0] if codes and "completed" in words else None
         self.status = Status(title, other="failed", otherwise=None, exit_code=code, **kinds)
@@ -299,7 +298,7 @@ class Guessing:
         texts = self.known.get(status.column, [])
         if not texts or any(status.kind_of(text) is not None for text in texts) or self.take_status(status.column, texts):
             return self.status or status
-        if all(re.search(states.FAILURES, text.lower()) for text in texts):
+        if all(re.search(titles.FAILURES, text.lower()) for text in texts):
             return status
         words = ", ".join(printable(text) for text in list(dict.fromkeys(texts))[:_SHOWN])
         self.reading["status"] = f"the states in {printable(status.column)!r} are unknown ({words}), and ignored"
@@ -423,7 +422,11 @@ class Guessing:
                 self._unit(name, best)
             else:
                 self.doubt(title, f"{name} in seconds, or another time than from start to end", self.sample.columns[title])
-        elif fits["ms"] >= _CLEARLY and self._has_milliseconds() and (values[np.isfinite(values)] % 1000 == 0).all():
+        elif (
+            fits["ms"] >= _CLEARLY
+            and any(self.sources[one].unit == "ms" for one in (*TIMES, "runtime") if one in self.sources)
+            and (values[np.isfinite(values)] % 1000 == 0).all()
+        ):
             self._unit(name, "ms")
         elif fits["s"] < _CLEARLY:  # otherwise seconds fit; longer units would fit as well
             if fits["min"] >= _CLEARLY and fits["s"] < 0.6:
@@ -433,9 +436,6 @@ class Guessing:
             else:
                 over = [f"{100 * (1 - fits[unit]):.0f} % of the jobs ran longer than in {WORDS[unit]}" for unit in ("s", "min")]
                 self.doubt(title, f"seconds or minutes ({', '.join(over)})", self.sample.columns[title])
-
-    def _has_milliseconds(self) -> bool:
-        return any(self.sources[name].unit == "ms" for name in (*TIMES, "runtime") if name in self.sources)
 
     def _unit(self, name: str, unit: str) -> None:
         if unit != self.sources[name].unit:

@@ -1,9 +1,8 @@
 """The header of a Standard Workload Format file: its keys, and the machine, start time and time zone in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Self
 
 _KEYS = (
     "Version Computer Installation Acknowledge Information Conversion MaxJobs MaxRecords Preemption UnixStartTime TimeZone TimeZoneString"
@@ -40,7 +39,7 @@ class Header(Mapping[str, tuple[str, ...]]):
         self._values = {key: tuple(entries) for key, entries in values.items()}
 
     @classmethod
-    def parse(cls, lines: Iterable[str]) -> Header:
+    def parse(cls, lines: Iterable[str]) -> Self:
         """Return the header in lines that start with `;`; text that does not belong to a standard key is ignored."""
         entries: dict[str, list[list[str]]] = {}
         value: list[str] | None = None

@@ -3,8 +3,6 @@
 Source: HTCondor manual, Job ClassAd Attributes, https://htcondor.readthedocs.io/en/latest/classad-attributes/job-classad-attributes.html
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Job logs as they are read from files, and the conversion to workloads of jobs that can be simulated."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -173,13 +171,7 @@ class JobLog:
         if not estimated[kept].all():
             requested = np.where(estimated, requested, np.maximum(runtime, 1))
         allocated, wanted = self.column("allocated_procs"), self.column("requested_procs")
-        changed = {
-            "clipped_to_machine": wide,
-            "runtime_as_estimate": ~estimated,
-            "rounded_time": rounded,
-            "reordered": behind,
-            **new_ids,
-        }
+        changed = {"clipped_to_machine": wide, "runtime_as_estimate": ~estimated, "rounded_time": rounded, "reordered": behind, **new_ids}
         noticed = {
             "zero_runtime": runtime == 0,
             "runtime_over_estimate": runtime > requested,

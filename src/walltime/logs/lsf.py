@@ -4,8 +4,6 @@ Source: IBM Spectrum LSF, reference of `lsb.acct`, the record JOB_FINISH. Fields
 certain.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import cache

@@ -1,7 +1,5 @@
 """Readers of logs that users add: `FILE.py:NAME`, or an entry point in `walltime.formats` of an installed package."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +11,8 @@ from walltime.errors import LogError
 from walltime.logs.header import with_max_procs
 from walltime.logs.joblog import JobLog
 from walltime.logs.reader import ReaderState
+from walltime.plugins.dependencies import passed
 from walltime.plugins.files import location_of, user_code
-from walltime.plugins.opened import passed
 from walltime.plugins.parts import function_options, own_part
 from walltime.wording import shown
 from walltime.workload import Workload

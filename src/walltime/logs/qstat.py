@@ -1,7 +1,5 @@
 """Read the items of PBS's accounting records from `qstat -f`, as text or JSON, and from tables with the items as titles."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Parts shared by all readers: the description of a format, the options, and the bad lines and counts of a file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Rules by which records of logs are dropped, changed or flagged: here the rules of all formats, and of batch systems."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,14 +1,20 @@
-"""The first rows of a table in any format, as texts, from which the table is recognised."""
+"""The first rows of a table in any format, as texts, from which the table is recognised; comparisons of its columns."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+import numpy as np
 
 from walltime.dataframes import pl
 from walltime.logs.cells import NUMBER, STAMP, plain_numbers, plain_texts
 from walltime.logs.csv_rows import Records
 from walltime.logs.input import LogFile
+from walltime.logs.mapping import UNITS
 from walltime.logs.objects import frame_of, holds_objects
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import NEWLINE_IN_TEXT
@@ -88,3 +94,31 @@ def _columns(titles: Sequence[str], rows: Sequence[Sequence[str]], delimiter: st
 def _rows(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """Return the fields of each record; lines that lack a closing quote are left out."""
     return [fields for _, _, fields in Records(delimiter).of(enumerate(lines)) if fields is not None]
+
+
+Relation = Literal["exact", "limit"]
+
+
+def agreeing(values: np.ndarray, others: np.ndarray, how: Relation) -> dict[str, float]:
+    """Return, for each unit, the share of `values` that equal `others` (s), or that are limits of them."""
+    there = np.isfinite(values) & np.isfinite(others) & (values > 0) & (others > 0)
+    if not there.any():
+        return {}
+    values, others = values[there], others[there]
+    if how == "limit":
+        return {unit: float((others <= 1.05 * values * UNITS[unit] + 60).mean()) for unit in ("s", "ms", "min", "h")}
+    coarse = 60.0 if (others % 60 == 0).all() or (values % 60 == 0).all() else 0.0  # times are given without seconds
+    middle = 0.01 * float(np.median(others))
+    return {
+        unit: float((np.abs(values * UNITS[unit] - others) <= max(UNITS[unit], coarse, middle)).mean()) for unit in ("s", "ms", "min", "h")
+    }
+
+
+def middle_of(texts: Sequence[str]) -> float:
+    """Return the median of the numbers among texts."""
+    return median(float(text) for text in texts if NUMBER.fullmatch(text))
+
+
+def share(texts: Sequence[str], pattern: re.Pattern[str]) -> float:
+    """Return the share of texts that match a pattern; 0 without texts."""
+    return sum(pattern.fullmatch(text) is not None for text in texts) / max(len(texts), 1)

@@ -3,8 +3,6 @@
 Sources: manual pages accounting(5), such as https://gridscheduler.sourceforge.net/htmlman/htmlman5/accounting.html, and reporting(5)
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import tzinfo

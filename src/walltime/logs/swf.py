@@ -1,11 +1,10 @@
 """Read and write logs in the Standard Workload Format 2.2, with all fields and comments."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 
@@ -79,7 +78,7 @@ class SwfLog(JobLog):
 
     __hash__ = None  # type: ignore[assignment]  # it contains arrays
 
-    def with_header(self, lines: Sequence[str]) -> SwfLog:
+    def with_header(self, lines: Sequence[str]) -> Self:
         """Return the log with these lines before its first record."""
         body = (comment for comment in self.comments if comment.record)
         return replace(self, comments=(*(Comment(0, line) for line in lines), *body))

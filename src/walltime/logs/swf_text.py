@@ -1,7 +1,5 @@
 """Parse files in the Standard Workload Format into columns and comments, in blocks of lines."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Mapping, Sequence
@@ -220,9 +218,7 @@ def _field(column: Column) -> str:
 
 
 DESCRIPTOR_DIFFERS = Rule(
-    "descriptor_differs",
-    "notice",
-    "The job's descriptor and its field give different numbers of processors; the field is used.",
+    "descriptor_differs", "notice", "The job's descriptor and its field give different numbers of processors; the field is used."
 )
 NODE_LIST_DIFFERS = Rule(
     "node_list_differs", "notice", "The job's list of nodes and its descriptor give different numbers of nodes; the descriptor is used."

@@ -1,7 +1,5 @@
 """Guess the meaning of a table's columns from their values alone: titles are missing (`sacct --noheader`) or meaningless."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from itertools import pairwise, permutations
@@ -10,9 +8,9 @@ import numpy as np
 
 from walltime.errors import LogError
 from walltime.logs.cells import JOB_NUMBER, NUMBER
-from walltime.logs.comparison import agreeing, middle_of, share
 from walltime.logs.guess import EARLIEST, Guess, Guessing
 from walltime.logs.mapping import TIMES, Source
+from walltime.logs.sample import agreeing, middle_of, share
 from walltime.wording import listed, printable
 
 Array = np.ndarray

@@ -1,7 +1,5 @@
 """Slurm's constraints on the features of nodes, such as `intel&(a100|v100)`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 

@@ -1,7 +1,5 @@
 """Limits on the machine's licences, and on Slurm's nodes, memory, GPUs and GPU types."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Random node failures: turn a machine's tables of failures into outages."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -4,8 +4,6 @@ The key `eligible` of a machine's file names a table with the columns `job_id` a
 known only after the fact: predicted start times reject them, and a what-if or a calibration uses them only on request, with a caveat.
 """
 
-from __future__ import annotations
-
 import csv
 import functools
 import os

@@ -1,12 +1,10 @@
 """Machines with pools of equal nodes, partitions of pools, outages and limits, and their files (machine.toml)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from walltime.declared import LARGEST_INTEGER, Field
 from walltime.errors import LogError, WorkloadError
@@ -123,7 +121,7 @@ class Machine:
                 )
 
     @classmethod
-    def one_pool(cls, procs: int, name: str = "machine", policy: str | None = None) -> Machine:
+    def one_pool(cls, procs: int, name: str = "machine", policy: str | None = None) -> Self:
         """Return a machine of this many equal processors, the pool `all`, in one partition of that name.
 
         >>> Machine.one_pool(128).procs

@@ -1,7 +1,5 @@
 """The share of the work that requests features which the simulation of a machine does not model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

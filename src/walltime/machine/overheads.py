@@ -5,8 +5,6 @@ overheads. Events between two ticks are seen at the next tick. The engines and t
 and need no code for overheads.
 """
 
-from __future__ import annotations
-
 from copy import copy
 from dataclasses import replace
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """Place jobs on a machine: their partitions, needs, dependencies, limits and windows."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from walltime.declared import Field, wrong_field
-from walltime.durations import seconds_of
 from walltime.errors import WorkloadError
+from walltime.slurm_values import seconds_of
 
 COUNTED_RESOURCE = re.compile("cpu|mem|node|gres/gpu(:.+)?|license/.+")
 """Pattern of Slurm's resource names that a limit may have."""
@@ -66,10 +66,6 @@ def _days(days: str | tuple[str, ...]) -> tuple[str, ...]:
 def settings_of(given: Mapping[str, Any]) -> dict[str, str]:
     """Return Slurm's settings as texts; TOML's true and false become yes and no."""
     return {name: {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value) for name, value in given.items()}
-
-
-def _names(by: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (by,) if isinstance(by, str) else by
 
 
 def column_of(name: str) -> str:
@@ -267,7 +263,7 @@ class Reservation:
 class Limit:
     """A maximum of running jobs or resources for each user, group, queue, partition, job array, size, request or combination of these."""
 
-    by: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=_names)] = ("user",)
+    by: Annotated[tuple[str, ...], Field(accepts=str | tuple[str, ...], read=lambda by: (by,) if isinstance(by, str) else by)] = ("user",)
     """the columns whose values are counted separately: user, group, queue, partition, array_job, procs, requested, or none, `[]`"""
     partition: Name | None = None
     """only jobs of this partition"""

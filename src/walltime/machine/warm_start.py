@@ -1,7 +1,5 @@
 """Cut out a period of a log that begins with the recorded running and waiting jobs instead of an empty machine."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

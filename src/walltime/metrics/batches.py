@@ -1,7 +1,5 @@
 """The mean of one long run, with a confidence interval from batches of successive values that hardly correlate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,10 +1,8 @@
 """Jobs and users that gain or lose between two schedules of the same jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -68,7 +66,7 @@ class Gains:
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         return {name: one.as_dict() if isinstance(one, Side) else list(map(asdict, one)) for name, one in values.items()}
 
-    def with_names(self, name_of: Callable[[int], str]) -> Gains:
+    def with_names(self, name_of: Callable[[int], str]) -> Self:
         """Return the gains with names in place of the users' numbers."""
         changed: dict[str, Any] = {
             name: [one if one.user is None else replace(one, user=name_of(int(one.user))) for one in getattr(self, name)]

@@ -1,10 +1,9 @@
 """Intervals of means: over replications, for paired differences and by bootstrap; relative spread."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -27,7 +26,7 @@ class Interval:
     what: str
 
     @classmethod
-    def around(cls, mean: float, half: float, what: str) -> Interval:
+    def around(cls, mean: float, half: float, what: str) -> Self:
         """Return a symmetric interval around the mean."""
         return cls(mean, mean - half, mean + half, what)
 

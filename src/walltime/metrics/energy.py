@@ -1,9 +1,8 @@
 """Energy of jobs, recorded or computed from the power of nodes, with cost and carbon; idle nodes and cooling are excluded."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -28,7 +27,7 @@ class Carbon:
     times: Array
 
     @classmethod
-    def constant(cls, grams: float) -> Carbon:
+    def constant(cls, grams: float) -> Self:
         """Return an intensity that is constant over time."""
         return cls(np.array([grams], np.float64), np.zeros(0, np.int64))
 

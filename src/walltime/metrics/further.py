@@ -3,8 +3,6 @@
 The functions take a schedule, with arrays of one entry per job, and which jobs are measured (bool, shape (jobs,)).
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

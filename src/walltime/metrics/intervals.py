@@ -4,8 +4,6 @@ An interval has one scope: an interval over shaken copies does not cover other l
 terminal and JSON use the same words, and `validation/coverage.py` measures how often each kind contains the truth.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Metrics of single jobs and of groups of jobs: wait, response, slowdown, backfilling."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Metrics of the machine: load, utilization, busy processors and waiting jobs over time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from walltime.errors import PolicyError

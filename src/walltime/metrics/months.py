@@ -1,7 +1,5 @@
 """Results for each calendar month, as in feitelson98 and mualem01."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 

@@ -1,7 +1,5 @@
 """Recorded and simulated waits of the same jobs: correlations, and the agreement that shows which differences can be trusted."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields, replace
 from typing import Any

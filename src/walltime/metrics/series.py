@@ -1,7 +1,5 @@
 """The mean of a short time series, such as weeks or windows, with an interval from blocks of successive values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,9 +1,8 @@
 """Estimate an interval for the mean over many more weeks like the weeks of a log, or the reason why none can be given."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -107,7 +106,7 @@ class LogWeeks:
     withheld: str
 
     @classmethod
-    def of(cls, submit: Array, *schedules: tuple[Array, Array]) -> LogWeeks:
+    def of(cls, submit: Array, *schedules: tuple[Array, Array]) -> Self:
         """Divide a log with these submissions; `schedules`: their submissions and starts; the schedule with the longest queues counts."""
         queued = max(queued_share(*one) for one in schedules)
         return cls(weeks_of(submit), parts_of(submit), queued, no_interval_reason(submit, queued))

@@ -17,7 +17,7 @@ printed.py      the papers, and the numbers that they print
 subjects.py     the input of items: the paper's log, another log, or a generated workload of its size
 study.py        runs simulations for items, and stores them
 results.py      the output of an item: tables, figures, claims; drawing.py draws
-run.py          runs items into a folder; page.py writes the page
+run.py          runs items into a folder, and writes the page
 
 Experiments beyond the papers are in validation/paper_experiments.
 """

@@ -1,7 +1,5 @@
 """Draw the figures of papers: grids of panels, lines with bands, bars and worked examples, all legible in greyscale."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -24,7 +22,6 @@ T = TypeVar("T")
 Labels = Mapping[str, str] | str
 Draw = Callable[[Axes, T, str], None]
 HATCHES = ("", "////", "....", "xxxx")
-GREY, EDGE = "#B8BCC2", "#20242A"
 MARKERS = ("o", "s", "^", "D")
 PLAIN = FuncFormatter(lambda y, _: f"{y:,.10g}")
 ACROSS = 4

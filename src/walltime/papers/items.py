@@ -1,7 +1,5 @@
 """An item is one table or figure of a paper: a function of a module in the paper's folder, marked by `item`."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import pkgutil

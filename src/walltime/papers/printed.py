@@ -1,7 +1,5 @@
 """Read the numbers that the papers print from `printed.toml` in each paper's folder; the code contains none of them."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Mapping, Sequence

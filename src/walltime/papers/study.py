@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from walltime.campaign import DIMENSIONS, Plan, Progress, Store, Threads, plan_keys, run_campaign
-from walltime.campaign import status as read_status
+from walltime.campaign import DIMENSIONS, Plan, Progress, Store, Threads, plan_keys, run_campaign, status as read_status
 from walltime.campaign.cell import engine_version
 from walltime.errors import EngineError
 from walltime.files import whole_file

@@ -1,7 +1,5 @@
 """The input of an item: the paper's log if available, any other log, or a generated workload of the log's size."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch

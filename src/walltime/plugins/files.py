@@ -1,7 +1,5 @@
 """User-defined orders, policies and predictors from Python files (`FILE.py:NAME`), and other files named in specifications."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools
@@ -17,8 +15,7 @@ from weakref import WeakKeyDictionary
 
 from walltime.errors import PolicyError, WalltimeError
 from walltime.permission import NotRunError, may_run
-from walltime.plugins.dependencies import local_modules
-from walltime.plugins.opened import watch
+from walltime.plugins.dependencies import local_modules, watch
 from walltime.specification import Specification, options_of
 from walltime.wording import printable
 

@@ -1,7 +1,5 @@
 """Base classes of policies: names and options, promised rules, reservations, and passes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum

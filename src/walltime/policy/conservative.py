@@ -1,7 +1,5 @@
 """Conservative backfilling."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Policies with at most one reservation, for the head of the queue: FCFS, EASY, and variants of EASY."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Queue orders by short formulas from the literature, or by weighted sums and products of features."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence

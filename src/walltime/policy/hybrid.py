@@ -1,7 +1,5 @@
 """Backfilling with reservations for a given number of blocked jobs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """The scheduler of the resource manager OAR: conservative backfilling on single nodes, in passes that take time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, NamedTuple

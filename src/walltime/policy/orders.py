@@ -1,7 +1,5 @@
 """Queue orders: the job with the highest score comes first; ties are broken by arrival."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import inspect
@@ -11,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 
@@ -340,7 +338,7 @@ class UserOrder(ScoredOrder):
         parameters = [DeclaredField(name, float, Field(), default) for name, default in self._defaults.items()]
         return {one.field.replace("_", "-"): one for one in (*parameters, *period, *bounds)}
 
-    def but(self, **settings: Any) -> UserOrder:
+    def but(self, **settings: Any) -> Self:
         """Return the order with other values of `options`."""
         mine = dict(zip(self._defaults, self.settings or (), strict=True))
         own = {name: settings.pop(name) for name in OWN_SETTINGS if name in settings and name not in mine}
@@ -375,11 +373,11 @@ class UserOrder(ScoredOrder):
         values = {name: getattr(self, name) for name in ("name", "settings", "last", "half_life", "starvation", "max_wait_share")}
         return _unpickled, (*_place_of(self.function), values)
 
-    def __copy__(self) -> UserOrder:
+    def __copy__(self) -> Self:
         """Return the order itself, which does not change."""
         return self
 
-    def __deepcopy__(self, memo: Any) -> UserOrder:
+    def __deepcopy__(self, memo: Any) -> Self:
         """Return the order itself, which does not change."""
         return self
 

@@ -290,8 +290,7 @@ class PlainRun:
             time = None
         if wake_at is not None and (time is None or not now < time < LATEST):
             raise PolicyError(
-                f"wake_at of {name} must be None or a whole number of seconds later than now ({now}), not {shown(wake_at)}",
-                "past_time",
+                f"wake_at of {name} must be None or a whole number of seconds later than now ({now}), not {shown(wake_at)}", "past_time"
             )
         return [job.index for job in jobs], time
 

@@ -1,7 +1,5 @@
 """The random numbers of a run for user-defined policies and predictors: a generator that depends only on the run's seed."""
 
-from __future__ import annotations
-
 import inspect
 import random
 import threading

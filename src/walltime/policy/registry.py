@@ -1,7 +1,5 @@
 """The tables of policies and of queue orders, one line each."""
 
-from __future__ import annotations
-
 import functools
 from functools import partial
 from typing import Any
@@ -97,7 +95,7 @@ POLICIES = Family(
         "los": Variant("walltime.policy.later:Lookahead"),
         "multiqueue": Variant("walltime.policy.later:MultiQueue"),
         "slack": Variant("walltime.policy.later:Slack"),
-        "plan": Variant("walltime.policy.planned:PlanBased"),
+        "plan": Variant("walltime.policy.later:PlanBased"),
         "slurm": Variant("walltime.policy.slurm:Slurm"),
         "oar": Variant("walltime.policy.oar:Oar"),
     },

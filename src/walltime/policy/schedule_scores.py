@@ -3,8 +3,6 @@
 No engine uses this module, because each computes scores from its own state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

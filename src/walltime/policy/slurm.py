@@ -1,7 +1,5 @@
 """Slurm's scheduling: the main scheduler at events, the backfill scheduler in cycles, and the order of the queue by priority."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,9 +8,9 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 from walltime.declared import Field, is_within
-from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.policy.base import ON_NODES, PassSpec, Policy, Reservations
+from walltime.slurm_values import seconds_of
 from walltime.specification import options_of, spell
 from walltime.wording import shown
 

@@ -48,8 +48,7 @@ def clean(
 ) -> None:
     """Filter the jobs of a log, scale its load or shift its submissions, show what changed, and write the new log."""
     from walltime.logs.convert import write_workload
-    from walltime.workload.cleaning import CleaningReport, find_flurries, published_filters
-    from walltime.workload.cleaning import clean as remove_jobs
+    from walltime.workload.cleaning import CleaningReport, clean as remove_jobs, find_flurries, published_filters
 
     _check_call(context)
     before, _ = reading.load(trace)

@@ -1,7 +1,5 @@
 """`walltime convert`: a log of any format as SWF, Parquet or CSV."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

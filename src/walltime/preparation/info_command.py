@@ -69,7 +69,7 @@ def info(
     record = _record(log, workload) | {"procs_estimated": None if estimate is None else asdict(estimate)}
     record["machine"] = None if machine is None else _on_machine(workload, machine)
     if report is not None:
-        from walltime.preparation.log_page import log_page
+        from walltime.preparation.workload_figures import log_page
         from walltime.report.html import write_page
 
         blocks = _blocks(record, workload, machine)
@@ -184,10 +184,7 @@ def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iter
     rows = [
         ("machine", _size_text(facts["procs"], facts["procs_estimated"])),
         ("period", period),
-        (
-            "jobs",
-            f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two",
-        ),
+        ("jobs", f"{facts['jobs']:,}{users}; {facts['serial_percent']:.0f} % serial, {facts['power_of_two_percent']:.0f} % powers of two"),
         ("offered load", UNDEFINED if facts["offered_load"] is None else f"{percent(w.offered_load)} of the machine's processor time"),
         ("requests", requests),
         ("log", f"{facts['format']}{layout}; {counted(facts['records'], 'record')}; SHA-256 {facts['sha256'][:16]}..."),

@@ -1,7 +1,5 @@
 """The offered load of a log on a machine, by partition, pool and resource."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`walltime mapping`: the meaning of a table's columns, as a file to correct."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Table cells for metrics and for their changes relative to another scheduler."""
 
-from __future__ import annotations
-
 from walltime.metrics import Interval
 from walltime.wording import human_number, human_time, shown_change
 

@@ -1,7 +1,5 @@
 """Write figures to files and embed them in pages, in several formats and widths, with reproducible bytes."""
 
-from __future__ import annotations
-
 import io
 import math
 import os

@@ -1,7 +1,5 @@
 """Draw the figures of reports, each a function from schedules to a matplotlib Figure, in a common style."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 import warnings
@@ -320,8 +318,8 @@ def months_figure(months: Sequence[str], lines: Mapping[str, Sequence[float]], y
     return figure
 
 
-def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None, what: str = "mean wait") -> Figure:
-    """Draw a bar of the mean wait, s, for each name; `halves`: half widths of their intervals, s; `what`: label of the axis."""
+def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[float] | None = None) -> Figure:
+    """Draw a bar of the mean wait, s, for each name; `halves`: half widths of their intervals, s."""
     largest = max(waits, default=1.0)
     divisor, unit = round_unit(largest)
     with panel(0.9 + 0.36 * len(names), 7.2) as (figure, axes):
@@ -332,7 +330,7 @@ def means_figure(names: Sequence[str], waits: Sequence[float], halves: Sequence[
         axes.set_yticks(places, [shortened(name) for name in names])
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(left=0)
-        axes.set_xlabel(f"{what}, {unit}")
+        axes.set_xlabel(f"mean wait, {unit}")
     return figure
 
 
@@ -376,9 +374,9 @@ def ratio_ticks(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
 
 
-def percent_ticks(axis: Any, count: int = 5) -> None:
+def percent_ticks(axis: Any) -> None:
     """Set ticks at whole percentages."""
-    axis.set_major_locator(MaxNLocator(count, integer=True))
+    axis.set_major_locator(MaxNLocator(5, integer=True))
     axis.set_major_formatter(PercentFormatter(decimals=0, symbol=" %"))
 
 

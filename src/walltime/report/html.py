@@ -1,7 +1,5 @@
 """Render pages as self-contained HTML files. All HTML is generated, and all text is escaped, in this module."""
 
-from __future__ import annotations
-
 import html
 import json
 import math

@@ -4,8 +4,6 @@ The line charts use uPlot (version 1.6.32, MIT licence), which is embedded uncha
 hundreds of thousands of jobs, and all other scripts are part of this project.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import math

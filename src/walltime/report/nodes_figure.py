@@ -1,7 +1,5 @@
 """Draw a schedule by node: the shares of processors, of the second resource and of memory in use over time."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Render pages as PDF, one or two A4 sheets with answer, numbers, figure, caveats and the first tables, and as the text of an e-mail."""
 
-from __future__ import annotations
-
 import io
 import textwrap
 from collections.abc import Iterator, Sequence

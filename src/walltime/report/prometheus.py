@@ -1,7 +1,5 @@
 """Write metrics in the text format of Prometheus, for the textfile collector of the node exporter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from walltime.wording import sanitize

@@ -1,7 +1,5 @@
 """Choose the interval of a schedule for a Gantt chart, and the processors on which its jobs are drawn."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Sequence
 from heapq import heappop, heappush

@@ -1,7 +1,5 @@
 """Schedules of other programs: starts and ends by job number, matched with the jobs of a workload."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

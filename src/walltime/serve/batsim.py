@@ -6,8 +6,6 @@ storage and energy are not simulated, and requests for them are errors.
 Source: https://batsim.readthedocs.io/en/latest/protocol.html
 """
 
-from __future__ import annotations
-
 import csv
 import heapq
 import io

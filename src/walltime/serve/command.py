@@ -1,7 +1,5 @@
 """`walltime serve`: a simulated machine for an external scheduler."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

@@ -20,8 +20,7 @@ from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import simulate
 from walltime.simulation.specification import Scheduler
 from walltime.simulation.threads import in_threads
-from walltime.tables import Table
-from walltime.tables import number as in_short
+from walltime.tables import Table, number as in_short
 from walltime.wording import seed_fault, shown
 from walltime.workload import Array, Workload, check_workload
 

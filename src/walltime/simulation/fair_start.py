@@ -1,7 +1,5 @@
 """Fairness: how much later arrivals delay jobs, and how users' waits relate to their usage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Workloads on machines with single nodes: the jobs that fit, and the fields of an engine's problem."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

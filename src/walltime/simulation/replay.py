@@ -1,7 +1,5 @@
 """Replays of a log with predictions but without scheduling: the accuracy that predictors would have had."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The spread of averages over shaken copies of the log."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

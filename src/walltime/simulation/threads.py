@@ -1,7 +1,5 @@
 """Independent simulations on all cores: kernels release the interpreter lock, so threads with shared arrays suffice."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The only access to a cluster: Slurm's commands, run without a shell and with time limits."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Callable, Sequence

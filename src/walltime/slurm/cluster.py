@@ -1,7 +1,5 @@
 """Convert Slurm's description of a cluster to a machine: pools, partitions, outages, limits, shares and settings."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections import Counter
@@ -11,7 +9,6 @@ from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
 
-from walltime.durations import seconds_of
 from walltime.errors import LogError, WorkloadError
 from walltime.machine.machine import Machine, write_machine
 from walltime.machine.tables import PREEMPT_MODES, Limit, Note, Outage, Partition, Pool, Qos, Reservation, Share
@@ -31,7 +28,7 @@ from walltime.slurm.node_records import (
     states_of,
 )
 from walltime.slurm.records import ClusterRecords, expand, file_text, read_records
-from walltime.slurm_values import gpus_of
+from walltime.slurm_values import gpus_of, seconds_of
 from walltime.wording import sanitize
 
 KEPT_SETTINGS = re.compile(

@@ -4,8 +4,6 @@ Only one limit of each kind applies, such as the processors of each user (manual
 QOS takes precedence over the job's QOS, unless the latter has the flag OverPartQOS, and both take precedence over the associations.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The settings, partitions, reservations and limits of a cluster that affect the side-car."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum

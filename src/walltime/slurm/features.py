@@ -1,7 +1,5 @@
 """Features of Slurm: where its output shows them, and whether they are modelled, noted, ignored, or already reflected in the log."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum

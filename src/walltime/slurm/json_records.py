@@ -1,7 +1,5 @@
 """Records of a cluster from the JSON of sinfo, scontrol, sacctmgr and slurmrestd, with the keys of their text output."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Read values from the records of nodes and from other records of a Slurm cluster."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

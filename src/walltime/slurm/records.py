@@ -1,7 +1,5 @@
 """Parse Slurm's output: scontrol show config, partition, node and reservation, JSON, and tables of sacctmgr."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os

@@ -1,7 +1,5 @@
 """Read a snapshot's jobs from `squeue --json` of Slurm 22.05 to 26.05, or from text where squeue lacks --json."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

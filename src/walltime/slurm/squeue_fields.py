@@ -3,8 +3,6 @@
 A job's name, command line and comment may contain anything, even lines that look like other jobs, so they are not requested.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """`walltime tune`: fit a queue order to a log; `walltime search`: search for an order that performs well on many logs."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Fit the weights of a queue order on the early part of a log, and test the order on the later part."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path

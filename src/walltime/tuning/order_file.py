@@ -1,10 +1,8 @@
 """Read and write the files of searches: the order found, the settings of the search, and its logs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from walltime.declared import Field
 from walltime.errors import PolicyError
@@ -28,7 +26,7 @@ class LogIdentity:
     """number of simulated jobs"""
 
     @classmethod
-    def of(cls, log: Workload) -> LogIdentity:
+    def of(cls, log: Workload) -> Self:
         """Return the identity of a workload."""
         return cls(log.origin.name, log.origin.sha256 or "", len(log))
 

@@ -1,13 +1,11 @@
 """Tools for fitting and searching orders: optimisers of weights, schedulers with other orders, and stored costs."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -20,7 +18,6 @@ from walltime.simulation.threads import in_threads
 
 Array = np.ndarray
 Optimiser = Literal["cma", "random"]
-OPTIMISERS = get_args(Optimiser)
 DIGITS = 3
 """Significant digits of a weight, so that labels are exact."""
 

@@ -1,7 +1,5 @@
 """Return the tables on a fitted order, and on a search for orders."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from walltime.report.changes import change_cells, metric_name, metric_value

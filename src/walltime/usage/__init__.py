@@ -5,18 +5,10 @@ from typing import TYPE_CHECKING
 from walltime.lazy import lazy
 
 if TYPE_CHECKING:
-    from walltime.accuracy.requests import RequestAdvice as RequestAdvice
-    from walltime.accuracy.requests import suggest_requests as suggest_requests
-    from walltime.logs.use_table import Joined as Joined
-    from walltime.logs.use_table import with_use as with_use
-    from walltime.usage.hours import JobHours as JobHours
-    from walltime.usage.hours import job_hours as job_hours
-    from walltime.usage.hours import lost_by as lost_by
-    from walltime.usage.records import GroupHours as GroupHours
-    from walltime.usage.records import Hours as Hours
-    from walltime.usage.records import Lost as Lost
-    from walltime.usage.records import Pattern as Pattern
-    from walltime.usage.summary import Waste as Waste
-    from walltime.usage.summary import waste as waste
+    from walltime.accuracy.requests import RequestAdvice as RequestAdvice, suggest_requests as suggest_requests
+    from walltime.logs.use_table import Joined as Joined, with_use as with_use
+    from walltime.usage.hours import JobHours as JobHours, job_hours as job_hours, lost_by as lost_by
+    from walltime.usage.records import GroupHours as GroupHours, Hours as Hours, Lost as Lost, Pattern as Pattern
+    from walltime.usage.summary import Waste as Waste, waste as waste
 
 __getattr__, __dir__, __all__ = lazy(__name__)

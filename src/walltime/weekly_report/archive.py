@@ -1,7 +1,5 @@
 """Publish weekly reports: a folder with a page for each period and an index, metrics, a dashboard, and an e-mail."""
 
-from __future__ import annotations
-
 import json
 import math
 import shlex

@@ -1,8 +1,7 @@
 """Find the causes of recorded waits (resources, limits, jobs ahead) from the recorded schedule and the machine file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
+from typing import Self
 
 import numpy as np
 
@@ -78,7 +77,7 @@ class RecordedSpan:
         self.announced = [self._announced(*one) for one in placement.outages if one[5] < min(one[3], end) and one[3] > begin]
 
     @classmethod
-    def of(cls, jobs: Workload, machine: Machine, begin: int, end: int) -> RecordedSpan:
+    def of(cls, jobs: Workload, machine: Machine, begin: int, end: int) -> Self:
         """Return the span of the jobs that fit the machine."""
         return cls(*place(jobs, machine), begin, end)
 

@@ -1,7 +1,5 @@
 """Simulate a side-car that sets TimeMin, Slurm's minimum time limit: the values, predicted from the log, and a scheduler that uses them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 

@@ -1,7 +1,5 @@
 """The answer of a what-if in sentences: the best change by gain minus cost, and whether the differences can be trusted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from walltime.whatif.calibration import Calibration

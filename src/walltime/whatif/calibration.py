@@ -1,7 +1,5 @@
 """Calibration: compare the waits simulated under the site's own policy with the recorded waits."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

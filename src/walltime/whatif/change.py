@@ -1,15 +1,13 @@
 """Parse a change such as `nodes+=10%`, and read its value as a count, a time, a choice or a list."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.schedule.groups import round_time
+from walltime.slurm_values import seconds_of
 from walltime.specification import Specification
 from walltime.wording import shown
 from walltime.workload.filters import parse_seconds

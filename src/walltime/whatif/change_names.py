@@ -1,7 +1,5 @@
 """Describe changes in words: `nodes+=10%` becomes "10 % more nodes"."""
 
-from __future__ import annotations
-
 from walltime.schedule.groups import round_time
 from walltime.whatif.change import NO_LIMIT, Change, is_exclusive, length_in, max_time_of
 

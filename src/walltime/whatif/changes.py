@@ -1,7 +1,5 @@
 """Apply changes such as `nodes+=10%`, `partition.long.MaxTime=24h` or `SchedulerParameters+=bf_max_job_test=1000` to a setting."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

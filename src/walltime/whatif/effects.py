@@ -1,7 +1,5 @@
 """The effects of a change relative to today's schedule: differences with intervals, by group, winners and losers, and the cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

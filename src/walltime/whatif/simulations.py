@@ -1,7 +1,5 @@
 """Run the simulations of a what-if: every setting under both assumptions on users, on shaken copies and on resampled logs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import unified_diff

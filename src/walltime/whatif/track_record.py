@@ -3,8 +3,6 @@
 validation/change_bank.py makes the sites; docs/validation/coverage.md tests these numbers on other sites.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Find jobs that waited for something other than processors, and check the recorded schedule against the pools of the machine file."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -77,8 +77,7 @@ def what_if(
     output: PageOutput,
 ) -> None:
     """Simulate each of several changes to a machine or its settings, and rank the changes by gain minus cost."""
-    from walltime.whatif import parse_change, read_calibration, runs
-    from walltime.whatif import what_if as run
+    from walltime.whatif import parse_change, read_calibration, runs, what_if as run
     from walltime.whatif.setting import NEEDED, machine_of
     from walltime.whatif.simulations import settings_of
 

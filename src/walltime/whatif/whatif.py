@@ -1,7 +1,5 @@
 """Simulate alternative changes to a machine or its settings, compare each with today's setting, and rank them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Cleaning of logs: filters that remove jobs, such as those published by the archive, and the detection of flurries."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,11 +28,7 @@ PUBLISHED: Mapping[str, tuple[str, ...]] = {
     ),
     "OSC-Clust-2000": ("user=174",),
     "KTH-SP2-1996": ("job<=14",),
-    "LANL-CM5-1994": (
-        "user=50 and 24439<=job<=64542",
-        "user=31 and 64587<=job<=115040",
-        "user=38 and 178585<=job<=192710",
-    ),
+    "LANL-CM5-1994": ("user=50 and 24439<=job<=64542", "user=31 and 64587<=job<=115040", "user=38 and 178585<=job<=192710"),
 }
 """The filters of the archive's cleaned logs, with the job numbers of the uncleaned logs. Source: the Parallel Workloads Archive, and the
 headers of its cleaned logs.

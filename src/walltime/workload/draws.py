@@ -5,8 +5,6 @@ They do not depend on the order of the jobs, the thread or the machine, and repl
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from walltime.errors import WorkloadError

@@ -1,7 +1,5 @@
 """Jobs that are left out before a simulation, counted by rule, with their shares of the jobs and of the work."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ whole numbers of up to 18 digits, tasks of arrays such as 27_3, times with a uni
 names. All columns of the workload can be used; `job` is `job_id`.
 """
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable

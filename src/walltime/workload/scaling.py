@@ -1,7 +1,5 @@
 """Variations of a workload: its load, its period, its machine, and random shifts of submit times."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -412,8 +412,7 @@ def _check(w: Workload) -> None:
         if bad.any():
             i = int(np.argmax(bad))
             raise WorkloadError(
-                f"jobs {w.job_id[i]} and {w.job_id[i + 1]} (rows {i + 1} and {i + 2}) must be sorted by submit, then job id",
-                "wrong_order",
+                f"jobs {w.job_id[i]} and {w.job_id[i + 1]} (rows {i + 1} and {i + 2}) must be sorted by submit, then job id", "wrong_order"
             )
         ids = w.job_id if rising else np.sort(w.job_id)  # much faster than np.unique for numbers that are nearly in order
         if not rising and (ids[1:] == ids[:-1]).any():

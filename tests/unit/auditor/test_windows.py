@@ -4,8 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import walltime as wt
 from tests.strategies import examples

@@ -45,7 +45,7 @@ def suite(monkeypatch):
     small = parse_suite(DEFINITION.format(sums).encode())
     for module in ("result", "standings"):
         monkeypatch.setattr(f"walltime.benchmark.{module}.read_suite", lambda name: small)
-    monkeypatch.setattr("walltime.benchmark.leaderboard_tables.read_suite", lambda name: small)
+    monkeypatch.setattr("walltime.benchmark.tables.read_suite", lambda name: small)
     return small
 
 

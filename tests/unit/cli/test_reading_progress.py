@@ -9,8 +9,7 @@ from tests.cli import call
 from tests.layouts import frontier, jobs, text
 from walltime.cli import output
 from walltime.cli.option_groups import read_shown
-from walltime.logs import csv_rows, mapped
-from walltime.logs import input as files
+from walltime.logs import csv_rows, input as files, mapped
 
 
 @pytest.fixture(autouse=True)

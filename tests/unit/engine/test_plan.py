@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.strategies import examples
 from walltime.engine.kernel import plan

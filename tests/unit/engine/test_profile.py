@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.profiles import examples, seeds
 from walltime.engine.kernel import heap, profile

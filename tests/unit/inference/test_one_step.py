@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import walltime as wt
 from tests.errors import raises
@@ -21,7 +20,7 @@ from walltime.machine.machine import parse_machine
 from walltime.machine.windows import Hours
 from walltime.policy import parse_policy
 from walltime.workload.models import MODELS
-from walltime.workload.users import with_users
+from walltime.workload.resampling import with_users
 
 HOUR, DAY = 3600, 86_400
 MONDAY = 4 * DAY

@@ -8,10 +8,9 @@ import pytest
 from tests.sites import MACHINE, ONE_POOL, jobs_of, recorded_as
 from walltime.inference import infer
 from walltime.inference.candidate_rules import RecordedLog
-from walltime.inference.comparable import contradiction
 from walltime.inference.inference import unmodelled
 from walltime.inference.order_choice import recorded_choices
-from walltime.inference.queue_order import compiled, order_text, weighted
+from walltime.inference.queue_order import compiled, contradiction, order_text, weighted
 from walltime.inference.rule_trial import AtOnce, RuleTrial
 from walltime.machine import Limit
 from walltime.policy import parse_policy

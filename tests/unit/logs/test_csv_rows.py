@@ -10,8 +10,7 @@ import pytest
 from tests.errors import raises
 from tests.layouts import jobs, stamp
 from walltime.errors import LogError
-from walltime.logs import csv_rows, mapped, read_log
-from walltime.logs import input as files
+from walltime.logs import csv_rows, input as files, mapped, read_log
 
 MAPPING = """
 time_zone = "Europe/Prague"

@@ -4,8 +4,7 @@ import random
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tests.errors import raises
 from tests.profiles import examples, seeds

@@ -5,8 +5,7 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 import walltime as wt
 from tests.cli import HEADER, call, one_line, record

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from walltime.policy import parse_order
-from walltime.policy.growth import never_falls
+from walltime.policy.expressions import never_falls
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,14 @@ import pytest
 import walltime as wt
 from tests.cli import call, one_line
 from tests.errors import raises
-from walltime.durations import seconds_of
 from walltime.engine.reference.slurm import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, write_machine
-from walltime.node_demands import job_size, with_priorities
-from walltime.node_demands import nodes_of as problem_nodes
+from walltime.node_demands import job_size, nodes_of as problem_nodes, with_priorities
 from walltime.policy import Slurm, parse_policy
 from walltime.policy.slurm import PARAMETERS
 from walltime.simulation.nodes import place_on_nodes
+from walltime.slurm_values import seconds_of
 from walltime.workload import Workload
 
 ENGINES = ("kernel", "reference")

@@ -9,8 +9,7 @@ from dataclasses import replace
 import matplotlib
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 

@@ -12,8 +12,7 @@ from tests.errors import raises
 from validation.order_judgement import judge
 from walltime.policy import parse_order
 from walltime.simulation.specification import parse_scheduler
-from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, search_orders
-from walltime.tuning.objectives import Parts, by_log, merit, objectives, parts_of
+from walltime.tuning.formula_search import BACKFILL, TERMS, Formula, Parts, by_log, merit, objectives, parts_of, search_orders
 from walltime.tuning.order_file import OrderFile, read_order_file, write_order_file
 from walltime.workload.models import MODELS
 

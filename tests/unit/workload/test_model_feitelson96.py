@@ -13,8 +13,17 @@ import walltime as wt
 from tests.errors import raises
 from tests.traces import trace_path
 from walltime.errors import PolicyError, WorkloadError
-from walltime.workload.models.feitelson96 import THREE_STAGES, TWO_STAGES, Feitelson96, FeitelsonVariant, _pick
-from walltime.workload.models.marginals import CLASSES, CTC_SP2, Marginals, size_class
+from walltime.workload.models.feitelson96 import (
+    CLASSES,
+    CTC_SP2,
+    THREE_STAGES,
+    TWO_STAGES,
+    Feitelson96,
+    FeitelsonVariant,
+    Marginals,
+    _pick,
+    size_class,
+)
 from walltime.workload.models.model import stream
 
 LEVEL = 1e-3

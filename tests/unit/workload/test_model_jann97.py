@@ -7,8 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from scipy import stats
 
 import walltime as wt
@@ -16,8 +15,7 @@ from tests.errors import raises
 from tests.strategies import examples
 from tests.traces import trace_path
 from walltime.errors import WorkloadError
-from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
-from walltime.workload.models.jann97 import CTC_SP2, Jann97, _fitting
+from walltime.workload.models.jann97 import CTC_SP2, HyperErlang, Jann97, _fitting, fit_hyper_erlang
 from walltime.workload.models.model import stream, values_of
 from walltime.workload.scaling import window
 

@@ -4,8 +4,6 @@ Start here: `run_along`. Ends and arrivals are taken from the schedule, so every
 reached. At a difference, the run returns; the next call continues as the schedule does.
 """
 
-from __future__ import annotations
-
 import types
 
 from walltime.auditor.passes import state as s

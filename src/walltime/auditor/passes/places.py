@@ -1,7 +1,5 @@
 """The lists of waiting and running jobs, and how jobs enter and leave them; compiled."""
 
-from __future__ import annotations
-
 from walltime.auditor.passes.state import BACKFILLED, IMMEDIATE, NEVER, RESERVED, RUNNING, STARTED, WAITING
 from walltime.compiled.jit import called_kernel, kernel
 

@@ -1,7 +1,5 @@
 """Free processors over future time as a step function: find and reserve processors for jobs; compiled."""
 
-from __future__ import annotations
-
 from walltime.auditor.passes.places import expected_end
 from walltime.compiled.jit import called_kernel, kernel
 

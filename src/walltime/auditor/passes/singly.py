@@ -3,8 +3,6 @@
 Every pass returns whether the schedule starts the same jobs as the policy, and ends at the first one that the schedule does not start.
 """
 
-from __future__ import annotations
-
 from walltime.auditor.passes.places import expected_end, kind_behind, kind_of_head, start
 from walltime.auditor.passes.profile import anchor, build, move_on, occupy, reserve
 from walltime.auditor.passes.state import AFRESH, BACKFILLED, LITERAL, NEVER, NONE, UNTIL_END, WAITING

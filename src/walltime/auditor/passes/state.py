@@ -3,8 +3,6 @@
 For compiled code, everything is a record with named fields or an array of job numbers; times in s.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

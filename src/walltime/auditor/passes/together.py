@@ -1,15 +1,12 @@
 """The passes that compare combinations or positions of jobs: lookahead, slack-based backfilling, and plan-based scheduling; compiled."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 
 from walltime.auditor.passes.places import kind_behind, start
 from walltime.auditor.passes.profile import build, reserve
-from walltime.auditor.passes.singly import BY_PLAN as SINGLY_BY_PLAN
-from walltime.auditor.passes.singly import find_shadow, near_enough, note_head, start_heads
+from walltime.auditor.passes.singly import BY_PLAN as SINGLY_BY_PLAN, find_shadow, near_enough, note_head, start_heads
 from walltime.auditor.passes.state import BACKFILLED, NEVER, WAITING
 from walltime.compiled.jit import called_kernel, kernel
 

@@ -1,7 +1,5 @@
 """The times at which outages and windows change on a machine of several pools, computed only as far ahead as the event loop needs them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

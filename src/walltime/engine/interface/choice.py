@@ -1,7 +1,5 @@
 """The choice of the engine for a problem, or the reason why none can simulate it, from declarations of policies and engines."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from walltime.engine.machines import Nodes, Pools

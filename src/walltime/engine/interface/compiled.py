@@ -1,7 +1,5 @@
 """The common part of the compiled engines for all kinds of machines: running a loop in pieces, and returning its outcome."""
 
-from __future__ import annotations
-
 import copy
 import time
 from collections.abc import Callable

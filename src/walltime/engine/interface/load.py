@@ -1,7 +1,5 @@
 """Table of the compiled functions that Python calls; each is compiled on first use, or loaded from disk."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 import pkgutil
@@ -16,19 +14,14 @@ from numba import float64, int64, typeof
 from numba.core import event
 
 from walltime.compiled.compilation import Compilation, notify
-from walltime.compiled.jit import StoredFunction
-from walltime.compiled.jit import entry as compiled_entry
+from walltime.compiled.jit import StoredFunction, entry as compiled_entry
 from walltime.compiled.prediction_memory import NOTHING_PREDICTED, CompiledPredictor
-from walltime.engine.kernel import callbacks, decisions, dynamics, number
-from walltime.engine.kernel import memory as common
-from walltime.engine.kernel import replay as prediction_replay
+from walltime.engine.kernel import callbacks, decisions, dynamics, memory as common, number, replay as prediction_replay
 from walltime.engine.kernel.memory import BY_LENGTH, HEAD, KEEP, Loop, Memory, Pass, record, records
-from walltime.engine.kernel.nodes import easy, oar, planned, planned_memory
-from walltime.engine.kernel.nodes import loop as slurm
+from walltime.engine.kernel.nodes import easy, loop as slurm, oar, planned, planned_memory
 from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
 from walltime.engine.kernel.number import loop
-from walltime.engine.kernel.pools import loop as cluster
-from walltime.engine.kernel.pools import memory as of_pools
+from walltime.engine.kernel.pools import loop as cluster, memory as of_pools
 from walltime.engine.machines import Nodes, Shares
 from walltime.policy.base import PassSpec
 

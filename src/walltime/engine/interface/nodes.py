@@ -1,7 +1,5 @@
 """The compiled engines for machines of nodes: they make the arrays of the loops, and return which jobs had which nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

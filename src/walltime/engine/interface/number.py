@@ -22,7 +22,7 @@ from walltime.engine.machines import NodeRanges
 from walltime.engine.problem import Observation, Outcome, Problem
 from walltime.errors import WorkloadError
 from walltime.policy import Wfp
-from walltime.policy.planned import first_random
+from walltime.policy.later import first_random
 
 Array = np.ndarray
 

@@ -1,7 +1,5 @@
 """The compiled engine for a machine of several pools: checks the problem and makes the arrays of the loop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

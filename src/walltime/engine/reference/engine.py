@@ -1,7 +1,5 @@
 """The common part of the reference engines for one pool and for several: the order of the queue, predicted runtimes, policies in Python."""
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Iterator, Mapping, Sequence

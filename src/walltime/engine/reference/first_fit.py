@@ -1,7 +1,5 @@
 """The reference engine for first fit on single nodes: the rules of kernel/nodes/easy.py, written independently in plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 `engine` is the `Reference` on whose waiting and running jobs a pass works.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

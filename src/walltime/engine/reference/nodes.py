@@ -1,7 +1,5 @@
 """Single nodes in the reference engine, in plain Python: free and reserved amounts, and the nodes that a job gets by Slurm's rules."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

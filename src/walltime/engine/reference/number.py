@@ -4,8 +4,6 @@ It is slow, and shares nothing with the compiled kernel but the declarations of 
 job for job. It also runs policies that are written in plain Python (`walltime.PlainPolicy`).
 """
 
-from __future__ import annotations
-
 import bisect
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -17,7 +15,7 @@ from walltime.engine.reference.plain import Job, Profile, followers_of, release_
 from walltime.errors import EngineError, PolicyError
 from walltime.policy import FCFS, Order, Wfp
 from walltime.policy.easy import find_shadow
-from walltime.policy.planned import first_random
+from walltime.policy.later import first_random
 
 COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 

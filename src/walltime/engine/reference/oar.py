@@ -3,8 +3,6 @@
 A set of nodes is an integer whose bits are the nodes.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left, insort
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Jobs, and free processors over future time, for the reference engine in plain Python."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The reference engine for machines of several pools: the rules of kernel/pools/loop.py in plain Python, slow and independent of it."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Fair shares in plain Python, for the reference engine: the usage of accounts and users, and their factors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """The reference engine for Slurm's scheduling: the rules of kernel/nodes/loop.py in plain Python, slow and independent of it."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections import Counter

@@ -18,8 +18,7 @@ from walltime.logs.slurm.fields import state_word
 from walltime.logs.slurm.fixed import fixed_rows, found_titles
 from walltime.logs.slurm.jobs import RULES
 from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
-from walltime.logs.slurm.rows import NEEDED, Heading, Rows, blocks_of, first_lines, found_heading, is_printed, rows_of
-from walltime.logs.slurm.rows import RULES as LINE_RULES
+from walltime.logs.slurm.rows import NEEDED, RULES as LINE_RULES, Heading, Rows, blocks_of, first_lines, found_heading, is_printed, rows_of
 
 _LIST = re.compile(r"[a-z]+(?:/[a-z:0-9_.-]+)?=[^,]*,[a-z]")
 _TESTED_ROWS = 50

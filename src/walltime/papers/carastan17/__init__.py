@@ -5,8 +5,6 @@ published result files, which are in printed.toml. A sequence begins with an emp
 not measured.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@ Tables 1 and 2: slowdowns by month, and with estimates of the f-model. Fig. 3: t
 requested time used. The printed numbers are in printed.toml.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from walltime.metrics.estimates import estimate_use

@@ -1,7 +1,5 @@
 """mualem01, Table 2 and Figs. 8 and 9, and the model of section 4.3: estimates by users and by the system."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The experiment of both papers on backfilling: EASY and conservative backfilling on one log; mualem01, Tables 3 and 4."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any

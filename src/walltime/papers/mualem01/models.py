@@ -1,7 +1,5 @@
 """mualem01, Figs. 4 to 7: EASY against conservative backfilling on workload models, over the load."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """mualem01, Table 1: compute results for each month, and infer the start of a log that does not record it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """mualem01, Figs. 1 to 3: draw the worked examples, with jobs of our own that match captions and text."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from walltime.papers.drawing import Example, example_chart

@@ -1,7 +1,5 @@
 """tang13's tables and figures on accuracy: the used share of requests, the gain from adjusting them by history, and the history needed."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
 from typing import Any

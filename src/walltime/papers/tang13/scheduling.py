@@ -1,7 +1,5 @@
 """tang13, Fig. 12, the example, and Figs. 14 to 17: adjusted walltimes in the scheduler, month by month."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -164,11 +162,7 @@ ESTIMATED, RAN = {3: 150, 4: 150, 5: 50}, {3: 80, 4: 130, 5: 40}
 def figure_12_jobs(waiting: int) -> Workload:
     """Return the running job 1, job 2 at the head of the queue, and one of the jobs behind it."""
     return Workload.from_arrays(
-        submit=[0, 1, 2],
-        runtime=[80, 50, RAN[waiting]],
-        requested=[100, 100, ESTIMATED[waiting]],
-        procs=[6, 8, 4],
-        machine_procs=10,
+        submit=[0, 1, 2], runtime=[80, 50, RAN[waiting]], requested=[100, 100, ESTIMATED[waiting]], procs=[6, 8, 4], machine_procs=10
     )
 
 

@@ -1,19 +1,13 @@
 """tang13's schemes: define similar jobs by keys, predict on a log, and list the simulated months."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
-
-import numpy as np
 
 from walltime.metrics.months import month_starts
 from walltime.papers.study import Study
 from walltime.papers.subjects import Subject
 from walltime.predictors import Tang13
 from walltime.simulation.replay import Replay, predict
-
-Array = np.ndarray
 
 SCHEMES = ("p95", "p85", "p70")
 """The statistics in tang13's simulations."""

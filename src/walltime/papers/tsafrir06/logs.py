@@ -1,7 +1,5 @@
 """tsafrir06, Tables I and II, the worked examples of Figs. 1 and 6, the formula of Fig. 10, and the estimates of Figs. 11 and 12."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from typing import Any
 

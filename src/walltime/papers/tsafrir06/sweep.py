@@ -1,7 +1,5 @@
 """Repeat tsafrir06's experiment: simulate a log with f-model estimates from perfect to very bad and many seeds, and draw curves over f."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

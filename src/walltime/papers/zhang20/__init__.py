@@ -3,8 +3,6 @@
 This module computes the slowdown of each formula in ten windows of jobs, and compares the means with Table V, which is in printed.toml.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -59,13 +57,7 @@ def unicep(planned: int, procs: int, submit: int) -> float:
     return (-1 - submit + TINY) / ((math.log2(procs) + TINY) * planned)
 
 
-FORMULAS: Mapping[str, Order] = {
-    "fcfs": FCFS,
-    "wfp3": order(wfp3),
-    "unicep": order(unicep),
-    "sjf": SJF,
-    "f1": order(f1),
-}
+FORMULAS: Mapping[str, Order] = {"fcfs": FCFS, "wfp3": order(wfp3), "unicep": order(unicep), "sjf": SJF, "f1": order(f1)}
 """The formulas of Table V, as the program computes them."""
 QUICK_WINDOWS = 2
 HALF_DIGIT = 0.005

@@ -414,8 +414,7 @@ def what_happened(
     from walltime.slurm.sidecar import page as pages
     from walltime.slurm.sidecar.advice import ANY_SIZE
     from walltime.slurm.sidecar.ledger import read_events
-    from walltime.slurm.sidecar.review import what_happened as find
-    from walltime.slurm.sidecar.review import with_delays
+    from walltime.slurm.sidecar.review import what_happened as find, with_delays
 
     machine = None if machine_file is None else read_machine(machine_file)
     first, last = (None if time is None else float(unix_time(time, UTC)) for time in (span.since, span.until))

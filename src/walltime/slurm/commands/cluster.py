@@ -1,7 +1,5 @@
 """`walltime slurm sacct-command`, `cluster-command` and `cluster`: the job log and the machine file of a Slurm cluster."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

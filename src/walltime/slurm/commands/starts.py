@@ -189,8 +189,7 @@ def start_times(
     """
     from walltime.files import whole_file
     from walltime.provenance import version
-    from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot
-    from walltime.slurm import start_times as run
+    from walltime.slurm import Draws, PredictionLedger, explain_wait, learn_from_history, read_snapshot, start_times as run
     from walltime.slurm.starts import page as pages
     from walltime.slurm.starts.pending import apart_reasons
     from walltime.slurm.starts.start_times import missing_reason

@@ -1,7 +1,5 @@
 """Predict runtimes of waiting jobs from a job log: the user's limit times the accuracy of earlier limits."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import threading

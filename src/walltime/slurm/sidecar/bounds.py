@@ -5,8 +5,6 @@ backfilled job may outlast the reserved start. Once the head is later than that 
 is adjusted until the head has started.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections import deque

@@ -1,7 +1,5 @@
 """The machine that the side-car runs on: its clock, signals and systemd; and time budgets."""
 
-from __future__ import annotations
-
 import re
 import signal
 import socket

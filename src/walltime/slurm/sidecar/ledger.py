@@ -3,8 +3,6 @@
 The entries are in memory as well, so that nothing is lost while this process runs, even if the disk fails.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -15,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from walltime.errors import OutputError
 from walltime.slurm.sidecar.host import Clock
@@ -62,7 +60,7 @@ class Entry:
     seen: float
     doubt: bool = False
 
-    def but(self, **changes: Any) -> Entry:
+    def but(self, **changes: Any) -> Self:
         """Return a copy with these changes."""
         return replace(self, **changes)
 

@@ -1,7 +1,5 @@
 """The loop of the side-car: rounds until a stop is requested, and then the withdrawal of all adjustments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from walltime.slurm.sidecar.report import Report

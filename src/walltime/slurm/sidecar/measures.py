@@ -1,7 +1,5 @@
 """Options that would let the side-car adjust more jobs, and sentences on the jobs that it leaves alone, by partition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median

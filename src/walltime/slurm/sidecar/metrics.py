@@ -1,7 +1,5 @@
 """Metrics of the side-car for Prometheus, in a file for node_exporter's textfile collector."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The side-car's page, and the output of `walltime slurm what-happened`: adjustments, overruns and the simulated gain."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -5,8 +5,6 @@ contains two numbers of minutes: the job's known limit, and the longest limit th
 script is slurmctld's PrologSlurmctld; it needs only these files.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """The results of one round of the side-car."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 This needs only the ledger and the output of squeue. It is the first step of each round, and is repeated between the other steps.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Review adjusted jobs, from the side-car's ledger and the job log, and the delays of other jobs, by simulation."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple

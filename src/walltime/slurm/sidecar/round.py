@@ -5,8 +5,6 @@ All other state is read from Slurm in each round, so a round may be interrupted 
 and needs only the ledger and squeue. It is repeated during the other steps of a round, whose time is limited.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple

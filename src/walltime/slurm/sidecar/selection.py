@@ -1,7 +1,5 @@
 """Choose the waiting jobs to adjust, and their TimeMin. Users take turns, so that no user's jobs take all the room."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping

@@ -5,8 +5,6 @@ change of the limit only Slurm would have the user's limit. Then the job runs, i
 raises it again, which needs operator permissions. If there is a prolog, a second job tests it: only the prolog may raise that job's limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

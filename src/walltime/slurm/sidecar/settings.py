@@ -1,7 +1,5 @@
 """The side-car's settings, each declared once: an option of `walltime slurm adjust`, and a key of its --settings file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -36,10 +34,7 @@ class SidecarSettings:
     partition: Annotated[tuple[str, ...], Field(meaning="Adjust only jobs of this partition.")] = ()
     slip: Annotated[
         float,
-        Field(
-            least=0,
-            meaning="Pause adjustments while the job at the head of a queue is overdue by more than this share of its wait.",
-        ),
+        Field(least=0, meaning="Pause adjustments while the job at the head of a queue is overdue by more than this share of its wait."),
     ] = 0.5
     overdue: Annotated[
         float,

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import numpy as np
 
 from walltime.declared import Field, nearest
-from walltime.durations import seconds_of
 from walltime.errors import PolicyError
 from walltime.machine.constraints import satisfies
 from walltime.policy import Policy
@@ -21,7 +20,7 @@ from walltime.slurm.snapshot_jobs import LARGEST_COUNT, NEVER_RULES, WAITING, Sn
 from walltime.slurm.starts.forecast import USUAL, Draws, Forecast
 from walltime.slurm.starts.predicted import predict_snapshot_runtimes
 from walltime.slurm.starts.start_times import start_quantiles, to_unix
-from walltime.slurm_values import resource_of
+from walltime.slurm_values import resource_of, seconds_of
 from walltime.specification import Specification, Variant, read_options
 from walltime.wording import sanitize, shown
 from walltime.workload import Array, Workload

@@ -1,20 +1,15 @@
 """Workload models: one module for each paper, and all models by name, as on the command line and in campaign files."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 
 from walltime.plugins.parts import OWN_SPELLING, own_variants
 from walltime.specification import Family, Variant
 from walltime.workload.models.downey97 import Downey97
-from walltime.workload.models.feitelson96 import Feitelson96, FeitelsonVariant
-from walltime.workload.models.hyper_erlang import HyperErlang, fit_hyper_erlang
-from walltime.workload.models.jann97 import Jann97
+from walltime.workload.models.feitelson96 import Feitelson96, FeitelsonVariant, Marginals
+from walltime.workload.models.jann97 import HyperErlang, Jann97, fit_hyper_erlang
 from walltime.workload.models.lublin99 import Lublin99, LublinClass
-from walltime.workload.models.marginals import Marginals
-from walltime.workload.models.model import WorkloadModel
-from walltime.workload.models.own import OwnModel
+from walltime.workload.models.model import OwnModel, WorkloadModel
 
 __all__ = [
     "MODELS",

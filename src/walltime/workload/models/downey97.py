@@ -1,7 +1,5 @@
 """The workload model of Downey: moldable jobs, and rules that choose their sizes."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Annotated, Literal

@@ -1,10 +1,8 @@
 """The workload model of Lublin and Feitelson."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 
@@ -50,7 +48,7 @@ class LublinClass:
     bnum: float
     arar: float
 
-    def for_machine(self, procs: int) -> LublinClass:
+    def for_machine(self, procs: int) -> Self:
         """Return the class with the bounds of job sizes for this machine.
 
         `hi` keeps its distance from the logarithm of the machine's size, and `med` is 2.5 below it (the paper allows 1.5 to 3.5), unless
