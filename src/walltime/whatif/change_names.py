@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from walltime.schedule.groups import round_time
 from walltime.whatif.change import NO_LIMIT, Change, is_exclusive, items_of, length_in, max_time_of, parse_change
+from walltime.wording import listed
 
 
 def change_name(change: Change) -> str:
     """Return the change in words, as sentences and tables name it.
 
-    >>> requests = "requests.memory=suggested:risk=1,requests.gpus=used"
+    >>> requests = "requests.memory=suggested:risk=1"
     >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8", requests):
     ...     print(change_name(parse_change(text)))
     10 % more nodes
@@ -17,7 +18,7 @@ def change_name(change: Change) -> str:
     limit of 12 h in partition long
     10 % less load
     8 jobs at once by limit 1
-    memory requests as suggested at a risk of 1 % and GPU requests as used
+    memory requests as suggested at a risk of 1 %
     """
     first, _, rest = change.target.partition(".")
     name, _, key = rest.rpartition(".")
@@ -55,7 +56,7 @@ def change_name(change: Change) -> str:
             how, risk, percent = value.partition(":risk=")
             said = f"times {how}" if change.sign == "*=" else f"as {how}{f' at a risk of {percent} %' if risk else ''}"
             what = {"gpus": "GPU", "procs": "processor", "time": "walltime"}.get(rest.lower(), rest.lower())
-            return " and ".join([f"{what} requests {said}", *(change_name(parse_change(one)) for one in others)])
+            return listed([f"{what} requests {said}", *(change_name(parse_change(one)) for one in others)])
         case "requested":
             return f"requests {_percent(change)} {'shorter' if float(change.value) < 1 else 'longer'}"
         case "adjust":
