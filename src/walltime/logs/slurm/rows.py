@@ -39,7 +39,7 @@ CUT_TEXT = Rule(
 )
 OTHER_LINE = Rule("other_line", "notice", "The line precedes the titles and is not a record, such as a message of sacct or a prompt.")
 RULES = (DELIMITER_IN_TEXT, CUT_TEXT, OTHER_LINE)
-ROWS_AT_ONCE = 50_000
+ROWS_AT_ONCE = 25_000
 MOST_OTHER = 10
 """Maximum number of lines before the titles."""
 LAYOUTS = tuple(
