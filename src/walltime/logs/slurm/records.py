@@ -94,8 +94,8 @@ class RecordTable:
             return pl.repeat("", self.rows, dtype=pl.String, eager=True)
         if name in self._words:
             self._words.remove(name)
-            unknown = self._columns[name].is_in(BLANK_WORDS)
-            self._columns[name] = self._columns[name].set(unknown, "") if unknown.any() else self._columns[name]
+            blank = self._columns[name].is_in(BLANK_WORDS)
+            self._columns[name] = self._columns[name].set(blank, "") if blank.any() else self._columns[name]
         return self._columns[name]
 
     def read(self, name: str, parse: Callable[[pl.Series], tuple[Array, Array]] = fields.wholes, needed: bool = True) -> Array:
