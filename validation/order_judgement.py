@@ -23,7 +23,7 @@ from walltime.metrics.series import stratified_interval
 from walltime.policy import Easy, parse_order
 from walltime.simulation.specification import Scheduler, parse_scheduler
 from walltime.simulation.windows import in_percent
-from walltime.tuning.formula_search import WAIT_SHARE, OBJECTIVES, LogPart, Parts, by_log, named_schedulers
+from walltime.tuning.formula_search import OBJECTIVES, WAIT_SHARE, LogPart, Parts, by_log, named_schedulers
 from walltime.tuning.order_file import read_order_file
 from walltime.workload import Workload
 from walltime.workload.scaling import shake

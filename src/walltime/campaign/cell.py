@@ -23,7 +23,7 @@ from walltime.plugins.dependencies import dependencies, draws
 from walltime.plugins.parts import installed, named_packages
 from walltime.policy import Dialect, named_files, parse_order
 from walltime.predictors import parse_predictor
-from walltime.predictors.prediction import LEARN_FROM, parse_prediction_uses, parse_correction
+from walltime.predictors.prediction import LEARN_FROM, parse_correction, parse_prediction_uses
 from walltime.provenance import version
 from walltime.simulation.specification import PREDICTION_OPTIONS, Scheduler, no_backfill_order, parse_scheduler
 from walltime.syntax import code_hash, syntax_hash

@@ -10,9 +10,11 @@ from walltime.dataframes import pl
 from walltime.logs.clock import ABBREVIATIONS, ZONE_WORD, Local, offset_of, to_unix
 from walltime.workload import MISSING, Array
 
-_BLANK_WORDS = "NULL null NA N/A n/a NaN nan NaT <NA> None none NONE Unknown unknown \\N - -- (null) INVALID Partition_Limit"
-BLANK = ("", *_BLANK_WORDS.split(), "0000-00-00 00:00:00", "0000-00-00T00:00:00")
+_WORDS_OF_TABLES = "NULL null NA N/A n/a NaN nan NaT <NA> None none NONE Unknown unknown \\N - -- (null) INVALID Partition_Limit"
+BLANK_WORDS = (*_WORDS_OF_TABLES.split(), "0000-00-00 00:00:00", "0000-00-00T00:00:00")
 """Texts that mean an unknown value."""
+BLANK = ("", *BLANK_WORDS)
+"""The same, and an empty text."""
 NO_LIMITS = ("unlimited", "infinite", "infinity", "inf", "no limit", "nolimit", "4294967295", "4294967294")
 """Texts that mean a request without a limit, in lower case; the last two are Slurm's INFINITE and NO_VAL."""
 STAMP = re.compile(

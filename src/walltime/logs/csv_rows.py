@@ -51,7 +51,7 @@ def csv_tables(state: ReaderState, wanted: Sequence[str], mapping: TableMapping,
     """
     rows = _Rows(list(wanted), set(numbers), mapping.delimiter)
     records = Records(mapping.delimiter)
-    blocks = _Blocks(mapping.delimiter, mapping.comment)
+    blocks = Blocks(mapping.delimiter, mapping.comment)
     most = ROWS_AT_ONCE if mapping.delimiter == "," else math.inf  # all rows of a column decide the meaning of commas in numbers
     if mapping.titles:
         rows.chosen, blocks.fields = places_of(state.file, mapping.titles, wanted, name), len(mapping.titles)
@@ -105,30 +105,19 @@ class _Rows:
     def add_block(self, first: int, block: bytes, fields: int, has_quotes: bool) -> bool:
         """Add the rows of a block of simple lines, from line `first`; return False if they must be read one by one."""
         count = block.count(b"\n") + 1
-        table = self._parsed(block, fields, has_quotes, self._numbers)
-        if table is None and self._numbers:
-            table = self._parsed(block, fields, has_quotes, set())
-        if table is None or len(table) != count:
+        table = None
+        for numbers in (self._numbers, set[str]()) if self._numbers else (self._numbers,):
+            whole = [place for column, place in zip(self._wanted, self.chosen, strict=True) if column in numbers]
+            table = parsed_block(block, self._delimiter, fields, self.chosen, has_quotes, whole)
+            if table is not None:
+                break
+        if table is None:
             return False
-        self._store(table, np.arange(first, first + count))
+        named = pl.DataFrame({column: table[place] for column, place in zip(self._wanted, self.chosen, strict=True)})
+        if len(named) != count:
+            return False
+        self._store(named, np.arange(first, first + count))
         return True
-
-    def _parsed(self, block: bytes, fields: int, has_quotes: bool, numbers: Collection[str]) -> pl.DataFrame | None:
-        """Return the columns of a block, numbers as int64; None if polars cannot read it."""
-        names = [f"column_{place + 1}" for place in range(fields)]  # the names that polars gives to columns without titles
-        places = dict(zip(self._wanted, self.chosen, strict=True))
-        whole = {places[column] for column in numbers}
-        schema = {name: pl.Int64 if place in whole else pl.String for place, name in enumerate(names)}
-        used = [names[place] for place in sorted(set(self.chosen))]
-        quote = '"' if has_quotes else None
-        try:
-            with without_panics():
-                table = pl.read_csv(
-                    io.BytesIO(block), has_header=False, separator=self._delimiter, quote_char=quote, schema=schema, columns=used
-                )
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-            return None
-        return pl.DataFrame({column: table[names[place]] for column, place in places.items()})
 
     def _store(self, table: pl.DataFrame, places: Sequence[int] | Array) -> None:
         """Keep rows, with blanks around texts removed; columns that have held only whole numbers so far become numbers."""
@@ -145,22 +134,46 @@ class _Rows:
         return table, places
 
 
-class _Blocks:
-    """Finds simple blocks: each line is a whole record, and there are no comments, headings or control characters."""
+def parsed_block(
+    block: bytes, delimiter: str, fields: int, chosen: Collection[int], has_quotes: bool = False, whole: Collection[int] = ()
+) -> dict[int, pl.Series] | None:
+    """Return the chosen columns of a simple block by their indices, null where empty; None if polars cannot read it.
 
-    def __init__(self, delimiter: str, comment: str | None) -> None:
+    `whole`: the indices of the columns with whole numbers, int64; the others are texts.
+    """
+    names = [f"column_{place + 1}" for place in range(fields)]  # the names that polars gives to columns without titles
+    schema = {name: pl.Int64 if place in whole else pl.String for place, name in enumerate(names)}
+    used = [names[place] for place in sorted(set(chosen))]
+    quote = '"' if has_quotes else None
+    try:
+        with without_panics():
+            table = pl.read_csv(io.BytesIO(block), has_header=False, separator=delimiter, quote_char=quote, schema=schema, columns=used)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        return None
+    return {place: table[names[place]] for place in set(chosen)}
+
+
+class Blocks:
+    """Finds simple blocks: each line is a whole record, and there are no comments, headings or control characters.
+
+    `fields`: the number of fields; no block is simple while it is 0. `quotes`: whether fields may be in quotes.
+    """
+
+    def __init__(self, delimiter: str, comment: str | None = None, quotes: bool = True) -> None:
         self.fields = 0
         self.heading = ""
         self._delimiter = delimiter
+        self._quotes = quotes
+        self._control = bytes(code for code in _CONTROL if code != ord(delimiter[:1]))
         self._comment = None if comment is None else re.compile(rb"(?m)^\s*" + re.escape(comment.encode()))
 
     def plain(self, block: bytes) -> tuple[bytes, int, bool] | None:
         """Return a simple block with its number of fields and whether it has quotes; None for other blocks."""
-        if not self.fields or not self._delimiter.isascii():
+        if not self.fields or not self._delimiter.isascii() or len(self._delimiter) > 1:
             return None
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").removesuffix(b"\r")
-        if len(block.translate(None, _CONTROL)) != len(block) or (self._comment is not None and self._comment.search(block)):
+        if len(block.translate(None, self._control)) != len(block) or (self._comment is not None and self._comment.search(block)):
             return None
         if self._delimiter == "\t" and _BLANK_LINE.search(block):  # elsewhere such a line has too few fields
             return None
@@ -170,14 +183,19 @@ class _Blocks:
             if b'"' in block or not block.isascii():
                 return None
             block = b"\n".join(b" ".join(line.split()) for line in block.split(b"\n"))
-        has_quotes = b'"' in block
+        has_quotes = self._quotes and b'"' in block
         return (block, self.fields, has_quotes) if self._has_whole_records(block, has_quotes) else None
 
     def _has_whole_records(self, block: bytes, has_quotes: bool) -> bool:
         """Return whether each line is a record with the right number of fields, some of them in quotes."""
-        lines = pl.Series(block.decode().split("\n"), dtype=pl.String)
         if not has_quotes:
-            return bool((lines.str.count_matches(self._delimiter, literal=True) == self.fields - 1).all())
+            signs = np.frombuffer(block + b"\n", np.uint8)
+            ends, between = np.flatnonzero(signs == ord("\n")), np.flatnonzero(signs == ord(self._delimiter))
+            if len(between) != len(ends) * (self.fields - 1):
+                return False
+            rows = between.reshape(len(ends), self.fields - 1)  # those of each line, if all lines have the same number
+            return self.fields < 2 or bool((rows[:, -1] < ends).all() and (rows[1:, 0] > ends[:-1]).all())
+        lines = pl.Series(block.decode().split("\n"), dtype=pl.String)
         sign = re.escape(self._delimiter)
         field = rf'(?:"(?:[^"]|"")*"|[^"{sign}]*)'
         return bool(lines.str.contains(rf"^{field}(?:{sign}{field}){{{self.fields - 1}}}$").all())

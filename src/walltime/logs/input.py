@@ -19,14 +19,17 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
 from walltime.files import note_input
 from walltime.wording import printable, shown
 
+T = TypeVar("T")
 _CHUNK = 2**19
 _LATER_CHUNKS = 2**22
 """Size in bytes of the pieces after the first one; from the first one the format is recognised."""
@@ -82,9 +85,10 @@ class LogFile:
         self._digest = Digest()
         self._content: bytes | None = None
         is_folder = os.path.isdir(self.path)  # noqa: PTH112 (Path.is_dir raises for names that are too long)
-        self._stored: int | None = None  # bytes; unknown for folders and pipes
+        self.stored: int | None = None
+        """The size of the file in bytes; None for folders and pipes."""
         with contextlib.suppress(OSError, ValueError):
-            self._stored = None if is_folder else os.path.getsize(self.path) or None  # noqa: PTH202 (a name may have a NUL)
+            self.stored = None if is_folder else os.path.getsize(self.path) or None  # noqa: PTH202 (a name may have a NUL)
         self._rest = (read or (_parts if is_folder else chunks_of))(self.path, self.where, self._digest)
         self.head = next(self._rest, b"")
         self._returns = b"\r" in self.head and not any(other in self.head for other in (b"\n", b"\0"))
@@ -103,7 +107,7 @@ class LogFile:
         yield self.head
         for chunk in self._rest:
             if self.progress is not None:
-                self.progress(self._digest.length, self._stored, "bytes")
+                self.progress(self._digest.length, self.stored, "bytes")
             yield chunk.replace(b"\r", b"\n") if self._returns else chunk
 
     def content(self) -> bytes:
@@ -192,12 +196,12 @@ class Digest:
         self.length += len(data)
 
 
-def _in_advance(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the same pieces; a thread makes those after the first one in advance, while the caller works."""
-    yield from (piece for piece in [next(pieces, b"")] if piece)
+def in_advance(pieces: Iterator[T], number: int) -> Iterator[T]:
+    """Yield the same pieces; a thread makes up to `number` of those after the first one in advance, while the caller works."""
+    yield from islice(pieces, 1)
     pool = ThreadPoolExecutor(1)
     worker = pool.submit(threading.get_ident).result()
-    ahead = deque(pool.submit(next, pieces, None) for _ in range(_AHEAD))
+    ahead = deque(pool.submit(next, pieces, None) for _ in range(number))
     try:
         while (piece := ahead.popleft().result()) is not None:
             ahead.append(pool.submit(next, pieces, None))
@@ -232,7 +236,7 @@ def chunks_of(path: str, where: str, digest: Digest) -> Iterator[bytes]:
             start = raw.peek(6)
             packed, unpack = next((way for first, way in _OPEN.items() if start.startswith(first)), (packed, contextlib.nullcontext))
             # Pipes are not read in advance: an interrupted program would wait for more input.
-            arrange = _in_advance if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else iter
+            arrange = partial(in_advance, number=_AHEAD) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else iter
             with unpack(raw) as unpacked:
                 yield from arrange(_without_frame(_as_utf8(unpacked)))
             while packed and raw.read(_CHUNK):  # the checksum includes bytes after the packed data

@@ -1,20 +1,22 @@
 """Describe changes in words: `nodes+=10%` becomes "10 % more nodes"."""
 
 from walltime.schedule.groups import round_time
-from walltime.whatif.change import NO_LIMIT, Change, is_exclusive, length_in, max_time_of
+from walltime.whatif.change import NO_LIMIT, Change, is_exclusive, items_of, length_in, max_time_of, parse_change
+from walltime.wording import listed
 
 
 def change_name(change: Change) -> str:
     """Return the change in words, as sentences and tables name it.
 
-    >>> from walltime.whatif.change import parse_change
-    >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8"):
+    >>> requests = "requests.memory=suggested:risk=1"
+    >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8", requests):
     ...     print(change_name(parse_change(text)))
     10 % more nodes
     1 more node in pool fat
     limit of 12 h in partition long
     10 % less load
     8 jobs at once by limit 1
+    memory requests as suggested at a risk of 1 %
     """
     first, _, rest = change.target.partition(".")
     name, _, key = rest.rpartition(".")
@@ -48,8 +50,11 @@ def change_name(change: Change) -> str:
         case "load":
             return f"{_percent(change)} {'less' if float(change.value) < 1 else 'more'} load"
         case "requests":
-            value = f"{change.sign}{change.value}".removeprefix("=").replace("requests.", "").replace("*=", "times ").replace("=", " ")
-            return f"requests of {rest.lower()} {value}"
+            value, *others = items_of(change.value)
+            how, risk, percent = value.partition(":risk=")
+            said = f"times {how}" if change.sign == "*=" else f"as {how}{f' at a risk of {percent} %' if risk else ''}"
+            what = {"gpus": "GPU", "procs": "processor", "time": "walltime"}.get(rest.lower(), rest.lower())
+            return listed([f"{what} requests {said}", *(change_name(parse_change(one)) for one in others)])
         case "requested":
             return f"requests {_percent(change)} {'shorter' if float(change.value) < 1 else 'longer'}"
         case "adjust":

@@ -141,7 +141,7 @@ def cost(
         stranded=float(before[mine[over]].sum() / max(before.sum(), 1e-9)),
         short_jobs=int(short.sum()),
         **_energy(today, changed, both, kwh_price, carbon, weeks),
-        users_worse=_users_worse(today, changed, both, cut, gone),
+        users_worse=_users_worse(today, changed, both, cut | short, gone),
     )
 
 
@@ -179,13 +179,14 @@ def node_hours(schedule: Schedule) -> Array:
     return (schedule.given[:, :, 0] / procs).sum(axis=1) * schedule.runtime / 3600
 
 
-def _users_worse(today: Schedule, changed: Schedule, both: Pairs, cut: Array, gone: Array) -> int:
+def _users_worse(today: Schedule, changed: Schedule, both: Pairs, failed: Array, gone: Array) -> int:
+    """Return the number of users whose jobs wait longer in total, fail or are left out."""
     user, (mine, theirs) = today.workload.columns.get("user"), both
     if user is None:
         return 0
     known, place = np.unique(user, return_inverse=True)
     longer = np.bincount(place[mine], changed.wait[theirs] - today.wait[mine], len(known))
-    hurt = np.bincount(np.concatenate([place[mine[cut]], place[gone]]), minlength=len(known))
+    hurt = np.bincount(np.concatenate([place[mine[failed]], place[gone]]), minlength=len(known))
     return int((((longer > 0) | (hurt > 0)) & (known >= 0)).sum())
 
 

@@ -147,15 +147,22 @@ def short_table(answer: WhatIf) -> Table:
     log, jobs = answer.today.workload.origin.site, _measured_jobs(answer)
     title = f"{log}: {jobs} measured, {answer.today.label}, mean wait today {human_time(answer.measures['mean_wait'])}"
     other_users = "submit as recorded" if answer.submissions == REACT else "react"
-    head = ["change", "mean wait", "difference", TRUE_CHANGE, f"if users {other_users}", *PRICE]
+    head = ["change", "mean wait", "difference", TRUE_CHANGE, f"if users {other_users}", *_price_heads(answer)]
     return Table(head, rows, title)
 
 
-PRICE = ("jobs killed or left out", "work lost", "users worse off")
+def _price_heads(answer: WhatIf) -> tuple[str, str, str]:
+    """Return the titles of the columns of `price`."""
+    return f"jobs {_fates(answer)}", "work lost", "users worse off"
+
+
+def _fates(answer: WhatIf) -> str:
+    """Return what becomes of jobs that a change harms, in words; out of memory only if a change makes jobs run out of it."""
+    return "killed, out of memory or left out" if any(one.cost.short_jobs for one in answer.effects) else "killed or left out"
 
 
 def price(effect: Effect) -> list[str]:
-    """Return the cost of a change as cells of the columns `PRICE`."""
+    """Return the cost of a change as cells of the columns `_price_heads`."""
     cost = effect.cost
     return [f"{cost.gone_jobs:,}", human_percent(100 * cost.work_lost), f"{cost.users_worse:,}"]
 
@@ -176,10 +183,14 @@ def ranking_table(answer: WhatIf) -> Table:
     remark = (
         f"{TRUE_CHANGE[0].upper()}{TRUE_CHANGE[1:]}: from synthetic sites with known truth that agreed with their logs as well. "
         "Gain minus cost: the decrease of the mean wait, less the shares of work lost or stranded and of nodes added. Work lost: "
-        "today's node-hours of the jobs killed earlier or left out. Users worse off: their "
-        "jobs wait longer in total, or are killed or left out."
+        f"today's node-hours of the jobs {_fates(answer)}. Users worse off: their jobs wait longer in total, or are {_fates(answer)}."
     )
-    return Table(["change", "mean wait", TRUE_CHANGE, *PRICE, "nodes added", "gain minus cost"], rows, "Ranking of the changes", remark)
+    return Table(
+        ["change", "mean wait", TRUE_CHANGE, *_price_heads(answer), "nodes added", "gain minus cost"],
+        rows,
+        "Ranking of the changes",
+        remark,
+    )
 
 
 def _measured_jobs(answer: WhatIf) -> str:
@@ -233,7 +244,8 @@ def all_caveats(answer: WhatIf) -> list[str]:
     queues = [(label, *longest_queue(schedule)) for label, schedule in settings]
     saturated = [(label, queued, share) for label, queued, share in queues if share >= LONG_QUEUE]
     if saturated:
-        names = ", ".join(label for label, _, _ in saturated)
+        everywhere = len(saturated) == len(settings) > MOST_NAMED
+        names = "today and with each change" if everywhere else ", ".join(label for label, _, _ in saturated)
         longest, share = max(queued for _, queued, _ in saturated), max(share for _, _, share in saturated)
         said.append(
             f"Saturated ({names}): for up to {human_time(longest)} ({human_percent(100 * share)} of the time in which jobs arrive) the "
@@ -244,7 +256,7 @@ def all_caveats(answer: WhatIf) -> list[str]:
         said.append(f"Not a steady state ({', '.join(growing)}): the queue is longer in every quarter of the log than in the previous one.")
     known = (f"{TODAY} is saturated", "Under ", "Averages include", "Not modelled")
     general = caveats_of([answer.today], answer.trim, names=[TODAY], masks=[answer.measured])
-    return said + [one for one in general if not one.startswith(known)]
+    return said + [one for one in general if not one.startswith(known) and one not in said]
 
 
 def effects_table(answer: WhatIf, names: Sequence[str] = (), title: str = "Effect of each change, one row per change") -> Table:

@@ -92,13 +92,13 @@ def mapping(tmp_path):
 def test_blocks__give_the_log_of_single_lines(odd, end, mapping, tmp_path, monkeypatch):
     path = tmp_path / "t.csv"
     path.write_bytes(content_of(ODD[odd], end))
-    monkeypatch.setattr(csv_rows._Blocks, "plain", lambda *_: None)
+    monkeypatch.setattr(csv_rows.Blocks, "plain", lambda *_: None)
     whole = said_of(path, mapping), said_of(path, mapping, skip_bad_lines=True)
     assert not isinstance(whole[1], str)
     monkeypatch.undo()
     blocks = []
-    plain = csv_rows._Blocks.plain
-    monkeypatch.setattr(csv_rows._Blocks, "plain", lambda *given: blocks.append(plain(*given)) or blocks[-1])
+    plain = csv_rows.Blocks.plain
+    monkeypatch.setattr(csv_rows.Blocks, "plain", lambda *given: blocks.append(plain(*given)) or blocks[-1])
     monkeypatch.setattr(files, "_CHUNK", 700)
     monkeypatch.setattr(files, "_LATER_CHUNKS", 900)
     monkeypatch.setattr(csv_rows, "ROWS_AT_ONCE", 25)

@@ -141,10 +141,12 @@ def test_what_if__smaller_requests_shorten_waits_and_count_jobs_out_of_memory(tm
         trim="none",
     )
     both, gpus = found.effects
+    assert both.name == "memory requests as suggested, GPU requests as used and processor requests as used"
     assert found.today.wait.mean() > 0
     assert both.schedule.wait.mean() < found.today.wait.mean() / 2
     assert gpus.schedule.wait.tolist() == found.today.wait.tolist()  # memory and processors are short, too
     assert (both.cost.short_jobs, gpus.cost.short_jobs) == (1, 0)
+    assert both.cost.users_worse == 1  # the only user, whose job runs out of memory
     assert both.cost.work_lost_hours == pytest.approx(300 * 4 / 8 / 3600)
     assert "out of memory at first" in found.answer()
 

@@ -17,6 +17,9 @@ _ANY = re.compile(
     r" (?:-[acnNGCL]|--(?:array|cpus|ntasks|mem|gres|gpus|nodes|exclusive|nice|constraint|time-min|spread-job|lic|reservation))"
 )
 """A pattern that finds one of the options in a line."""
+_GAP, _WORD = r"[\s\x1c-\x1f]", r"[^\s\x1c-\x1f]"
+_OPTIONS = rf"^({_GAP}*{_WORD}*(?:{_GAP}+(?:-[^=\s\x1c-\x1f]*={_WORD}*|-{_WORD}*(?:{_GAP}+[^-\s\x1c-\x1f]{_WORD}*)?))*)"
+"""The beginning of a line: the program and its options; perhaps also the script and its options, which `options_in` ignores."""
 _FLAGS = frozenset(
     {"--parsable", "--exclusive", "--nice", "--requeue", "--no-requeue", "--hold", "-H", "--quiet", "-Q", "--verbose", "-v", "--wait", "-W"}
     | {"--no-kill", "-k", "--oversubscribe", "-s", "--overcommit", "-O", "--contiguous", "--test-only", "--pty", "--label", "-l"}
@@ -100,17 +103,23 @@ LIMITS = (("LIMIT", "--time", _limit), ("time_min", "--time-min", _limit))
 
 def command_requests(lines: pl.Series) -> tuple[dict[str, Array], dict[str, pl.Series]]:
     """Return the columns of REQUESTS and LIMITS from command lines, int64, -1 if missing; and the TEXTS, empty if missing."""
-    columns = {column: unknown(len(lines)) for column, _, _ in (*LIMITS, *REQUESTS)}
-    texts = {field: [""] * len(lines) for field, _ in TEXTS}
-    for row in lines.str.contains(_ANY.pattern).fill_null(False).arg_true().to_list():
-        given = given_options(lines[row])
+    options = lines.set(~lines.str.contains(_ANY.pattern).fill_null(False), None).str.extract(_OPTIONS).fill_null("")
+    distinct = options.unique(maintain_order=True)  # jobs that differ only in their scripts and arguments have the same options
+    columns = {column: unknown(len(distinct)) for column, _, _ in (*LIMITS, *REQUESTS)}
+    texts = {field: [""] * len(distinct) for field, _ in TEXTS}
+    for row, line in enumerate(distinct.to_list()):
+        given = given_options(line)
         for field, option in TEXTS:
             value = given.get(option, texts[field][row])
             texts[field][row] = f"gpu:{value}" if option in given and option.startswith("--gpus") and "gpu" not in value else value
         for column, option, meaning in (*REQUESTS, *(LIMITS if "--time-min" in given else ())):
             if option in given and (number := meaning(given[option])) != MISSING:
                 columns[column][row] = number
-    return columns, {field: pl.Series("", values, pl.String) for field, values in texts.items()}
+    places = options.replace_strict(distinct, range(len(distinct)), return_dtype=pl.Int64)
+    return (
+        {column: values[places.to_numpy()] for column, values in columns.items()},
+        {field: pl.Series("", values, pl.String).gather(places) for field, values in texts.items()},
+    )
 
 
 def given_options(line: str) -> dict[str, str]:

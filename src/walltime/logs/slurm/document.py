@@ -228,7 +228,7 @@ def _read(state: ReaderState) -> JobLog:
         if some:
             names = dict.fromkeys(name for row in some for name in row)
             table = RecordTable({name: pl.Series("", [row.get(name, "") for row in some], pl.String) for name in names})
-            reader.add(table, places, rows, count_steps=counted)
+            reader.add(table, places, some.__getitem__, count_steps=counted)
     return reader.log()
 
 

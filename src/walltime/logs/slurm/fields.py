@@ -63,6 +63,23 @@ def by_text(texts: pl.Series, function: Callable[[str], Any], kind: Any) -> pl.S
     return texts.replace_strict(distinct, [function(text) for text in distinct.to_list()], return_dtype=kind)
 
 
+class Distinct:
+    """The distinct texts of a column, each of which is parsed once."""
+
+    def __init__(self, texts: pl.Series) -> None:
+        self.texts = texts.unique(maintain_order=True)
+        self._places = texts.replace_strict(self.texts, range(len(self.texts)), return_dtype=pl.Int64)
+
+    def array(self, values: Array) -> Array:
+        """Return the value of each row; `values`: those of the distinct texts."""
+        found: Array = values[self._places.to_numpy()]
+        return found
+
+    def series(self, values: pl.Series) -> pl.Series:
+        """Return the value of each row, as `array` does."""
+        return values.gather(self._places)
+
+
 def wholes(texts: pl.Series) -> tuple[Array, Array]:
     """Parse whole numbers; return int64, -1 where blank, and which values are invalid (bool). 1.25K means 1280."""
     values = texts.str.extract(_NUMBER).cast(pl.Int64)
@@ -91,9 +108,12 @@ def times(texts: pl.Series, zone: str | None) -> tuple[Local, Array, Array]:
     numbers = written.fill_null(MISSING).to_numpy()
     for _ in range(3):
         numbers = np.where(numbers >= _SECONDS, numbers // 1000, numbers)
-    bad = (written.is_null().to_numpy() & ~blank(texts)) | (numbers > _LAST)
+    others = written.is_null().to_numpy() & ~blank(texts)
+    if not others.any():
+        bad = numbers > _LAST
+        return Local.exact(np.where(~bad & (numbers > _NEVER), numbers, MISSING)), bad, np.zeros(len(texts), bool)
     local, read, own = stamps(texts, zone)
-    bad = bad & ~read | (read & (local.first < 0))
+    bad = (others | (numbers > _LAST)) & ~read | (read & (local.first < 0))
     first, last = (np.where(read, times, numbers) for times in (local.first, local.last))
     known = ~bad & (first > _NEVER)
     return Local(np.where(known, first, MISSING), np.where(known, last, MISSING), local.skipped), bad, read & ~own

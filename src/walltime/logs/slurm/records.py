@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.dataframes import pl
 from walltime.logs.batch_systems import Names, unknown
-from walltime.logs.cells import CLOCKS, ZONE_IN_TEXT, times_as
+from walltime.logs.cells import BLANK_WORDS, CLOCKS, ZONE_IN_TEXT, times_as
 from walltime.logs.clock import Local
 from walltime.logs.joblog import JobLog
 from walltime.logs.mapping import STATUS, Source, Status
@@ -40,6 +40,8 @@ KINDS = {
 """The fields of sacct that are read, and their kinds."""
 TEXTS = ("jobname", "submitline", "constraints", "licenses", "admincomment")
 """The free texts that are read."""
+OF_STEPS = ("jobidraw", "jobid", "start", "elapsedraw", "elapsed", "maxrss", "averss", *USAGE)
+"""The fields that are read from records of steps."""
 _ID = (
     r"^([0-9]{1,10})(?:_(?:([0-9]{1,7})|(\[[^\]]*(?:\](?:%[0-9]+)?)?)))?(?:\+([0-9]{1,6}))?"
     r"(?:\.(batch|extern|interactive|TBD|[0-9]{1,10}(?:\+[0-9]{1,6})?))?$"
@@ -61,18 +63,22 @@ def suffice(names: set[str]) -> bool:
 
 
 class RecordTable:
-    """A block of records: the texts of their fields, by sacct's names in lower case; `bad`: fields and their invalid values (bool)."""
+    """A block of records: the texts of their fields, by sacct's names in lower case; `bad`: fields and their invalid values (bool).
 
-    def __init__(self, columns: Mapping[str, pl.Series]) -> None:
+    `words`: fields in which words for unknown values (`walltime.logs.cells.BLANK`) are replaced when they are read.
+    """
+
+    def __init__(self, columns: Mapping[str, pl.Series], words: Collection[str] = ()) -> None:
         self._columns = {name: column for name, column in columns.items() if name in KINDS or name in TEXTS}
+        self._words = set(words)
         self.rows = len(next(iter(self._columns.values())))
         self.bad: list[tuple[str, Array]] = []
         self.odd = np.zeros(self.rows, bool)
         """Records with an unreadable value that is not needed (bool)."""
 
-    def rows_of(self, chosen: pl.Series) -> RecordTable:
-        """Return a table of the chosen records (bool)."""
-        return RecordTable({name: column.filter(chosen) for name, column in self._columns.items()})
+    def rows_of(self, chosen: pl.Series, names: Collection[str] = (*KINDS, *TEXTS)) -> RecordTable:
+        """Return a table of the chosen records (bool) with these fields."""
+        return RecordTable({name: column.filter(chosen) for name, column in self._columns.items() if name in names}, self._words)
 
     def has(self, name: str) -> bool:
         """Return whether the records have this field."""
@@ -84,15 +90,19 @@ class RecordTable:
 
     def texts(self, name: str) -> pl.Series:
         """Return the texts of a field; all are empty if it is missing."""
-        if name in self._columns:
-            return self._columns[name]
-        return pl.repeat("", self.rows, dtype=pl.String, eager=True)
+        if name not in self._columns:
+            return pl.repeat("", self.rows, dtype=pl.String, eager=True)
+        if name in self._words:
+            self._words.remove(name)
+            blank = self._columns[name].is_in(BLANK_WORDS)
+            self._columns[name] = self._columns[name].set(blank, "") if blank.any() else self._columns[name]
+        return self._columns[name]
 
     def read(self, name: str, parse: Callable[[pl.Series], tuple[Array, Array]] = fields.wholes, needed: bool = True) -> Array:
         """Return the parsed values of a field, -1 if it is missing; invalid values become unknown and, unless `needed`, are counted."""
         if name not in self._columns:
             return unknown(self.rows)
-        values, bad = parse(self._columns[name])
+        values, bad = parse(self.texts(name))
         if bad.any() and needed:
             self.bad.append((name, bad))
         elif bad.any():
@@ -104,7 +114,7 @@ class RecordTable:
         """Return Unix times, and which times were local (bool). `form`: their format, by default sacct's."""
         if name not in self._columns:
             return Local.exact(unknown(self.rows)), np.zeros(self.rows, bool)
-        texts = self._columns[name]
+        texts = self.texts(name)
         if isinstance(form, Source) and form.format is not None:
             zones = texts.str.extract(ZONE_IN_TEXT).fill_null("") if "%Z" in form.format else ""
             texts = (times_as(texts, form.format).dt.strftime("%Y-%m-%dT%H:%M:%S") + zones).fill_null(texts)
@@ -132,11 +142,11 @@ class RecordReader:
         self,
         table: RecordTable,
         lines: Sequence[int],
-        texts: Sequence[object] = (),
+        text_of: Callable[[int], object] = lambda _: "",
         titles: Mapping[str, str] = MappingProxyType({}),
         count_steps: bool = True,
     ) -> None:
-        """Add a block of records, with their line or record numbers and, for messages, their texts and the titles of the fields.
+        """Add a block of records, with their line or record numbers and, for messages, their texts by index and the titles of the fields.
 
         `count_steps`: whether steps are records of their own, and not parts of a job's record.
         """
@@ -146,7 +156,7 @@ class RecordReader:
         places = np.arange(table.rows)
         if is_step.any():
             chosen = pl.Series(is_step)
-            self._add_steps(table.rows_of(chosen), main.filter(chosen), shown.filter(chosen))
+            self._add_steps(table.rows_of(chosen, OF_STEPS), main.filter(chosen), shown.filter(chosen))
             table, main, shown, places = table.rows_of(~chosen), main.filter(~chosen), shown.filter(~chosen), places[~is_step]
             if not table.rows:
                 return
@@ -209,7 +219,7 @@ class RecordReader:
         self.state.count(UNREADABLE_VALUE, table.odd & ~bad_id)
         for row, name, fault in _faults(table, bad_id):
             place = int(places[row])
-            self.state.add_bad(lines[place], f"{titles.get(name, name)} {fault}", str(texts[place]) if texts else "")
+            self.state.add_bad(lines[place], f"{titles.get(name, name)} {fault}", str(text_of(place)))
         good = ~np.logical_or.reduce([bad_id, *(mask for _, mask in table.bad)])
         self.state.count(UNREADABLE_DURATION, odd_limit & good)
         values |= {name: self.names[name].numbers(column, good) for name, column in named.items()}
@@ -254,7 +264,7 @@ def _faults(table: RecordTable, bad_id: Array) -> Iterator[tuple[int, str, str]]
 
 def _job_ids(texts: pl.Series) -> pl.DataFrame:
     """Return the parts of job numbers (`_ID`). If all numbers look like 12.0, they were read as fractions, and are not steps."""
-    if texts.str.contains(r"^(?:[0-9]+\.0)?$").all():
+    if all(some.str.contains(r"^(?:[0-9]+\.0)?$").all() for some in (texts.head(100), texts)):
         texts = texts.str.strip_suffix(".0")
     return texts.str.extract_groups(_ID).struct.unnest()
 
@@ -296,16 +306,21 @@ def _exact(table: RecordTable, name: str, counted: Array, needed: bool = False) 
 
 def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Series]:
     """Return processors, nodes, memory, GPUs, energy and processor time; and the types of allocated and requested GPUs."""
-    allocated, requested = (fields.named(table.texts(name)) for name in ("alloctres", "reqtres"))
+    lists = allocated, requested = [fields.Distinct(fields.named(table.texts(name))) for name in ("alloctres", "reqtres")]
+
+    def amount(one: fields.Distinct, name: str) -> Array:
+        return one.array(fields.resource(one.texts, name))
+
     procs = [
-        _exact(table, table.first("alloccpus", "ncpus"), fields.resource(allocated, "cpu"), needed=True),
-        _exact(table, "reqcpus", fields.resource(requested, "cpu"), needed=True),
+        _exact(table, table.first("alloccpus", "ncpus"), amount(allocated, "cpu"), needed=True),
+        _exact(table, "reqcpus", amount(requested, "cpu"), needed=True),
     ]
-    nodes = _known(_exact(table, "nnodes", fields.resource(allocated, "node")), fields.resource(requested, "node"))
+    nodes = _known(_exact(table, "nnodes", amount(allocated, "node")), amount(requested, "node"))
     by_text = table.read("reqmem", lambda texts: fields.requested_memory(texts, _known(procs[1], procs[0]), nodes), needed=False)
-    memory = [fields.memory(allocated), _known(fields.memory(requested), by_text)]
-    gpus, kinds = zip(*(fields.gpus(texts) for texts in (allocated, requested)), strict=True)
-    gpus, kinds = list(gpus), list(kinds)
+    memory = [one.array(fields.memory(one.texts)) for one in lists]
+    memory[1] = _known(memory[1], by_text)
+    of_lists = [(one, *fields.gpus(one.texts)) for one in lists]
+    gpus, kinds = [one.array(number) for one, number, _ in of_lists], [one.series(types) for one, _, types in of_lists]
     of_gres = (("allocgres", 1), ("reqgres", np.maximum(nodes, 1)))  # before Slurm 20.11; ReqGRES is the request per node
     for place, (name, number) in enumerate(of_gres):
         if table.has(name):
@@ -319,14 +334,14 @@ def _resources(table: RecordTable) -> tuple[dict[str, Array], pl.Series, pl.Seri
         "allocated_procs": procs[0],
         "requested_procs": procs[1],
         "nodes": nodes,
-        "requested_nodes": fields.resource(requested, "node"),
+        "requested_nodes": amount(requested, "node"),
         "requested_memory": np.where((memory[1] > 0) & (procs[1] > 0), memory[1] * 1024 / np.maximum(procs[1], 1), float(MISSING)),
         "requested_mem_mb": memory[1],
         "mem_mb": _known(*memory),
         "gpus": np.where(gpus[0] >= 0, gpus[0], gpus[1]),
         "requested_gpus": gpus[1],
-        "billing": fields.resource(allocated, "billing"),
-        "energy": _known(energy, fields.resource(allocated, "energy")),
+        "billing": amount(allocated, "billing"),
+        "energy": _known(energy, amount(allocated, "energy")),
         "cpu_time": np.where((processor_time > 0) & (width > 0), processor_time / np.maximum(width, 1), float(MISSING)),
         "user_cpu_time": _known(table.read("usercpu", fields.elapsed, needed=False)),
     }
@@ -345,10 +360,11 @@ def _usage(table: RecordTable) -> dict[str, Array]:
     """Return the memory and GPUs that steps used, as the columns `walltime.logs.slurm.steps.USED`."""
     total, average = (table.texts(name) for name in USAGE)
     largest, mean = (table.read(name, fields.sizes, needed=False) for name in ("maxrss", "averss"))
+    means = mean if (mean > 0).all() else _known(mean, fields.memory(average, plain=""))
     return {
         "used_mem_mb": _known(fields.memory(total, plain=""), largest),
         "max_rss_mb": largest,
-        "ave_rss_mb": _known(mean, fields.memory(average, plain="")),
+        "ave_rss_mb": means,
         "gpu_mem_mb": fields.memory(total, "gres/gpumem", plain=""),
         "gpu_use": fields.resource(average, "gres/gpuutil"),
         "GPU_TOTAL": fields.resource(total, "gres/gpuutil"),

@@ -9,11 +9,11 @@ import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import pairwise, zip_longest
+from functools import cached_property, partial
+from itertools import islice, pairwise, zip_longest
 
 from walltime.logs.cells import STAMP
-from walltime.logs.csv_rows import Records, fields_of
+from walltime.logs.csv_rows import Blocks, Records, fields_of
 from walltime.logs.reader import ReaderState
 from walltime.logs.rules import NEWLINE_IN_TEXT, Rule
 from walltime.logs.slurm.fields import STATES, state_word
@@ -39,7 +39,7 @@ CUT_TEXT = Rule(
 )
 OTHER_LINE = Rule("other_line", "notice", "The line precedes the titles and is not a record, such as a message of sacct or a prompt.")
 RULES = (DELIMITER_IN_TEXT, CUT_TEXT, OTHER_LINE)
-ROWS_AT_ONCE = 50_000
+ROWS_AT_ONCE = 25_000
 MOST_OTHER = 10
 """Maximum number of lines before the titles."""
 LAYOUTS = tuple(
@@ -80,7 +80,7 @@ class Heading:
 
 @dataclass
 class Rows:
-    """A block of rows: the number of each row's first line, from 1, and its text."""
+    """Some rows: the number of each row's first line, from 1, and its text."""
 
     lines: list[int] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
@@ -88,8 +88,28 @@ class Rows:
     """The fields of rows that cannot be split at the separator, with the indices of these rows."""
 
 
-Row = tuple[int, str, list[str] | str | None]
-"""The number of a row's first line, its text, and its fields: None if it can be split at each separator, a reason if they are uncertain."""
+@dataclass
+class SimpleRows:
+    """The rows of consecutive simple blocks (`walltime.logs.csv_rows.Blocks`), from line `first`."""
+
+    first: int
+    block: bytes
+
+    @property
+    def lines(self) -> range:
+        """Return the numbers of the lines."""
+        return range(self.first, self.first + self.block.count(b"\n") + 1)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """Return the texts of the rows."""
+        return self.block.decode().split("\n")
+
+
+Line = tuple[int, str | bytes]
+"""The number of a line and its text; or the number of the first line of a simple block, and the block."""
+Row = tuple[int, str | bytes, list[str] | str | None]
+"""A row or a block as in `Line`, and its fields: None if it can be split at each separator, a reason if they are uncertain."""
 
 
 def heading_of(line: str) -> Heading | None:
@@ -177,45 +197,86 @@ def rows_of(state: ReaderState, place: int, heading: Heading, used: Mapping[str,
     `place`: the index of the heading among the lines, -1 for a file without titles. `used`: the kinds of the fields that are read
     (`_LOOKS`).
     """
-    lines = ((number, _FRAME.sub("", line) if "\x1b" in line else line) for number, line in state.lines())
-    first = None
+    blocks = Blocks(heading.delimiter, quotes=False)
+    lines = _lines_and_blocks(state, blocks, heading)
+    first = ""
     if place >= 0:
-        *others, (_, first) = (next(lines) for _ in range(place + 1))
+        *others, first = (str(text) for _, text in islice(lines, place + 1))
         first = first.removesuffix(heading.delimiter) if heading.ends else first
         state.count(OTHER_LINE, len(others))
+    blocks.heading, blocks.fields = first, 0 if heading.is_csv else len(heading.fields) + heading.ends
     rows = _records(lines, heading, state) if heading.is_csv else _lines(lines, heading, used, state)
     return (row for row in rows if row[1] != first)  # the heading is repeated where files were concatenated
 
 
-def blocks_of(rows: Iterable[Row], state: ReaderState) -> Iterator[Rows]:
+def _lines_and_blocks(state: ReaderState, blocks: Blocks, heading: Heading) -> Iterator[Line]:
+    """Yield simple blocks, and the lines of other blocks with the line before them, which they may continue."""
+    waiting: tuple[int, bytes] | None = None
+    end = heading.delimiter.encode() + b"\n"
+    for first, block in state.file.text_blocks():
+        plain = blocks.plain(block)
+        simple = None if plain is None else plain[0]
+        if simple is not None and heading.ends and (simple + b"\n").count(end) != simple.count(b"\n") + 1:
+            simple = None
+        if waiting is not None and simple is None:
+            before, _, last = waiting[1].rpartition(b"\n")
+            yield from [(waiting[0], before)] if before else ()
+            yield first - 1, last.decode()
+        elif waiting is not None:
+            yield waiting
+        waiting = None if simple is None else (first, simple)
+        if simple is None:
+            yield from ((number, _FRAME.sub("", line) if "\x1b" in line else line) for number, line in state.lines_in(first, block))
+    if waiting is not None:
+        yield waiting
+
+
+def blocks_of(rows: Iterable[Row], state: ReaderState) -> Iterator[Rows | SimpleRows]:
     """Yield the rows in blocks; rows with uncertain fields are added to the bad lines."""
-    block = Rows()
+    block, simple, first, count = Rows(), list[bytes](), 0, 0
     for number, text, fields in rows:
-        if isinstance(fields, str):
-            state.add_bad(number, fields, text)
-            continue
-        if fields is not None:
-            block.fields.append((len(block.texts), fields))
-        block.texts.append(text if fields is None else "")
-        block.lines.append(number)
+        if isinstance(text, bytes):
+            if block.texts:
+                yield block
+                block = Rows()
+            first = first if simple else number
+            simple.append(text)
+            count = number - first + text.count(b"\n") + 1
+        else:
+            if isinstance(fields, str):
+                state.add_bad(number, fields, text)
+                continue
+            if fields is not None:
+                block.fields.append((len(block.texts), fields))
+            block.texts.append(text if fields is None else "")
+            block.lines.append(number)
+        if simple and (block.texts or count >= ROWS_AT_ONCE):
+            yield SimpleRows(first, b"\n".join(simple))
+            simple = []
         if len(block.texts) >= ROWS_AT_ONCE:
             yield block
             block = Rows()
-    yield block
+    if simple:
+        yield SimpleRows(first, b"\n".join(simple))
+    if block.texts:
+        yield block
 
 
-def _records(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[Row]:
+def _records(lines: Iterator[Line], heading: Heading, state: ReaderState) -> Iterator[Row]:
     records, wanted = Records(heading.delimiter), len(heading.fields)
-    for number, text, fields in records.of(lines):
+    for number, text, fields in records.of((number, str(text)) for number, text in lines):
         row = fields if fields is None or not heading.ends else fields[:-1]
         yield number, text, "a closing quote is missing" if row is None else row if len(row) == wanted else _count(len(row), wanted)
     state.count(NEWLINE_IN_TEXT, records.joined)
 
 
-def _lines(lines: Iterator[tuple[int, str]], heading: Heading, used: Mapping[str, str], state: ReaderState) -> Iterator[Row]:
+def _lines(lines: Iterator[Line], heading: Heading, used: Mapping[str, str], state: ReaderState) -> Iterator[Row]:
     """Yield the rows of `sacct -P`; the fields are given if the row cannot simply be split at each separator."""
     wanted = len(heading.fields)
     for number, line, separators in _joined(lines, heading, state):
+        if isinstance(line, bytes):
+            yield number, line, None
+            continue
         ended = heading.ends and line.endswith(heading.delimiter)
         text, count = line.removesuffix(heading.delimiter) if ended else line, separators + 1 - ended
         if count == wanted:
@@ -238,12 +299,20 @@ def _count(fields: int, wanted: int) -> str:
     return f"{fields} {'field' if fields == 1 else 'fields'} instead of {wanted}"
 
 
-def _joined(lines: Iterator[tuple[int, str]], heading: Heading, state: ReaderState) -> Iterator[tuple[int, str, int]]:
-    """Yield the lines, joined where a free text contains a line end: number of the first line, text, and number of separators."""
+def _joined(lines: Iterator[Line], heading: Heading, state: ReaderState) -> Iterator[tuple[int, str | bytes, int]]:
+    """Yield the lines, joined where a free text contains a line end: number of the first line, text, and number of separators.
+
+    Simple blocks are yielded unchanged.
+    """
     waiting: tuple[int, str, int] | None = None
     several = False
     wanted = len(heading.fields) - 1 + heading.ends
     for number, text in lines:
+        if isinstance(text, bytes):
+            yield from [waiting] if waiting is not None else ()
+            yield number, text, 0
+            waiting, several = None, False
+            continue
         here = text.count(heading.delimiter)
         if waiting is not None and here < wanted and _continues(wanted - waiting[2], text, here, heading):
             waiting = (waiting[0], f"{waiting[1]}\n{text}", waiting[2] + here)

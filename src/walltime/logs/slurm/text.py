@@ -8,8 +8,9 @@ from functools import partial
 
 from walltime.dataframes import pl
 from walltime.errors import LogError
-from walltime.logs.cells import BLANK
+from walltime.logs.csv_rows import parsed_block
 from walltime.logs.guess import Guess
+from walltime.logs.input import in_advance
 from walltime.logs.joblog import JobLog
 from walltime.logs.reader import LogFormat, ReaderState
 from walltime.logs.sample import Sample, sample_of
@@ -18,25 +19,43 @@ from walltime.logs.slurm.fields import state_word
 from walltime.logs.slurm.fixed import fixed_rows, found_titles
 from walltime.logs.slurm.jobs import RULES
 from walltime.logs.slurm.records import KINDS, TEXTS, RecordReader, RecordTable, suffice
-from walltime.logs.slurm.rows import NEEDED, RULES as LINE_RULES, Heading, Rows, blocks_of, first_lines, found_heading, is_printed, rows_of
+from walltime.logs.slurm.rows import (
+    NEEDED,
+    RULES as LINE_RULES,
+    Heading,
+    Rows,
+    SimpleRows,
+    blocks_of,
+    first_lines,
+    found_heading,
+    is_printed,
+    rows_of,
+)
 
 _LIST = re.compile(r"[a-z]+(?:/[a-z:0-9_.-]+)?=[^,]*,[a-z]")
 _TESTED_ROWS = 50
 """Number of rows from which output of sacct is recognised."""
 
 
-def _table(heading: Heading, rows: Rows) -> RecordTable:
+def _table(heading: Heading, rows: Rows | SimpleRows) -> RecordTable:
     """Return the fields that are needed from a block of rows."""
-    split = pl.Series("", rows.texts, pl.String).str.split(heading.delimiter)
+    places = {name: place for place, name in reversed([*enumerate(heading.fields)]) if name in KINDS or name in TEXTS}
+    found = None
+    if isinstance(rows, SimpleRows):
+        found = parsed_block(rows.block, heading.delimiter, len(heading.fields) + heading.ends, places.values())
+    split = pl.Series("", rows.texts if found is None else [], pl.String).str.split(heading.delimiter)
     columns: dict[str, pl.Series] = {}
-    for place, name in enumerate(heading.fields):
-        if (name in KINDS or name in TEXTS) and name not in columns:
-            column = split.list.get(place, null_on_oob=True)
-            if rows.fields:
-                column = column.scatter([row for row, _ in rows.fields], [values[place] for _, values in rows.fields])
-            column = column.str.strip_chars() if heading.is_csv else column
-            columns[name] = column.set(column.is_in(BLANK), "") if name in KINDS else column
-    return RecordTable(columns)
+    for name, place in places.items():
+        column = split.list.get(place, null_on_oob=True) if found is None else found[place].fill_null("")
+        if isinstance(rows, Rows) and rows.fields:
+            column = column.scatter([row for row, _ in rows.fields], [values[place] for _, values in rows.fields])
+        columns[name] = column.str.strip_chars() if heading.is_csv else column
+    return RecordTable(columns, KINDS)
+
+
+def _text(rows: Rows | SimpleRows, place: int) -> str:
+    """Return the text of a row."""
+    return rows.texts[place]
 
 
 def _is_text(head: bytes) -> bool:
@@ -88,10 +107,10 @@ def _read(state: ReaderState, untitled: tuple[Heading, Adapted] | None = None) -
     if not suffice(set(heading.fields)):
         raise LogError(f"{file.where}:1: a job log needs the columns {NEEDED}; see walltime slurm sacct-command")
     reader = RecordReader(state, meaning.forms)
-    for block in blocks_of(rows, state):
-        if block.texts:
-            titles = dict(zip(reversed(heading.fields), reversed(heading.titles), strict=True))
-            reader.add(_table(heading, block), block.lines, block.texts, titles)
+    titles = dict(zip(reversed(heading.fields), reversed(heading.titles), strict=True))
+    blocks = ((_table(heading, block), block) for block in blocks_of(rows, state))
+    for table, block in blocks if file.stored is None else in_advance(blocks, 1):
+        reader.add(table, block.lines, partial(_text, block), titles)
     return replace(reader.log(), reading=meaning.reading)
 
 
