@@ -3,8 +3,7 @@
 import pytest
 
 from walltime.errors import LogError
-from walltime.logs import csv_rows
-from walltime.logs import input as files
+from walltime.logs import csv_rows, input as files
 from walltime.logs.formats import read_log
 from walltime.logs.slurm import rows
 
