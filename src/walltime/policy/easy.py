@@ -120,7 +120,7 @@ class Easy(HeadPolicy, BoundedBackfilling):
         counted = ", counted up to the first running job that suffices" if self.extra == "literal" else ""
         delays = f"now + planned runtime {by} shadow time"
         delays = f"({delays} or procs <= extra processors{counted})" if self.extra != "none" else delays
-        computed = f"{'it is' if self.extra == 'none' else 'both are'} computed {when[self.shadow]}"
+        computed = f"{'the shadow time is' if self.extra == 'none' else 'both are'} computed {when[self.shadow]}"
         text = f"in backfill order, every job behind the head starts if procs <= free and {delays}; {computed}"
         return self.bounded(pass_promises(text))
 
