@@ -234,7 +234,7 @@ def _result() -> Iterator[Input]:
     from walltime.benchmark import run_suite
 
     suite = _small_suite()
-    places = ("benchmark.result", "benchmark.standings", "benchmark.leaderboard_tables")
+    places = ("benchmark.result", "benchmark.standings", "benchmark.tables")
     with contextlib.ExitStack() as stack:
         for place in places:
             stack.enter_context(mock.patch(f"walltime.{place}.read_suite", return_value=suite))
