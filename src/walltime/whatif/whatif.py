@@ -78,6 +78,8 @@ class WhatIf:
     """share of the jobs that follow the end of an earlier job of their user"""
     asks_energy: bool = False
     """whether a price or the carbon intensity of electricity is given"""
+    reused: int = 0
+    """number of simulations whose results are from an earlier run"""
 
     @property
     def alone(self) -> Sequence[Effect]:
@@ -310,6 +312,7 @@ def what_if(
         feedback=simulated.feedback,
         linked=simulated.linked,
         asks_energy=kwh_price is not None or carbon is not None,
+        reused=simulated.reused,
     )
 
 
