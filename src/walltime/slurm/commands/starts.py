@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from walltime.slurm import Draws, Snapshot, SnapshotJob
     from walltime.workload import Workload
 
+PATIENCE = 5.0
+"""If the simulations take more seconds than this, their answer is printed before learning from the history."""
 MOST_ROWS = 40
 """Maximum number of jobs that are printed, those that start first."""
 
@@ -217,9 +220,13 @@ def start_times(
         )
     kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
+    begin = monotonic()
     with progress_bar(drawn.samples, "simulations") as progress:
         result = run(queue, log, policy=policy, predictor=drawn.predictor, draws=draws, progress=progress)
     if drawn.replayed:
+        if monotonic() - begin > PATIENCE:
+            first = pages.answer(result, [one for one in result.jobs if asked.shows(one.job)])
+            typer.echo(f"walltime: first answer, from the simulations alone: {first}", err=True)
         with progress_bar(drawn.replayed, "moments of the history") as progress:
             result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)
     if kept is not None:
