@@ -38,7 +38,7 @@ MANY = 10**9
 """Larger upper bounds on options only prevent overflow, and are not shown in help texts."""
 INTERRUPTED = 130
 """Typer's exit status of an interrupted command."""
-KEEPING = (["campaign", "run"], ["benchmark", "run"], ["learn", "train"])
+KEEPING = (["campaign", "run"], ["benchmark", "run"], ["learn", "train"], ["what-if"])
 """Commands that keep intermediate results; tune does with --store."""
 OPTIONS = {
     "skip_bad_lines=True": "--skip-bad-lines",
@@ -143,7 +143,7 @@ def _run(arguments: list[str]) -> int:
             raise
         return _complain(f"{line}: {type(error).__name__}: {error}", 2)
     if result == INTERRUPTED:
-        keeps = arguments[:2] in KEEPING or (arguments[:1] == ["tune"] and "--store" in arguments)
+        keeps = any(arguments[: len(one)] == one for one in KEEPING) or (arguments[:1] == ["tune"] and "--store" in arguments)
         kept = "; finished work is kept, and the same command continues from there" if keeps else ""
         return _complain(f"interrupted; no file was left half-written{kept}", 128 + output.received)
     return result if isinstance(result, int) else 0

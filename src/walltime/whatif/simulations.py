@@ -20,6 +20,7 @@ from walltime.whatif.change import Change
 from walltime.whatif.change_names import change_name
 from walltime.whatif.changes import apply_change
 from walltime.whatif.effects import MEASURES, OtherUsers, measures_of, pairs
+from walltime.whatif.finished import Finished, key_of
 from walltime.whatif.setting import SHAKE, Setting
 from walltime.wording import sanitize, shown
 from walltime.workload import Array, Workload
@@ -50,7 +51,7 @@ class SettingSchedules:
     `measured`: the measured jobs, bool. `copies`: differences by measure, for each shaken copy and each changed setting; `resampled`: the
     same for resampled logs. `recorded`: today's schedule with submissions as recorded. `others`: the effect of each changed setting under
     the other assumption on users; empty if the log lacks the data, with the reason in `feedback`. `linked`: share of jobs that follow the
-    end of an earlier job of their user.
+    end of an earlier job of their user. `reused`: the number of simulations from earlier runs.
     """
 
     schedules: Sequence[Schedule]
@@ -61,6 +62,7 @@ class SettingSchedules:
     resampled: Sequence[Sequence[Mapping[str, float]]] = ()
     feedback: str = ""
     linked: float = 0.0
+    reused: int = 0
 
 
 def simulate_all(
@@ -78,13 +80,15 @@ def simulate_all(
     as_recorded = workload.with_feedback(False)
     sessions, feedback = _with_sessions(workload, react)
     worlds = [sessions, as_recorded] if react else [as_recorded] if feedback else [as_recorded, sessions]
-    workload, count = worlds[0], len(settings)
+    workload, count, finished, every_setting = worlds[0], len(settings), Finished(), [one.setting for one in settings]
 
     def run(one: NamedSetting, jobs: Workload, check: Check, **shaken: int) -> Schedule:
         return _explained(one.label, partial(one.setting.run, jobs, overrun=overrun, progress=check, **({"seed": seed} | shaken)))
 
     def single(k: int, check: Check) -> Schedule:
-        return run(settings[k % count], worlds[k // count], check)
+        one, jobs = settings[k % count].setting, worlds[k // count]
+        simulate = partial(run, settings[k % count], jobs, check)
+        return finished.schedule(one, jobs, key_of(jobs, [one], overrun, seed), simulate, overrun=overrun, seed=seed)
 
     every = in_threads(single, count * len(worlds), None, progress)
     schedules, otherwise = every[:count], every[count:]
@@ -95,13 +99,22 @@ def simulate_all(
     ids = today.workload.job_id[measured]
 
     def copy(number: int, check: Check) -> list[dict[str, float]]:
-        first, *others = (run(one, workload, check, seed=seed + number, shaken=SHAKE) for one in settings)
-        return [_minus(first, other, np.isin(first.workload.job_id, ids)) for other in others]
+        def simulate() -> list[dict[str, float]]:
+            first, *others = (run(one, workload, check, seed=seed + number, shaken=SHAKE) for one in settings)
+            return [_minus(first, other, np.isin(first.workload.job_id, ids)) for other in others]
+
+        return kept(key_of(workload, every_setting, overrun, seed + number, SHAKE, ids.tobytes()), simulate)
 
     def other_weeks(number: int, check: Check) -> list[dict[str, float]]:
-        drawn = resample_weeks(sessions, seed + number)
-        first, *others = (run(one, drawn, check) for one in settings)
-        return [_minus(first, other, first.measured(trim)) for other in others]
+        def simulate() -> list[dict[str, float]]:
+            drawn = resample_weeks(sessions, seed + number)
+            first, *others = (run(one, drawn, check) for one in settings)
+            return [_minus(first, other, first.measured(trim)) for other in others]
+
+        return kept(key_of(sessions, every_setting, overrun, seed, number, trim), simulate)
+
+    def kept(key: str, simulate: Callable[[], list[dict[str, float]]]) -> list[dict[str, float]]:
+        return finished.result(key, count, simulate, _as_columns, _as_rows)
 
     def report(before: int, done: int) -> None:
         if progress is not None:
@@ -113,12 +126,12 @@ def simulate_all(
     known = (otherwise[0] if react else today, others)
     linked = 0.0 if feedback else float((sessions.dependencies()[0] >= 0).mean())
     if not replications:
-        return SettingSchedules(schedules, measured, *known, feedback=feedback, linked=linked)
+        return SettingSchedules(schedules, measured, *known, feedback=feedback, linked=linked, reused=finished.reused)
     copies = in_threads(copy, replications, None, partial(report, 0))
     enough = int(weeks_of(workload.submit).max(initial=0)) + 1 >= FEWEST_WEEKS
     resampled = in_threads(other_weeks, replications, None, partial(report, replications)) if enough else []
     report(replications, replications)
-    return SettingSchedules(schedules, measured, *known, copies, resampled, feedback, linked)
+    return SettingSchedules(schedules, measured, *known, copies, resampled, feedback, linked, finished.reused)
 
 
 def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
@@ -213,3 +226,11 @@ def _minus(today: Schedule, changed: Schedule, measured: Array) -> dict[str, flo
     both = pairs(today, changed, measured)
     before, after = measures_of(today, both[0]), measures_of(changed, both[1])
     return {name: after[name] - before[name] for name in MEASURES}
+
+
+def _as_columns(rows: Sequence[Mapping[str, float]]) -> dict[str, Array]:
+    return {name: np.array([row[name] for row in rows]) for name in MEASURES}
+
+
+def _as_rows(columns: Mapping[str, Array]) -> list[dict[str, float]]:
+    return [dict(zip(MEASURES, row, strict=True)) for row in zip(*(columns[name].tolist() for name in MEASURES), strict=True)]

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import typer
+
 from walltime.cli import options as o
 from walltime.cli.command_lines import command_line
 from walltime.cli.energy_options import EnergyOptions
@@ -93,7 +95,8 @@ def what_if(
     workload = used_by(workload, use)
     machine = machine_of(workload, machine)
     workload = part.of(workload, machine)
-    with progress_bar(runs(len(changes) + len(against) + trial.together, trial.replications), "simulations") as progress:
+    every = runs(len(changes) + len(against) + trial.together, trial.replications)
+    with progress_bar(every, "simulations") as progress:
         result = run(
             workload,
             machine,
@@ -112,6 +115,8 @@ def what_if(
             carbon=energy.carbon_of(workload),
             progress=progress,
         )
+    if result.reused:
+        typer.echo(f"walltime: {result.reused:,} of {every:,} simulations are taken from an earlier run", err=True)
     report_on(result.today.workload)
     if out is not None:
         write_rows(out, result.table())

@@ -76,6 +76,8 @@ class WhatIf:
     """share of the jobs that follow the end of an earlier job of their user"""
     asks_energy: bool = False
     """whether a price or the carbon intensity of electricity is given"""
+    reused: int = 0
+    """number of simulations whose results are from an earlier run"""
 
     @property
     def alone(self) -> Sequence[Effect]:
@@ -308,6 +310,7 @@ def what_if(
         feedback=simulated.feedback,
         linked=simulated.linked,
         asks_energy=kwh_price is not None or carbon is not None,
+        reused=simulated.reused,
     )
 
 

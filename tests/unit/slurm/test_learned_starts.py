@@ -1,7 +1,7 @@
 """Start times that learn from what became of earlier ones: the forest by hand, the intervals forward in time, and live."""
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -13,10 +13,13 @@ from validation.start_times import to_history
 from walltime.errors import PolicyError
 from walltime.logs.convert import write_workload
 from walltime.slurm import Draws, learn_from_history, snapshot_at, start_times
+from walltime.slurm.commands import starts
+from walltime.slurm.starts import learned
 from walltime.slurm.starts.forest import LEVELS, Forest, _quantiles
 from walltime.slurm.starts.learned import Replay, _central, fallback_intervals, learn_intervals
 from walltime.slurm.starts.page import answer
 from walltime.slurm.starts.replay import Record
+from walltime.whatif import finished
 
 
 @pytest.fixture(scope="module")
@@ -167,12 +170,46 @@ def test_answer__names_the_interval_of_the_last(log):
 
 
 @pytest.mark.slow
-def test_command__learns_from_the_history(capsys, tmp_path, log):
+def test_command__learns_from_the_history_after_a_first_answer(capsys, tmp_path, log, monkeypatch):
+    monkeypatch.setattr(starts, "PATIENCE", -1.0)
     write_workload(tmp_path / "log.swf", log)
     record = Record.of(log)
     moment = int(record.submit[900 + np.flatnonzero((record.start > record.submit)[900:])[0]])
     snapshot_at(record, moment).write(tmp_path / "s.json")
     base = ("slurm", "start-times", tmp_path / "s.json", "--history", tmp_path / "log.swf", "--samples", 5)
-    found = json.loads(call(capsys, *base, "--replayed", 30, "--json")[1])
-    assert found["learned_from"] > 100
-    assert json.loads(call(capsys, *base, "--replayed", 0, "--json")[1])["learned_from"] is None
+    _, out, first = call(capsys, *base, "--replayed", 30, "--json")
+    assert json.loads(out)["learned_from"] > 100
+    assert "first answer" in first
+    _, out, first = call(capsys, *base, "--replayed", 0, "--json")
+    assert json.loads(out)["learned_from"] is None
+    assert "first answer" not in first
+
+
+def test_replay__takes_finished_moments_from_an_earlier_call(log, monkeypatch, tmp_path):
+    """After an interruption as well; other moments, and another record, are predicted anew."""
+    monkeypatch.setattr(finished, "cache_root", lambda: tmp_path)
+    monkeypatch.setattr(finished, "LEAST_SECONDS", 0.0)
+    record, made = Record.of(log), []
+    samples = dict.fromkeys(learned.draw_moments(record, 0, int(record.submit[-1]), 4, 0), 2)
+
+    def counted(*arguments, **options):
+        made.append(1)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return start_times(*arguments, **options)
+
+    monkeypatch.setattr(learned, "start_times", counted)
+    with pytest.raises(KeyboardInterrupt):
+        learned.replay(record, samples, workers=1)
+    first = learned.replay(record, samples, workers=1)
+    assert len(made) == 3 + 2
+    again = learned.replay(record, samples, workers=1)
+    assert len(made) == 3 + 2
+    monkeypatch.setattr(learned, "start_times", start_times)
+    monkeypatch.setattr(finished, "cache_root", lambda: tmp_path / "empty")
+    anew = learned.replay(record, samples, workers=1)
+    for one in fields(Replay):
+        kept, same, new = (np.asarray(getattr(part, one.name)) for part in (first, again, anew))
+        assert np.array_equal(kept, same)
+        assert np.array_equal(kept, new)
+        assert kept.dtype == new.dtype

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from walltime.slurm import Draws, Snapshot, SnapshotJob
     from walltime.workload import Workload
 
+PATIENCE = 5.0
+"""If the simulations take more seconds than this, their answer is printed before learning from the history."""
 MOST_ROWS = 40
 """Maximum number of jobs that are printed, those that start first."""
 
@@ -127,7 +130,7 @@ class SimulationOptions:
     )
     seed: o.SeedOption = 0
     replayed: int = o.field(
-        150,
+        100,
         "Correct the predictions with the outcomes of predictions at N past moments of the history; 0 for no correction.",
         group=o.RUNS,
         advanced=True,
@@ -216,9 +219,13 @@ def start_times(
         )
     kept = None if asked.predictions is None else PredictionLedger(asked.predictions, create=True)
     log, _ = reading.load(history, queue.machine)
+    begin = monotonic()
     with progress_bar(drawn.samples, "simulations") as progress:
         result = run(queue, log, policy=policy, predictor=drawn.predictor, draws=draws, progress=progress)
     if drawn.replayed:
+        if monotonic() - begin > PATIENCE:
+            first = pages.answer(result, [one for one in result.jobs if asked.shows(one.job)])
+            typer.echo(f"walltime: first answer, from the simulations alone: {first}", err=True)
         with progress_bar(drawn.replayed, "moments of the history") as progress:
             result = learn_from_history(result, log, policy=policy, moments=drawn.replayed, progress=progress)
     if kept is not None:
@@ -233,8 +240,10 @@ def start_times(
     record = result.as_dict() | pages.apart_record(apart) | {"report": output.report, "metrics": metrics}
     record |= {"jobs": [one.as_dict() for one in chosen]}
     record |= {} if reasons is None else {"reasons": reasons.as_dict()}
+    outcomes = counted(result.learned_from or 0, "outcome")
+    learned = f", learned from {outcomes} at up to {counted(drawn.replayed, 'past moment')}" if result.learned_from else ""
     blocks: list[Any] = [
-        f"{result.snapshot.machine.name} at {clock(queue.time)}, {counted(drawn.samples, 'simulation')} under {result.policy}"
+        f"{result.snapshot.machine.name} at {clock(queue.time)}, {counted(drawn.samples, 'simulation')} under {result.policy}{learned}"
     ]
     blocks += [pages.answer(result)] if asked.job is None and asked.user is None else []
     blocks += [pages.start_times_table(chosen[:MOST_ROWS], queue.time)]

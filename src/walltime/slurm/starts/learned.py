@@ -22,6 +22,8 @@ from walltime.slurm.starts.queue_features import QueueFeatures
 from walltime.slurm.starts.replay import Record, snapshot_at
 from walltime.slurm.starts.scores import CLASSES
 from walltime.slurm.starts.start_times import StartTimes, start_quantiles, start_times
+from walltime.whatif.finished import Finished, key_of
+from walltime.whatif.setting import Setting
 from walltime.workload import Array
 
 SAMPLES = 10
@@ -99,28 +101,45 @@ def replay(
 ) -> Replay:
     """Predict starts at moments of a record, from earlier information only; `samples`: the number of simulations of each moment.
 
-    Moments at which no waiting job fits the machine are left out. `progress` is called with the number of moments done.
+    Moments at which no waiting job fits the machine are left out. Long ones are kept for later calls (`whatif.finished`). `progress` is
+    called with the number of moments done.
     """
     place_of = {number: k for k, number in enumerate(record.workload.job_id.tolist())}
     known, moments = QueueFeatures(record), sorted(samples)
 
+    setting = Setting.of(record.machine, policy)
+    own = record.start.tobytes(), record.partition.tobytes(), seed
+    finished, key = Finished(), "" if predicted is not None else key_of(record.workload, [setting], *own)
+
     def part(number: int, check: Callable[[int], None]) -> Replay | None:
         moment = moments[number]
-        rules: dict[str, Any] = {"policy": policy, "predictor": predicted, "reasons": False, "workers": 1, "progress": check}
-        try:
-            result = start_times(snapshot_at(record, moment), record.workload, draws=Draws(samples[moment], seed=seed + number), **rules)
-        except PolicyError:  # no waiting job fits the machine
-            return None
-        places = np.array([place_of[one.job.job] for one in result.jobs], np.int64)
-        own_quantiles, by_limits = simulated_starts(result)
-        made, features = np.full(len(places), moment, np.int64), known.at(moment, places, own_quantiles, by_limits)
-        real = (record.start[places] - moment).astype(float)
-        return Replay(made, places, real, features, result.simulated, by_limits, result.earliest, result.policy)
+
+        def predict() -> Replay | None:
+            rules: dict[str, Any] = {"policy": policy, "predictor": predicted, "reasons": False, "workers": 1, "progress": check}
+            draws = Draws(samples[moment], seed=seed + number)
+            try:
+                result = start_times(snapshot_at(record, moment), record.workload, draws=draws, **rules)
+            except PolicyError:  # no waiting job fits the machine
+                return None
+            places = np.array([place_of[one.job.job] for one in result.jobs], np.int64)
+            own_quantiles, by_limits = simulated_starts(result)
+            made, features = np.full(len(places), moment, np.int64), known.at(moment, places, own_quantiles, by_limits)
+            real = (record.start[places] - moment).astype(float)
+            return Replay(made, places, real, features, result.simulated, by_limits, result.earliest, result.policy)
+
+        own_key = key and f"{key}-{moment}-{number}-{samples[moment]}"
+        return finished.result(
+            own_key, samples[moment], predict, _arrays, lambda arrays: Replay(**dict[str, Any](arrays, policy=str(arrays["policy"])))
+        )
 
     parts = [one for one in in_threads(part, len(moments), workers, progress) if one is not None]
     if not parts:
         return Replay(*(np.zeros(0, np.int64),) * 2, np.zeros(0), np.zeros((0, 0)), np.zeros((3, 0)), np.zeros(0), np.zeros(0), "")
     return Replay.join(parts)
+
+
+def _arrays(part: Replay | None) -> dict[str, Array]:
+    return {} if part is None else {one.name: np.asarray(getattr(part, one.name)) for one in fields(Replay)}
 
 
 def simulated_starts(result: StartTimes) -> tuple[Array, Array]:

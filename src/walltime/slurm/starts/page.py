@@ -93,9 +93,9 @@ def scores_table(scores: Sequence[Score]) -> Table:
     return Table(head, rows)
 
 
-def answer(times: StartTimes) -> str:
-    """Return the main result in one sentence."""
-    now, jobs = times.snapshot.time, times.jobs
+def answer(times: StartTimes, chosen: Sequence[StartTime] | None = None) -> str:
+    """Return the main result in one sentence, for all or for the `chosen` jobs."""
+    now, jobs = times.snapshot.time, times.jobs if chosen is None else chosen
     soon = sum(one.median is not None and one.median - now < 3600 for one in jobs)
     sentence = f"{len(jobs):,} {'job is' if len(jobs) == 1 else 'jobs are'} waiting; {soon:,} will probably start within an hour"
     sentence = f"{counted(len(times.snapshot.never), 'waiting job')} can never start; {sentence}" if times.snapshot.never else sentence
