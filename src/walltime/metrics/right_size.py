@@ -62,7 +62,7 @@ def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
 
 
 def right_sized(workload: Workload, resource: str, how: str | float, risk: float = RISK) -> Workload:
-    """Return the jobs with other requests of a resource (`STEPS`), never larger than their own.
+    """Return the jobs with other requests of a resource (`STEPS`), never larger than their own unless by a factor.
 
     `how`: "used" for each job's own use; "suggested" for `suggested_amounts` at this `risk`, percent; or a factor. Jobs for which this is
     unknown keep their request. So do jobs on several nodes, for processors and GPUs, and jobs on whole nodes, for processors. A job that

@@ -163,13 +163,18 @@ def _requests(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     name = REQUESTS[change.target.lower()]
     if any(name == one for one, *_ in setting.requests):
         raise PolicyError(f"{change.where}: {change.target} is changed twice; remove one", "same_setting")
+    word = WORDS[name]
     meaning = {
-        SUGGESTED: f"as earlier jobs with the same user, job name, size and request suggest, at a risk of {risk:g} %",
-        USED: "as the job used, in hindsight",
+        SUGGESTED: f"the {word} that earlier jobs with the same user, job name, size and request suggest at a risk of {risk:g} %",
+        USED: f"the {word} that it used, known in hindsight",
     }
-    told = [f"requests of {WORDS[name]}: {meaning[how] if isinstance(how, str) else f'{how:g} times as large'}, at most as large as today"]
+    told = [
+        f"each job requests {how:g} times the {word}"
+        if isinstance(how, float)
+        else f"each job requests {meaning[how]}, but no more than today"
+    ]
     if name == "memory":
-        told.append("a job that runs out of memory fails at its end and runs again with twice the memory, or with its old request")
+        told.append("a job that runs out of memory fails at its end and runs again at once with twice the memory, or with its old request")
     changed = replace(setting, requests=(*setting.requests, (name, how, risk)))
     for text in others:
         more = parse_change(text)
