@@ -1,5 +1,6 @@
 """Titles of columns and states of jobs, as batch systems and studies write them in tables."""
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 
@@ -76,17 +77,22 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 def candidates(words: Iterable[str], titles: Iterable[str]) -> list[tuple[str, str]]:
     """Return the unit (empty if none is given) and title of each column named by one of these words, in the order of the words."""
     rank_of = {word: rank for rank, word in enumerate(dict.fromkeys(words))}
-    ranked = []
-    for title in titles:
-        plain = plain_title(title.removesuffix("_x"))  # the suffix that pandas adds to columns of the first of two joined tables
-        short = without_system(plain)
-        for last, word in enumerate((plain, short) if short != plain else (plain,)):  # full titles precede all shortened ones
-            if word in rank_of:
-                ranked.append((rank_of[word] + last * len(rank_of), "", title))
-            for end, unit in ENDINGS.items():
-                if word.endswith(end) and word[: -len(end)] in rank_of:
-                    ranked.append((rank_of[word[: -len(end)]] + last * len(rank_of), unit, title))
+    ranked = [
+        (rank_of[word] + shortened * len(rank_of), unit, title)  # full titles precede all shortened ones
+        for title in titles
+        for word, unit, shortened in _words_of(title)
+        if word in rank_of
+    ]
     return [(unit, title) for _, unit, title in sorted(ranked, key=lambda one: one[0])]
+
+
+@functools.lru_cache(4096)
+def _words_of(title: str) -> tuple[tuple[str, str, int], ...]:
+    """Return the words that a title may be, each with its unit and whether the name of a system was left out (1)."""
+    plain = plain_title(title.removesuffix("_x"))  # the suffix that pandas adds to columns of the first of two joined tables
+    endings = {"": "", **ENDINGS}
+    words = dict.fromkeys((plain, without_system(plain)))
+    return tuple((word.removesuffix(end), endings[end], k) for k, word in enumerate(words) for end in endings if word.endswith(end))
 
 
 def without_system(plain: str) -> str:
@@ -116,6 +122,7 @@ def times_by_words(name: str, titles: Iterable[str]) -> list[tuple[str, str]]:
 
 _TELLING = "req request requested limit timelimit walltime mem memory rss maxrss state status exit exitcode gpu gpus gres cpus cores nodes"
 """Words in titles of requests, limits, memory, states and sizes."""
+_KNOWN_WORDS = frozenset(" ".join(SYNONYMS.values()).split())
 
 
 def is_telling(title: str) -> bool:
@@ -124,7 +131,7 @@ def is_telling(title: str) -> bool:
     >>> is_telling("RequestWalltime"), is_telling("RUNTIMELIMIT"), is_telling("submit_host")
     (True, True, False)
     """
-    known = any(candidates(words.split(), [title]) for words in SYNONYMS.values())
+    known = any(word in _KNOWN_WORDS for word, _, _ in _words_of(title))
     return known or bool(set(_TELLING.split()) & {word.lower() for word in _WORD.findall(title)})
 
 
