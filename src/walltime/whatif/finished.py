@@ -103,7 +103,7 @@ class Finished:
                 size -= bytes_
         if size <= MOST_BYTES:
             with whole_file(file, private=True) as sink:
-                np.savez_compressed(sink, **arrays)
+                np.savez_compressed(sink, **dict[str, Any](arrays))
 
 
 def key_of(workload: Workload, settings: Sequence[Setting], *others: object) -> str:

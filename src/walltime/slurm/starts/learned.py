@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -128,9 +128,7 @@ def replay(
             return Replay(made, places, real, features, result.simulated, by_limits, result.earliest, result.policy)
 
         own_key = key and f"{key}-{moment}-{number}-{samples[moment]}"
-        return finished.result(
-            own_key, samples[moment], predict, _arrays, lambda arrays: Replay(**arrays | {"policy": str(arrays["policy"])})
-        )
+        return finished.result(own_key, samples[moment], predict, _arrays, _replay)
 
     parts = [one for one in in_threads(part, len(moments), workers, progress) if one is not None]
     if not parts:
@@ -140,6 +138,11 @@ def replay(
 
 def _arrays(part: Replay | None) -> dict[str, Array]:
     return {} if part is None else {one.name: np.asarray(getattr(part, one.name)) for one in fields(Replay)}
+
+
+def _replay(arrays: Mapping[str, Array]) -> Replay:
+    values: dict[str, Any] = {**arrays, "policy": str(arrays["policy"])}
+    return Replay(**values)
 
 
 def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
