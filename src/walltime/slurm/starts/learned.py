@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
 from typing import Any
@@ -128,9 +128,7 @@ def replay(
             return Replay(made, places, real, features, result.simulated, by_limits, result.earliest, result.policy)
 
         own_key = key and f"{key}-{moment}-{number}-{samples[moment]}"
-        return finished.result(
-            own_key, samples[moment], predict, _arrays, lambda arrays: Replay(**dict[str, Any](arrays, policy=str(arrays["policy"])))
-        )
+        return finished.result(own_key, samples[moment], predict, _arrays, _replay)
 
     parts = [one for one in in_threads(part, len(moments), workers, progress) if one is not None]
     if not parts:
@@ -140,6 +138,11 @@ def replay(
 
 def _arrays(part: Replay | None) -> dict[str, Array]:
     return {} if part is None else {one.name: np.asarray(getattr(part, one.name)) for one in fields(Replay)}
+
+
+def _replay(arrays: Mapping[str, Array]) -> Replay:
+    values: dict[str, Any] = {**arrays, "policy": str(arrays["policy"])}
+    return Replay(**values)
 
 
 def simulated_starts(result: StartTimes) -> tuple[Array, Array]:
@@ -217,10 +220,10 @@ def _central(quantiles: Array) -> Array:
 
 
 def pick_point_estimate(past: Replay, logs: Array) -> Array:
-    """Return logarithmic intervals with the better likely time: the forest's median, or the median of the simulations.
+    """Return logarithmic intervals in which the simulations' median is the likely time where it was recently more accurate.
 
-    The simulations' median replaces the forest's if it was more accurate for recent known starts of the same class. It is compared and used
-    only if it lies inside the interval and in the same class of distance, so that the interval and the class stay the same.
+    It counts and is used only if it lies inside the interval and in the same class of distance as the forest's median, so that nothing else
+    changes. Only starts that had become known count, by class.
     """
     with np.errstate(invalid="ignore"):
         simulated = np.log(SHORT + past.simulated[1])
