@@ -1,11 +1,9 @@
 """What holds for all tests: their profile, and the order in which they run."""
 
 import gc
-import math
 import os
 import random
 from collections import defaultdict
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,14 +58,6 @@ def quick_drawings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPat
     """Leave the drawings of pages empty, as they take two thirds of the time of a page; not at night, nor in tests marked `drawn`."""
     if profiles.PROFILE != "nightly" and not request.node.get_closest_marker("drawn"):
         monkeypatch.setattr("walltime.report.figure_files.to_svg", lambda figure, prefix: EMPTY_DRAWING)
-
-
-@pytest.fixture(autouse=True, scope="session")
-def nothing_is_kept() -> Iterator[None]:
-    """Simulate what-ifs and past moments anew: no test finds the results of an earlier run."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("walltime.whatif.finished.LEAST_SECONDS", math.inf)
-        yield
 
 
 def pytest_collection_finish() -> None:

@@ -130,7 +130,7 @@ class SimulationOptions:
     )
     seed: o.SeedOption = 0
     replayed: int = o.field(
-        100,
+        150,
         "Correct the predictions with the outcomes of predictions at N past moments of the history; 0 for no correction.",
         group=o.RUNS,
         advanced=True,
@@ -240,10 +240,8 @@ def start_times(
     record = result.as_dict() | pages.apart_record(apart) | {"report": output.report, "metrics": metrics}
     record |= {"jobs": [one.as_dict() for one in chosen]}
     record |= {} if reasons is None else {"reasons": reasons.as_dict()}
-    outcomes = counted(result.learned_from or 0, "outcome")
-    learned = f", learned from {outcomes} at up to {counted(drawn.replayed, 'past moment')}" if result.learned_from else ""
     blocks: list[Any] = [
-        f"{result.snapshot.machine.name} at {clock(queue.time)}, {counted(drawn.samples, 'simulation')} under {result.policy}{learned}"
+        f"{result.snapshot.machine.name} at {clock(queue.time)}, {counted(drawn.samples, 'simulation')} under {result.policy}"
     ]
     blocks += [pages.answer(result)] if asked.job is None and asked.user is None else []
     blocks += [pages.start_times_table(chosen[:MOST_ROWS], queue.time)]
