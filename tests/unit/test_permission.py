@@ -43,6 +43,7 @@ READERS = {
     "slurm/sidecar/bounds.py": "the ledger: numbers and names",
     "slurm/snapshot.py": "snapshots, whose machine is checked: see `SPECIFYING`",
     "toml_file.py": "every TOML file: see `test_toml_files`",
+    "whatif/finished.py": "kept simulations: arrays of numbers, without pickles",
     "whatif/calibration.py": "calibrations, whose policy is printed and not parsed",
     "workload/models/model.py": "shipped with the program",
 }

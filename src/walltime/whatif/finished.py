@@ -80,7 +80,7 @@ class Finished:
         file = self._folder / f"{key}.npz"
         with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             if key:
-                with file.open("rb") as source, np.load(source, allow_pickle=False) as arrays:
+                with file.open("rb") as source, np.load(source) as arrays:
                     found = restore(dict(arrays))
                 self._found.append(simulations)
                 file.touch()
