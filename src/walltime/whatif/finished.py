@@ -40,7 +40,20 @@ KEPT_UNUSED = 30 * 86_400
 COLUMNS = ("start", "end", "runtime", "kind", "reserved_start", "submitted", "given", "limit", "engine", "simulated_on")
 SLOTS = ("job", "first", "nodes", "procs", "second")
 PREDICTED = ("predicted", "basis", "corrections")
-CODE = ("engine", "estimates", "machine", "metrics", "policy", "predictors", "schedule", "simulation", "slurm", "whatif", "workload")
+CODE = (
+    "compiled",
+    "engine",
+    "estimates",
+    "machine",
+    "metrics",
+    "policy",
+    "predictors",
+    "schedule",
+    "simulation",
+    "slurm",
+    "whatif",
+    "workload",
+)
 """Parts of the package on which results depend, besides the modules at its top."""
 
 
@@ -118,7 +131,7 @@ def key_of(workload: Workload, settings: Sequence[Setting], *others: object) -> 
         return ""
     known = _code(), settings, others, workload.machine_procs, workload.feedback, workload.origin
     digest = hashlib.sha256(repr(known).encode())
-    columns = {name: getattr(workload, name) for name in ("job_id", "submit", "runtime", "requested", "procs", "believed")}
+    columns = {name: getattr(workload, name) for name in ("job_id", "submit", "runtime", "requested", "procs", "planned")}
     for name, values in sorted((columns | dict(workload.columns)).items()):
         digest.update(f"\0{name} {values.dtype} {len(values)}\0".encode() + np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()
