@@ -120,16 +120,18 @@ class Finished:
 
 
 def key_of(workload: Workload, settings: Sequence[Setting], *others: object) -> str:
-    """Return a hash of the jobs, the settings, the other values and the code; empty if results depend on more, such as a user's file."""
+    """Return a hash of the jobs, the settings, the other values and the code; empty if results depend on more, such as
+    a user's file."""
     texts = [text for text in others if isinstance(text, str)]
     for one in settings:
         predictor = None if one.adjustment is None else one.adjustment.predictor
-        if not isinstance(one.policy, str) or one.scheduler().draws or not type(predictor).__module__.startswith(("walltime.", "builtins")):
+        own = not type(predictor).__module__.startswith(("walltime.", "builtins"))
+        if own or not isinstance(one.policy, str) or one.scheduler().draws or one.machine.eligible is not None:
             return ""
-        texts += [one.policy, one.estimates, *([] if predictor is None else [predictor.label])]
+        texts += [one.policy, one.scheduler().label, one.estimates, *([] if predictor is None else [predictor.label])]
     if any(named_files(text) or named_packages(text) for text in texts):
         return ""
-    known = _code(), settings, others, workload.machine_procs, workload.feedback, workload.origin
+    known = _code(), texts, settings, others, workload.machine_procs, workload.feedback, workload.origin
     digest = hashlib.sha256(repr(known).encode())
     columns = {name: getattr(workload, name) for name in ("job_id", "submit", "runtime", "requested", "procs", "planned")}
     for name, values in sorted((columns | dict(workload.columns)).items()):

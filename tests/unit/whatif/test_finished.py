@@ -9,6 +9,7 @@ import pytest
 from tests.sites import MACHINE, jobs_of, recorded_as
 from walltime.machine import Failure, Machine, Pool
 from walltime.simulation.run import counted_simulations
+from walltime.tuning.order_file import OrderFile, write_order_file
 from walltime.whatif import finished, runs, what_if
 from walltime.whatif.finished import key_of
 from walltime.whatif.setting import Setting
@@ -96,6 +97,16 @@ def test_a_key_names_all_that_a_result_depends_on(jobs, tmp_path):
     own.write_text("import walltime as wt\n@wt.order\ndef widest(procs):\n    return -procs\n")
     assert not key_of(jobs, [Setting.of(MACHINE, f"easy:order={own}:widest")], "kill", 0)
     assert not key_of(jobs, [replace(today, estimates=f"{own}:Model")], "kill", 0)
+    assert not key_of(jobs, [Setting.of(replace(MACHINE, eligible="held.csv"))], "kill", 0)
+
+
+def test_a_key_depends_on_the_content_of_an_order_file(jobs, tmp_path):
+    file, keys = tmp_path / "order.toml", []
+    for formula in ("log(wait+60)", "wait/planned"):
+        write_order_file(file, OrderFile(scheduler=f"easy:order=expr:{formula}"))
+        keys.append(key_of(jobs, [Setting.of(MACHINE, f"easy:order={file}")], "kill", 0))
+    assert all(keys)
+    assert keys[0] != keys[1]
 
 
 def test_damaged_files_are_simulated_again(jobs, folder):
