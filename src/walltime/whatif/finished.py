@@ -120,8 +120,7 @@ class Finished:
 
 
 def key_of(workload: Workload, settings: Sequence[Setting], *others: object) -> str:
-    """Return a hash of the jobs, the settings, the other values and the code; empty if results depend on more, such as
-    a user's file."""
+    """Return a hash of the jobs, the settings, the other values and the code; empty if results also depend on a file of a user."""
     texts = [text for text in others if isinstance(text, str)]
     for one in settings:
         predictor = None if one.adjustment is None else one.adjustment.predictor
