@@ -90,7 +90,7 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "start-times": IntervalKind(
         "this job",
-        "its start: shortest interval with 90 % of the starts of similar earlier cases, adjusted by how often earlier intervals failed",
+        "its start: from the 5 % to the 95 % quantile of similar earlier cases, adjusted by how often earlier intervals failed",
         commands=("slurm start-times", "slurm score", "calibrate"),
     ),
     "suggestion.risk": IntervalKind(

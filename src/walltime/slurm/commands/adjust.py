@@ -175,7 +175,8 @@ def adjust(
     """Set the TimeMin of waiting jobs from the accuracy of their users' earlier limits, so that backfill plans with realistic walltimes.
 
     This is the side-car. Without --act it only prints what it would do. No job ends before its user's limit: under time_min_as_soft_limit
-    Slurm keeps the limit, and elsewhere the side-car restores the limits that backfill has shortened. Read the guide before you use --act.
+    Slurm keeps the limit, and elsewhere the side-car restores the limits that backfill has shortened, unless it or slurmctld is down for
+    longer than the smallest TimeMin. Read the guide before you use --act.
     """
     if text := prints.text(places):
         typer.echo(text, nl=False)
