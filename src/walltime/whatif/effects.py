@@ -441,7 +441,7 @@ def doubts(difference: Difference, calibration: Calibration | None, other_users:
     if calibration is None:
         why.append("the simulation is not calibrated")
     elif calibration.overall.doubt:
-        why.append(f"the simulation does not resemble the machine ({calibration.overall.doubt})")
+        why.append(f"the simulation has not been shown to resemble the machine ({calibration.overall.doubt})")
     elif not calibration.trusts(ALL, ALL, difference.difference):
         why.append(f"it is within the calibration error of {human_time(calibration.overall.threshold)}")
     return why
