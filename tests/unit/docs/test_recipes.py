@@ -76,7 +76,7 @@ def test_tutorial__runs_and_finds_what_its_text_says(recipes, capsys, tmp_path, 
     setting, _, nodes = list(difference.values())[1:]
     assert setting < nodes < 0, "a setting that costs nothing does more than a new node"
     assert len(re.findall(r"shorter to \d+ % longer", printed)) == 2, "the direction is known for the setting only"
-    assert "does not resemble" not in printed
+    assert "has not been shown to resemble" not in printed
 
 
 def test_recipes__fit_the_lines_of_the_page(recipes):
