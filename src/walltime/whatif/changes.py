@@ -345,7 +345,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _parameters(change: Change, policy: Policy) -> list[str]:
-    """Return notes on changed items of SchedulerParameters; raises PolicyError for items that are not simulated or set by the policy."""
+    """Return notes on changed items of SchedulerParameters; raises PolicyError for items not simulated, or set by the policy itself."""
     names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
     told = []
     for item in (one.partition("=")[0].lower() for one in items_of(change.value)):
