@@ -205,7 +205,7 @@ def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
 
 
 def unknown_features(placed: Workload, placement: Placement) -> Array:
-    """Return which jobs request features or a type of GPUs that no node of their partition has, bool."""
+    """Return a mask (bool) of the jobs that request features or a type of GPUs that no node of their partition has."""
     return _members(placed, placement)[-1]
 
 

@@ -30,7 +30,7 @@ LARGEST = 15
 COLUMNS = {"user": "user", "account": "group", **{column: column for column in GROUPED_COLUMNS}}
 """Names of groupings, and the columns of the log that they use."""
 FEW_JOBS = 1000
-"""Results for fewer jobs have a caveat."""
+"""Results for fewer jobs than this have a caveat."""
 DAY = 86_400
 STATUS = {0: "failed", 1: "completed", 5: "cancelled"}
 
@@ -142,7 +142,7 @@ def estimate_accuracy(
 
 
 def check_requests(workload: Workload) -> Array:
-    """Return which jobs have a limit, bool; raises WorkloadError if no job has one, or if all requests equal the runtimes."""
+    """Return a mask (bool) of the jobs with a limit; raises WorkloadError if no job has one, or if all requests equal the runtimes."""
     limited: Array = workload.requested < YEAR
     name = workload.origin.name
     if not limited.any():
@@ -169,7 +169,7 @@ def _rows(jobs: Workload, groups: Groups) -> list[dict[str, Any]]:
 
 
 def _over_time(jobs: Workload) -> Groups:
-    """Group jobs by month of submission, in short logs by week or day; without a calendar, by 30 days instead of months."""
+    """Group jobs by month of submission, in short logs by week or day; if the log has no dates, by 30 days instead of months."""
     begin, span = jobs.origin.unix_start_time, int(jobs.submit[-1] - jobs.submit[0])
     if begin is not None and span > 62 * DAY:
         return group_jobs(jobs, "month", jobs.submit, jobs.submit)
@@ -187,7 +187,7 @@ def dates(workload: Workload, times: Array) -> list[str] | None:
 
 
 def failed_jobs(jobs: Workload) -> Array | None:
-    """Return which jobs have the status failed; None if no job has."""
+    """Return a mask (bool) of the jobs with the status failed; None if there are none."""
     status = jobs.columns.get("status")
     return None if status is None or not (status == FAILED).any() else status == FAILED
 

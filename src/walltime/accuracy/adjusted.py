@@ -99,7 +99,7 @@ class AdjustedWalltimes:
         return rows
 
     def schemes(self, most: int = LISTED) -> list[dict[str, Any]]:
-        """Return a row for each of the most accurate schemes: accuracy, and percentages of jobs not adjusted and underestimated.
+        """Return a row for each of the most accurate schemes, with its accuracy and the percentages of jobs unadjusted and underestimated.
 
         Schemes with equal results, such as windows longer than the log, have one row.
         """
@@ -164,7 +164,7 @@ def adjust_walltimes(
 
 
 def is_too_slow(workload: Workload, machine: Machine | None) -> bool:
-    """Return whether adjusted walltimes are left out, because only plain Python simulates predictions on the machine's single nodes."""
+    """Return whether adjusted walltimes take too long to simulate, as only plain Python simulates predictions on single nodes."""
     if machine is None or not machine.has_nodes or len(workload) <= MOST_PLAIN_JOBS:
         return False
     return support(simulated_policy(machine)[0], "nodes", ["predictor"]).engine != "kernel"

@@ -231,7 +231,7 @@ def advised_jobs(workload: Workload, advice: UserAdvice) -> Workload:
 
 
 def jobs_of_kind(workload: Workload, advice: UserAdvice, kind: KindAdvice) -> Array:
-    """Return which jobs belong to this kind of the user's jobs, bool."""
+    """Return a mask (bool, shape (jobs,)) of the user's jobs of this kind."""
     alike: Array = workload.columns[advice.by] == advice.number
     for name, value in kind.values.items():
         alike = alike & (_column(workload, name) == value)
@@ -344,7 +344,7 @@ def _column_or(workload: Workload, name: str, missing: int) -> Array:
 def _requests(
     workload: Workload, inside: Array, risk: float, longer: Array, known: Needs, sure: float
 ) -> tuple[list[RequestAdvice], dict[str, Array]]:
-    """Return the advice on other resources and, for each, which of these jobs needed more than advised, bool.
+    """Return the advice on other resources and, for each, a mask (bool) of the jobs that needed more than advised.
 
     The advice uses the largest fraction of the risk at which all requests together keep the risk; `longer`: the jobs that exceed the
     advised walltime, bool. `sure`: the confidence level of the bounds.

@@ -29,7 +29,7 @@ DOUBTED = ("cores", "gpus", "memory", "time")
 MOST_ON_NODES = 6000
 """Largest number of jobs that are simulated on a machine with single nodes, where a simulation takes seconds: those of the last weeks."""
 LEAST_GAIN, LEAST_SHARE = 60, 0.02
-"""Smallest gain of a user that counts: s per job, and as a share of the wait."""
+"""Smallest gain of a user that counts as clear: s per job, and as a share of the wait."""
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _is_clear(gain: float, scatter: float, before: float) -> bool:
 def may_be_clear(known: Sequence[float], count: int, before: float) -> bool:
     """Return whether the mean of `count` gains, s per job, can be clear if these are the first ones; with all known, whether it is.
 
-    The scatter is smallest if all other gains are equal. Their excess over the mean of the known ones then solves a quadratic inequality.
+    The scatter is smallest if all unknown gains are equal; their excess over the mean of the known ones solves a quadratic inequality.
     """
     values = np.array(known)
     mean, others = float(values.mean()), count - len(values)
@@ -177,7 +177,7 @@ def _lost(workload: Workload, advice: UserAdvice) -> float:
 
 @dataclass(frozen=True)
 class _Variant:
-    """The log with the advised requests of one user; `waits`: mean waits of this user's jobs and of all others, s, in the first copies."""
+    """The log with one user's advised requests; `waits`: mean waits, s, of this user's jobs and of all other jobs in the first copies."""
 
     advice: UserAdvice
     jobs: Workload

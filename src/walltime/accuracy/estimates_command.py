@@ -214,7 +214,7 @@ def _write_letters(
 
 @dataclass(frozen=True)
 class EstimateData:
-    """The data to analyse, one entry per job: `runtime` and `requested`, int64 s, and `killed`, bool; and notes on them.
+    """The data to analyse, with one entry per job: `runtime` and `requested`, int64 s, and `killed`, bool; also notes on the data.
 
     `cut_short`: number of jobs that reach an estimate drawn by a model.
     """
@@ -365,7 +365,7 @@ def is_users(model: str) -> bool:
 
 
 def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, killed: np.ndarray | None) -> dict[str, Any] | None:
-    """Return the requested and used hours of the jobs with a limit, in total and by how jobs ended; None if no job has a limit."""
+    """Return the requested and used hours of the jobs with a limit, in total and by the jobs' endings; None if no job has a limit."""
     from walltime.metrics.estimates import YEAR, jobs_by_use, requested_time
 
     limited = requested < YEAR
@@ -376,7 +376,7 @@ def hours_of(runtime: np.ndarray, requested: np.ndarray, procs: np.ndarray, kill
 
 
 def _hours(name: str, record: dict[str, Any] | None, model: str) -> Iterator[Table | str]:
-    """Yield a sentence on the use of the requested hours, and a table of the unused hours by how jobs ended."""
+    """Yield a sentence on the use of the requested hours, and a table of the unused hours by the jobs' endings."""
     if record is None:
         return
     t = record["total"]

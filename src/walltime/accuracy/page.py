@@ -137,7 +137,7 @@ def _users(accuracy: WalltimeAccuracy) -> Section:
 
 
 def groupings(accuracy: WalltimeAccuracy) -> dict[str, str]:
-    """Return the groupings with several groups, or by user, and their words; equal groupings are one, such as `user and account`."""
+    """Return the names of the groupings to show (by user, and those with several groups); equal ones share a name: `user and account`."""
     names = {column: by for by, column in COLUMNS.items()}
     alike = [[names[column] for column in columns] for columns in alike_columns(accuracy.jobs, names)]
     words = {by[0]: listed(by) for by in alike} | {by: by for by in accuracy.groups if by not in COLUMNS}
@@ -186,7 +186,7 @@ def _requests(accuracy: WalltimeAccuracy) -> Section:
 
 
 def ratio_percent(percent: float) -> str:
-    """Return a percentage of an amount that may be almost 0: beyond 10,000 % in either direction, only that it is beyond.
+    """Format a percentage of an amount that may be almost 0; beyond 10,000 % in either direction, return only this bound.
 
     >>> ratio_percent(72.4), ratio_percent(130972.0), ratio_percent(-65436.0)
     ('72 %', '> 10,000 %', '< -10,000 %')

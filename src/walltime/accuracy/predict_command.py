@@ -162,7 +162,7 @@ def _answer(w: Workload, rows: Sequence[dict[str, Any]], judged: int) -> str:
 
 
 def _table(w: Workload, rows: list[dict[str, Any]], most: int | None, full: bool) -> Table:
-    """Return a table of the users' requests and the predictors: in the given order, or the `most` most accurate ones.
+    """Return a table of the users' requests and the predictors: all in the given order, or the `most` most accurate ones.
 
     The second form shows only one of several predictors with equal results. `full`: include the share of jobs without a prediction.
     """

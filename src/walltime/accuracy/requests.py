@@ -138,7 +138,7 @@ def sbatch_line(walltime: str, advice: Sequence[RequestAdvice], one_node: bool, 
 
 
 def _advice(resource: str, risk: float, needed: Array, cut: Array, requested: Array, hours: Array, core_hours: Array) -> RequestAdvice:
-    """Return the suggestion from these jobs, in order of submission."""
+    """Return the suggestion that follows from these jobs, which are in order of submission."""
     step, whole = STEPS[resource], np.ceil(needed).astype(np.int64)
     lengths = np.where(cut, whole + 1, whole).tolist()
     ordered: list[int] = sorted(lengths[:LEAST])

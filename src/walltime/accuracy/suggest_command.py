@@ -138,7 +138,7 @@ def _number(workload: Workload, column: str, text: str) -> int:
 
 
 def _job_names(workload: Workload, user: int, least: int) -> list[str]:
-    """Return the names of the user's most frequent jobs, of those with enough jobs for a suggestion; empty without names in the log."""
+    """Return the user's most frequent job names with enough jobs for a suggestion; empty if the log has no names."""
     if "executable" not in workload.origin.names:
         return []
     counts = Counter(workload.columns["executable"][workload.columns["user"] == user].tolist())
@@ -181,7 +181,7 @@ def _kinds(workload: Workload, jobs: Array, risk: float, least: int) -> list[dic
 
 
 def _line(workload: Workload, jobs: Array, walltime: int, requests: Sequence[RequestAdvice]) -> str:
-    """Return the command line with the walltime and the suggestions that help, for jobs like these (indices)."""
+    """Return the command line for jobs like these (indices), with the walltime and the suggestions that help."""
     from walltime.accuracy.letters import clock
     from walltime.accuracy.requests import sbatch_line
 
@@ -205,7 +205,7 @@ def _kinds_table(kinds: Sequence[dict[str, Any]], risk: float) -> Table:
 def _answer(user: str, site: str, advice: Advice, names: Sequence[str], kinds: Sequence[object]) -> list[str]:
     """Return the suggestion for a risk of about 5 %, and a warning if the jobs vary too much for one walltime.
 
-    `names`: of such jobs. `kinds`: suggestions by kind of job, which the answer refers to.
+    `names`: names of the user's jobs. `kinds`: suggestions by kind of job, to which the answer refers.
     """
     from walltime.accuracy.letters import clock
 

@@ -102,7 +102,7 @@ class Decisions:
     # ------------------------------------------------------------ the run
 
     def differences(self, progress: Callable[[int], None] | None = None) -> Iterator[tuple[int, bool]]:
-        """Yield each job on which policy and schedule differ, once per kind: its index, and whether the policy starts it.
+        """Yield each job on which policy and schedule differ, once per kind of difference: its index, and whether the policy starts it.
 
         `progress` is called from time to time with the number of jobs that have started.
         """
@@ -121,7 +121,7 @@ class Decisions:
                 yield int(state.culprit), reason == s.LEFT
 
     def answer(self) -> None:
-        """Pass the logged events to the predictor; predict and score waiting jobs."""
+        """Pass the logged events to the predictor; then predict and score waiting jobs."""
         memory, predictor = self.memory, self._history
         state, lists, of = memory.state, memory.lists, self._columns
         submit, start, end, place = of["submit"], of["start"], of["end"], self.recorded.job
@@ -262,7 +262,7 @@ def encode_policy(
 ) -> s.Records | None:
     """Return the rules of a policy as one record.
 
-    None for a policy without a pass here, such as a user's own, and, without `histories`, for orders that read the history of the schedule.
+    The result is None for a policy without a pass here and, without `histories`, for an order that reads the history of the schedule.
     """
     passes, orders = policy.passes, orders_of(policy)
     if passes.kind not in PASSES or (any(order.history_of for order in orders) and not histories):

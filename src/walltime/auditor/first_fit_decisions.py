@@ -96,11 +96,11 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return self.capacity - sum((job.given for job in self.running), np.zeros_like(self.capacity))
 
     def _fits(self, job: ClusterJob, begin: int, so_far: Pass) -> Array | None:
-        """Return the reference's result, with a shortcut for most jobs that do not fit now."""
+        """Return the result of the reference engine, with a shortcut for most jobs that do not fit now."""
         return None if begin == self.now and not self._may_fit(job) else super()._fits(job, begin, so_far)
 
     def _levels(self, planned: Sequence[Reservation]) -> list[tuple[int, Array]]:
-        """Return the reference's result; without planned jobs, compute it only once for each state."""
+        """Return the result of the reference engine, computed only once for each state if no jobs are planned."""
         state = self.now, self._started, len(self.running), len(self._planned_now)
         if planned:
             return super()._levels(planned)
@@ -163,7 +163,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         return super()._start(job, given, behind)
 
     def _follow(self, job: ClusterJob) -> Iterator[Difference]:
-        """Run a started job until the schedule's end, on the schedule's nodes, after comparing these with the policy's."""
+        """Compare the schedule's nodes of a started job with the policy's; then run the job on them until its end in the schedule."""
         k = job.index
         job.runtime = self.end[k] - self.start[k]
         recorded = self._recorded(k)

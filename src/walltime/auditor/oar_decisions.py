@@ -54,7 +54,7 @@ class OarWalk(OarReference, Walk):
             self.time += self.takes.start * self._adopt(self.now)
 
     def _start(self, job: OarJob, start: int, nodes: int, launched: int = -NEVER) -> None:
-        """Run a job on the schedule's nodes and until the schedule's end."""
+        """Run a job on its nodes in the schedule, until its end in the schedule."""
         job.runtime = self.end[job.index] - self.start[job.index]
         super()._start(job, start, nodes if self.recorded is None else self.recorded[job.index], launched)
 

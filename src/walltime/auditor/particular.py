@@ -138,7 +138,7 @@ class ParticularWalk:
         return started
 
     def _place(self, job: int, line: list[int], now_only: bool = False) -> bool:
-        """Make a job's earliest reservation, with `now_only` only if it begins now; start a job that is due, and return whether it is."""
+        """Make a job's earliest reservation, or with `now_only` none later than now; if it begins now, start the job and return True."""
         others = [*self.running, *(one for one in self.waiting if one != job and self.reserved[one] >= 0)]
         rows = np.array(others, np.int64)
         begin, expected = self.reserved[rows], np.maximum(self.start[rows] + self.length[rows], self.now + 1)

@@ -24,7 +24,7 @@ Array = np.ndarray
 class PoolsWalk(Walk):
     """A walk along a schedule of a policy that plans pools: future jobs, waiting jobs and running jobs.
 
-    `most`, `used`: jobs, processors and units of the second resource that each limit allows, and that are in use.
+    `most`, `used`: for each limit, the jobs, processors and units of the second resource that it allows, and that are in use.
     """
 
     def __init__(self, schedule: MachineSchedule, policy: Policy, prediction: Prediction | None):
@@ -209,7 +209,7 @@ class PoolsWalk(Walk):
     def _change_capacity(self) -> None:
         """Take out and return the capacity of outages; an outage that becomes known now breaks the reservations.
 
-        This happens once: if a job with runtime 0 ends and the instant continues, the reservations of its first round are kept.
+        This happens once per instant: if a job with runtime 0 ends and the instant continues, the reservations of its first round are kept.
         """
         is_again, self._last_instant = self._last_instant == self.now, self.now
         for number, (pool, procs, second, begin, until, known) in enumerate(self.placement.outages):
@@ -388,6 +388,6 @@ class PoolsWalk(Walk):
 
 
 def _depth(policy: Policy) -> tuple[int, bool]:
-    """Return how many blocked jobs per pool have a reservation, and whether other jobs may overtake them."""
+    """Return the number of blocked jobs per pool that have a reservation, and whether other jobs may overtake blocked jobs."""
     passes = policy.passes
     return NEVER if passes.depth is None else passes.depth, passes.backfills

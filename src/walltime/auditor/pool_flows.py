@@ -26,7 +26,7 @@ MOST_POOLS_OUT = 8
 
 
 def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
-    """Yield the jobs at whose start more of some pools is in use than these pools have: the job's index and a message."""
+    """Yield index and message of each job at whose start the use of some pools together exceeds their capacity."""
     placement, machine = schedule.placement, schedule.placement.machine
     sets = [frozenset(one.pools) for one in machine.partitions]
     capacity = {pool.name: np.array([pool.nodes * pool.procs, pool.nodes * pool.second]) for pool in machine.pools}
@@ -42,7 +42,7 @@ def broken_by_unions(schedule: MachineSchedule) -> Iterator[tuple[int, str]]:
 
 
 def broken_in_outages(schedule: MachineSchedule, nodes: Any) -> Iterator[tuple[int, str]]:
-    """Yield the jobs that start in an outage and cannot be placed: index and message; `nodes`: the machine's nodes, None unless planned."""
+    """Yield index and message of each job that starts in an outage and cannot be placed; `nodes`: None unless the policy plans nodes."""
     placement, machine, start, end = schedule.placement, schedule.placement.machine, schedule.start, schedule.end
     if not placement.outages:
         return
@@ -83,7 +83,7 @@ class PoolLevels:
         self.left = np.maximum(np.array([self.most, *left], np.int64), 0)
 
     def at(self, time: Array | int) -> Array:
-        """Return the capacity at some times, int64."""
+        """Return the capacity at each of these times (s), int64."""
         return np.asarray(self.left[np.searchsorted(self.times, time, side="right")])
 
     def since(self, time: int) -> int:
@@ -121,7 +121,7 @@ def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: 
 
 
 def _is_enough(supply: Iterable[tuple[frozenset[int], int]], room: Sequence[int]) -> bool:
-    """Return whether amounts fit into pools by Hall's condition: for all unions of pools, the amounts bound to them are no larger."""
+    """Return whether amounts fit into pools by Hall's condition: no union of pools has less room than the amounts bound to it."""
     needs = Counter[frozenset[int]]()
     for own, amount in supply:
         needs[own] += amount

@@ -97,7 +97,7 @@ def decided_share(schedule: MachineSchedule, policy: Policy | None, prediction: 
 
 
 def _unchecked_reason(policy: Policy | None, on_nodes: bool, prediction: Prediction | None) -> str | None:
-    """Return why the policy's decisions cannot be checked; None if they can."""
+    """Return the reason why the policy's decisions cannot be checked; None if they can."""
     if policy is None:
         return "no policy was given"
     if policy.plans_nodes:
@@ -113,9 +113,9 @@ def _unchecked_reason(policy: Policy | None, on_nodes: bool, prediction: Predict
 
 
 def may_be_shortened(workload: Workload, policy: Policy | None) -> Array:
-    """Return whether each job's limit may be shorter than requested, bool: under Slurm without soft limits, if its `time_min` is shorter.
+    """Return a mask (bool) of the jobs whose limit may be shorter than requested: under Slurm without soft limits, to `time_min`.
 
-    Without a policy, this is so for all jobs with a `time_min`.
+    Without a policy, the limit of every job with a `time_min` may be shorter.
     """
     least = workload.columns.get("time_min", np.full(len(workload), -1))
     if policy is None:
@@ -259,7 +259,7 @@ def _needs(schedule: MachineSchedule, slots: Sequence[Array], nodes: Any, needs:
 
 
 def _overused(start: Array, end: Array, node: Array, amounts: Array, capacity: Array) -> Iterator[tuple[int, int]]:
-    """Yield the slots at whose start more of a node is in use than it has, with the amount in use."""
+    """Yield each slot at whose start the use of its node exceeds the node's capacity, with the amount in use."""
     ran = np.flatnonzero((end > start) & (amounts > 0))
     at = np.concatenate([start[ran], end[ran]])
     change = np.concatenate([amounts[ran], -amounts[ran]])

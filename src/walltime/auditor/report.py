@@ -103,7 +103,7 @@ class AuditReport:
         return dict(Counter(v.rule for v in self.violations))
 
     def answer(self, name: str, workload: Workload, policy: str | None) -> str:
-        """Return the result as a sentence; `name`: the name of the schedule's file; `policy`: None if no guarantees were checked."""
+        """Return the result in a sentence; `name`: the file name of the schedule; `policy`: None if no guarantees were checked."""
         promised = (
             f"the guarantees of {policy}" if policy else "the rules common to all policies (without a policy, decisions are not checked)"
         )

@@ -15,7 +15,7 @@ from walltime.workload import Array, Workload
 def used_at_starts(start: Array, end: Array, amounts: Array) -> Array:
     """Return the amounts in use when each job starts, int64, shape (jobs, kinds of amounts).
 
-    Jobs that start at this instant count, jobs that end then do not. A job with runtime 0 must only fit next to the
+    At each start, jobs that start at this instant count, and jobs that end at it do not. A job with runtime 0 must fit only next to the
     jobs that run both before and after this instant, because other jobs that start now may start after it.
     """
     ran, used = end > start, np.zeros_like(amounts)
@@ -89,7 +89,7 @@ class Rows:
             yield Violation("missing_job", f"job {job} is not in the schedule", (job,), int(w.submit[index]))
 
     def _eligible(self) -> Array:
-        """Return when each job begins to wait, int64 s: at its submission, or at the last end of a job that it depends on, if later."""
+        """Return when each job begins to wait, int64 s: at its submission or, if later, at the last end of a job on which it depends."""
         w, placement = self.workload, self.placement
         submit = w.submit
         end = np.full(len(w), np.iinfo(np.int64).max // 2)
@@ -134,7 +134,7 @@ class Rows:
         """Yield the instants at which more processors are in use than the machine has; jobs use processors in [start, end).
 
         A job with runtime 0 needs its processors in addition to the jobs that run before and after the instant: jobs that end then have
-        ended, and jobs that start then may start later.
+        ended, and jobs that start then may start after it.
         """
         if not len(self.job):
             return

@@ -31,7 +31,7 @@ class SlurmWalk(SlurmReference, Walk):
         self.begun_now: list[SlurmJob] = []
         self.preempted: set[int] = set()  # jobs whose preemption has been reported
         self.differences: list[Difference] = []
-        """Differences in the nodes, limits and ends of jobs that start when Slurm starts them."""
+        """Differences in the nodes, limits and ends of jobs that the schedule and Slurm start at the same time."""
 
     def _has_started(self, job: int) -> bool:
         return self.jobs[job].ticket >= 0
@@ -90,7 +90,7 @@ class SlurmWalk(SlurmReference, Walk):
         self._follow(job)
 
     def _follow(self, job: SlurmJob) -> None:
-        """Run a started job until the schedule's end, on the schedule's nodes."""
+        """Run a started job on its nodes in the schedule, until its end in the schedule."""
         job.runtime = self.end[job.index] - self.start[job.index]
         if self.recorded is not None and not self.later.get(job.index):
             self.free[:, job.given.nodes] += job.given.amounts
@@ -105,7 +105,7 @@ class SlurmWalk(SlurmReference, Walk):
         self._follow(one)
 
     def _adopt(self, moment: int) -> int:
-        """Start jobs as the schedule does; if the schedule only leaves jobs waiting, the next passes have nothing new to try."""
+        """Start jobs as the schedule does; if the only difference is that jobs wait, the next passes have nothing new to try."""
         count = super()._adopt(moment)
         self._news = self._news_for_all = count > 0
         return count

@@ -73,7 +73,7 @@ class Walk(ABC):
 
     @abstractmethod
     def _next_event(self) -> int | None:
-        """Return when the policy may next start a job; None if never."""
+        """Return the next time, s, at which the policy may start a job; None if there is none."""
 
     @abstractmethod
     def _instant(self) -> Iterator[Difference]:
@@ -130,7 +130,7 @@ class Walk(ABC):
         self.to_start = sorted([*self.to_start, job], key=lambda job: (self.start[job], job), reverse=True)
 
     def _next_recorded(self) -> int | None:
-        """Return when the schedule starts the next job that has not started in this walk; None without one."""
+        """Return the time, s, at which the schedule starts the next job that has not started in this walk; None if there is none."""
         while self.to_start and self._has_started(self.to_start[-1]):
             self.to_start.pop()
         return self.start[self.to_start[-1]] if self.to_start else None

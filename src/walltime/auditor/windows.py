@@ -25,7 +25,7 @@ DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 class ShutHours(NamedTuple):
-    """Hours [begin, end), int64 s, in which some `jobs` (bool) may not start; with `crossing`, they may not be planned to run into them."""
+    """Hours [begin, end), int64 s, in which some `jobs` (bool) may not start; with `crossing`, nor be planned to run into them."""
 
     begin: Array
     end: Array
@@ -120,7 +120,7 @@ class _Clock:
 
     def hours(self, window: Window, since: int, until: int) -> tuple[Array, Array]:
         """Return the hours of a window within [since, until), clipped to this span: beginnings and ends, int64 s."""
-        days = np.arange((self.start + self.first) // DAY - 4, (self.start + self.last) // DAY + 4)  # dates of the clock
+        days = np.arange((self.start + self.first) // DAY - 4, (self.start + self.last) // DAY + 4)  # dates by the site's clock
         days = days[np.isin((days + 3) % 7, [DAYS.index(day) for day in window.days])]  # day 0 was a Thursday
         walls = days * DAY - self.start
         begin, _ = self._shows(walls + window.second)
@@ -132,7 +132,7 @@ class _Clock:
         return np.maximum(begin[there], since), np.minimum(end[there], until)
 
     def _shows(self, walls: Array) -> tuple[Array, Array]:
-        """Return when the clock first and last shows some times, s after the start of the log; for a skipped time, the next later time."""
+        """Return when the clock first and last shows these times, s after the start of the log; a skipped time becomes the next one."""
         first = np.full(len(walls), NEVER)
         stretches = list(zip(self.since, [*self.since[1:], NEVER], self.ahead, strict=True))
         for since, until, ahead in stretches[::-1]:
@@ -145,7 +145,7 @@ class _Clock:
 
 
 def _jobs_of(window: Window, workload: Workload, machine: Machine, partition: Array) -> Array:
-    """Return the jobs to which a window applies, bool."""
+    """Return a mask (bool, shape (jobs,)) of the jobs to which a window applies."""
     jobs = np.ones(len(workload), bool)
     for values, most, least in (
         (workload.requested, window.up_to, window.longer_than),

@@ -133,6 +133,6 @@ def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: 
 
 
 def _like(field: str, best: int, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:
-    """Return the names of the policies that are not clearly worse than the best one."""
+    """Return the names of the policies that are not clearly worse than the best policy."""
     others = [lower_first(name) for k, name in enumerate(names) if k != best and not distinct(field, best, k, summaries, spread)]
     return f", not clearly different from {listed(others)}" if others else ""

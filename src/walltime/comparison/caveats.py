@@ -22,7 +22,7 @@ FEW_JOBS = 1000
 HEAVY = 50.0
 """If 1 % of the jobs have more than this percentage of the total bounded slowdown, there is a caveat."""
 LONG_QUEUE = 0.3
-"""A permanent queue during a larger share of the arrival period gets a caveat. On eight real logs, FCFS reaches 0.32 to 0.92 where
+"""A permanent queue during more than this share of the arrival period gets a caveat. On eight real logs, FCFS reaches 0.32 to 0.92 where
 it is saturated, backfilling at most 0.25.
 """
 MANY_POLICIES = 5
@@ -101,7 +101,7 @@ def caveats_of(
 
 
 def _left_out(schedules: Sequence[Schedule]) -> list[str]:
-    """Return sentences on jobs left out, if they are much of the work, and on unmodelled features of their machine."""
+    """Return sentences on the jobs left out, if they had much of the work, and on features of the machine that are not modelled."""
     notes = [note for s in schedules if s.placement is not None for note in placing_notes(s.workload, s.placement.machine)]
     notes += [placement_note(s) for s in schedules if s.simulated_on == "nodes" and not s.policy.plans_nodes]
     notes += [note for s in schedules for note in s.interruption_notes]
@@ -140,9 +140,9 @@ def _held(schedules: Sequence[Schedule]) -> list[str]:
 
 
 def longest_queue(schedule: Schedule) -> tuple[float, float]:
-    """Return the longest time (s), up to the last arrival, with a permanent queue of on average at least 10 jobs; and its share.
+    """Return the length (s) and share of the longest stretch, up to the last arrival, with a permanent queue of on average 10 jobs or more.
 
-    The share is of the time from the first to the last arrival; both are 0 without such a stretch.
+    The share is relative to the time from the first to the last arrival; both are 0 without such a stretch.
     """
     if not len(schedule.submit):
         return 0.0, 0.0

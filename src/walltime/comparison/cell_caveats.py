@@ -100,7 +100,7 @@ def left_out_cells(cells: pl.DataFrame, least: float = MUCH) -> list[str]:
 
 
 def left_out_rules(cells: pl.DataFrame) -> dict[str, list[Drop]]:
-    """Return the drops by log or model; for each rule, from the run that drops most. `cells`: as in `Store.table`."""
+    """Return the dropped jobs by log or model and rule; for each rule, in the run that drops most. `cells`: as in `Store.table`."""
     found: dict[str, dict[str, Drop]] = {}
     if "left_out_rules" not in cells.columns:
         return {}

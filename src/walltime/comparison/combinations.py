@@ -39,7 +39,7 @@ def positions(lines: Sequence[CombinationMean], over: str) -> tuple[str, dict[An
 
 
 def swept(lines: Sequence[CombinationMean]) -> list[str]:
-    """Return the parameters over which a measure can be drawn: at least two of their values are numbers while all else is equal."""
+    """Return the parameters over which a measure can be drawn: they have two or more numbers as values while all else is equal."""
     names = []
     for name in lines[0].combination if lines else ():
         places = positions(lines, name)[1]
@@ -54,7 +54,7 @@ def swept(lines: Sequence[CombinationMean]) -> list[str]:
 
 
 def combination_text(combination: Mapping[str, Any], words: Sequence[str]) -> str:
-    """Return the values of these parameters, as a label; values of text stand for themselves.
+    """Return the values of these parameters as a label; the names of parameters with text values are left out.
 
     >>> combination_text({"policy": "easy", "load": 0.8, "procs": None}, ["policy", "load", "procs"])
     'easy, load 0.8, procs default'
@@ -79,7 +79,7 @@ def series_of(lines: Sequence[CombinationMean], over: str | None) -> tuple[str |
 
 
 def panels_of(lines: Sequence[CombinationMean], words: Sequence[str]) -> dict[str, list[CombinationMean]]:
-    """Return the lines that agree in these parameters, by a title."""
+    """Return the lines in groups with equal values of these parameters, each group under a title."""
     panels: dict[str, list[CombinationMean]] = {}
     for line in lines:
         panels.setdefault(combination_text(line.combination, words), []).append(line)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 POLICIES = ("fcfs", "easy", "easy:backfill-order=sjf,predictor=tsafrir07")
-"""No backfilling, the usual policy, and EASY++ (tsafrir07): they differ clearly, and compile fast."""
+"""No backfilling, the usual policy, and EASY++ (tsafrir07): three policies that differ clearly and compile fast."""
 USERS = 60
 LOG = "demo.swf.gz"
 FEWEST_JOBS = 200
@@ -83,9 +83,9 @@ def write_log(path: Path, jobs: int, procs: int, load: float, seed: int) -> Work
 
 
 def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
-    """Return commands to try next with the log; `job`: the one with the longest wait, if any job waited.
+    """Return commands to try next with the log; `job`: the job with the longest wait, None if no job waited.
 
-    The program is called as it can be called from the current folder.
+    The commands call the program in a way that works from the current folder.
     """
     name, program = shlex.quote(str(log)), program_here()
     commands = [f"{program} compare {name} --gains"]
@@ -97,7 +97,7 @@ def next_commands(log: Path, easy: Schedule, job: int | None) -> list[str]:
 
 
 def program_here() -> str:
-    """Return how to call the running program from the current folder: its name if that is found, else its path."""
+    """Return the command that calls the running program from the current folder: its name if the shell finds it, else its path."""
     own = Path(sys.argv[0])
     if not own.name.startswith("walltime") or shutil.which(own.name) == str(own.absolute()) or not own.is_file():
         return "walltime"

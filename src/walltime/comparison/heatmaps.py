@@ -48,7 +48,7 @@ def week_grid(schedule: Schedule, mask: Array) -> Grid | None:
     """Return the waits by day of the week and hour of the submission, local time; None if the log does not record when it begins."""
     try:
         days, hours = (group_jobs(schedule.workload, by, schedule.submit, schedule.end) for by in ("weekday", "hour"))
-    except WorkloadError:  # the times of the log are outside the calendar
+    except WorkloadError:  # the times of the log are beyond the calendar's range
         return None
     if list(days.names) == [UNKNOWN]:
         return None
@@ -117,7 +117,7 @@ def heat_maps(schedules: Sequence[Schedule], masks: Sequence[Array]) -> list[Blo
     more = f" The maps show the first {MOST_POLICIES} of {len(schedules)} policies." if len(schedules) > MOST_POLICIES else ""
 
     def maps(grids: Sequence[Grid], draw: Callable[[Grid, str, Scale], Figure], kind: str, corner: str, what: str) -> list[Block]:
-        """Return the maps, in pairs unless they are wide, and the tables behind them."""
+        """Return the heat maps, in pairs unless they are wide, and tables of their numbers."""
         drawings, tables, wide = [], [], draw is week_map
         for k, (name, grid) in enumerate(zip(names, grids, strict=True)):
             alternative = f"{_worst(grid, name)}; all numbers are in a table below the figures."
@@ -186,7 +186,7 @@ def _cells(axes: Axes, grid: Grid, scale: Scale) -> None:
 
 
 def _worst(grid: Grid, name: str) -> str:
-    """Return the beginning of a description: the cell with the longest waits."""
+    """Describe the cell with the longest waits, to begin the description of a figure."""
     if not grid.jobs.any():
         return f"Heat map of the mean wait under {lower_first(name)}, without jobs:"
     k, j = divmod(int(np.nanargmax(grid.wait)), len(grid.columns))

@@ -62,7 +62,7 @@ def run_many(
             variation.check_replications(model)
     bases = {load: variation.apply(workload, run.seed) for load, variation in variations.items()}
     shown = next(iter(bases.values()))
-    if len(bases) > 1:  # what they have in common
+    if len(bases) > 1:  # the workload before its load is changed
         shown = replace(next(iter(variations.values())), load=None, scale_by="interarrival").apply(workload, run.seed)
     note_feedback(shown)
     if machine is not None:
@@ -153,7 +153,7 @@ def _simulate(
     keep: bool,
     machine: Machine | None,
 ) -> Iterator[tuple[dict[str, Any], Replications]]:
-    """Return the parameters and the replications of every combination; those that take long have a progress bar."""
+    """Yield the parameters and the replications of every combination; long ones show a progress bar."""
     from walltime.comparison.many_runs_page import curves
     from walltime.simulation.replication import replicate
 
@@ -171,7 +171,7 @@ def _simulate(
 
 
 def as_records(results: Sequence[Replications], level: float = LEVEL) -> list[dict[str, Any]]:
-    """Return the `--json` record of replications: mean, range of single runs, spread, and paired differences to the first policy."""
+    """Return the `--json` record of replications: mean, range of single runs, spread, and paired differences from the first policy."""
     from walltime.comparison.tables import COLUMNS
 
     of, records = KINDS["replications.difference"].of, []
@@ -201,7 +201,7 @@ def line_records(lines: Sequence[CombinationMean]) -> list[dict[str, Any]]:
 
 
 def line_tables(lines: Sequence[CombinationMean], baseline: Mapping[str, Any] | None, by: str | None = None) -> list[Table]:
-    """Return the full table of each measure, for files; `by`: the name of the grouping, if the lines are of groups."""
+    """Return the full table of each measure, for files; `by`: the name of the grouping, if the lines are for groups of jobs."""
     from walltime.comparison.runs import metric_table
 
     names = dict.fromkeys(line.metric for line in lines)

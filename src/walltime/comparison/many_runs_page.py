@@ -43,10 +43,10 @@ def replicated_page(
 ) -> Page:
     """Return the page that compares replications of one workload, all with the same seeds; the first is the baseline.
 
-    `workload`: the one from which the replications were drawn. `combinations`: the parameters of each result, such as its policy, load and
-    estimates, if they differ in more than the policy. `trim`: as it was for `replicate`. `notes`: sentences to add under "Caveats".
+    `workload`: the source of the replications. `combinations`: the parameters of each result, such as its policy, load and
+    estimates, if they differ in more than the policy. `trim`: the same as for `replicate`. `notes`: sentences to add under "Caveats".
     `level`: the level of the intervals. `settings`: further entries of the provenance, and as `command` the command line. Distributions are
-    drawn of results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
+    drawn for results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
     """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
         raise WorkloadError("a report of replications needs at least one result, and the same seeds for all of them", "different_seeds")
@@ -94,7 +94,7 @@ def compare_replications(
 def caveats_of_cells(
     results: Sequence[Replications], combinations: Sequence[Mapping[str, Any]] | None, trim: str, estimates: str | None = None
 ) -> list[str]:
-    """Return the caveats of replications, as for a campaign; `estimates`: the model of all of them, if the combinations do not name it."""
+    """Return the caveats of replications, as for a campaign; `estimates`: the estimate model of all, if the combinations do not name it."""
     import polars as pl
 
     cells = replication_cells(results, combinations)
@@ -123,8 +123,7 @@ def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
 def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, of: Distribution) -> None:
     """Draw mean cumulative distributions, and the bands in which a further run would lie.
 
-    `curves`: by label, float64 percent, shape (replications, points). `grid`: the values at which the curves were taken. `of`: the
-    variable.
+    `curves`: by label, float64 percent, shape (replications, points). `grid`: the values on the horizontal axis. `of`: their name.
     """
     from walltime.report.figures import look, share_axes
 

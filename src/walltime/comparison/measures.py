@@ -27,7 +27,7 @@ class Measure:
     """factor that turns a share into percent; differences are in percentage points"""
 
     def change(self, value: float) -> str:
-        """Return the size of a difference, or of half an interval, as text."""
+        """Return the size of a difference, or the half-width of an interval, as text."""
         return f"{human_number(abs(value) * self.points)} points" if self.points else self.show(abs(value))
 
     def signed(self, value: float) -> str:
@@ -35,7 +35,7 @@ class Measure:
         return f"{'+' if value > 0 else '-' if value < 0 else '±'}{self.change(value)}"
 
     def with_half(self, mean: float, half: float) -> str:
-        """Return a difference and the half-width of its interval."""
+        """Return a difference and the half-width of its interval as text."""
         if self.show is human_time:
             show = time_form([mean, half])
             return f"{'+' if mean > 0 else ''}{show(mean)} ± {show(half)}"
@@ -45,7 +45,7 @@ class Measure:
 
     @property
     def title(self) -> str:
-        """Return the label at the beginning of a sentence; the name of a user's file stays as it is."""
+        """Return the label with a capital letter, for the beginning of a sentence; the name of a user's file is unchanged."""
         return self.label if ".py:" in self.label else f"{self.label[0].upper()}{self.label[1:]}"
 
     @property
@@ -55,7 +55,7 @@ class Measure:
 
 
 def measure(name: str, highest: float = 1.0) -> Measure:
-    """Return how this field is shown; `highest`: the largest value, which decides the unit of times.
+    """Return the label, units and formats of a field; `highest`: the largest value, which decides the unit of times.
 
     >>> measure("mean_wait", 7200).axis, measure("mean_wait").show(7200), measure("utilization").show(0.5)
     ('mean wait (h)', '2 h 00 min', '50 %')

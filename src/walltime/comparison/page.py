@@ -38,13 +38,13 @@ def write_comparison_page(
 ) -> Path:
     """Write a page that compares these schedules of one workload; the first is the baseline.
 
-    The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all. `live`: with
-    scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, and in browsers without
-    scripts, the page is smaller, and its figures are static. `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences
+    The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all. `live`: add
+    scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, the page is smaller and
+    has static figures, as in browsers without scripts. `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences
     to add under "Caveats". `settings`: further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as
     `command` the command line, a string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page marks
-    the differences that shaking the log may reverse. Returns the path. Raises WorkloadError if the schedules are not of the same jobs and
-    machine, PolicyError for an unknown trim, OutputError if the page cannot be written.
+    the differences that shaking the log may reverse. Returns the path. Raises WorkloadError if the schedules differ in jobs or machine,
+    PolicyError for an unknown trim, OutputError if the page cannot be written.
     """
     _check(schedules)
     workload = schedules[0].workload
@@ -98,7 +98,7 @@ def _saturated(names: Sequence[str], schedules: Sequence[Schedule]) -> list[str]
 
 
 def three_numbers(names: Sequence[str], summaries: Sequence[metrics.Summary], spread: Spread | None = None) -> list[tuple[str, str]]:
-    """Return mean and median wait and utilization of one policy, or the mean waits of the first, the best and the worst other one.
+    """Return mean and median wait and utilization of one policy, or the mean waits of the first policy and of the best and worst others.
 
     With two policies, also return the change with its interval.
     """
@@ -167,7 +167,7 @@ def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
 
 
 def _months(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
-    """Return the months, if the log has dates, and 2 to 120 of them."""
+    """Return a section with the results of each month, if the log has dates and covers 2 to 120 months."""
     spans = [int(s.end.max() - s.submit.min()) for s in schedules if len(s)]
     if schedules[0].workload.origin.unix_start_time is None or not spans or max(spans) > 31 * 86_400 * tables.MOST_MONTHS:
         return []
@@ -182,7 +182,7 @@ def _months(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section
 
 
 def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> list[Section]:
-    """Return the gains and losses from the first policy to each other one."""
+    """Return a section on the gains and losses of jobs under each other policy, relative to the first."""
     if len(schedules) < 2 or not len(schedules[0]):
         return []
     blocks: list[Block] = []
@@ -197,7 +197,7 @@ def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> li
 
 
 def _recorded(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
-    """Return recorded and simulated waits of all jobs, by class and by month."""
+    """Return a section that compares recorded and simulated waits: of all jobs, by class and by month."""
     parts = tables.recorded_tables(names, schedules)
     record = schedules[0].recorded()
     if not parts or record is None:
@@ -256,7 +256,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
 
 def _nodes(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
-    """Return a section with the nodes of each schedule that has single nodes; none without."""
+    """Return a section with the nodes of each schedule that has single nodes; an empty list if none has."""
     from walltime.report import figures
     from walltime.report.nodes_figure import nodes_figure
 

@@ -48,7 +48,7 @@ def remarks(lines: Sequence[CombinationMean], baseline: Baseline) -> list[str]:
 
 
 def _insignificant(lines: Sequence[CombinationMean]) -> str:
-    """Return when a difference is not clear; with several comparisons, also how many would pass by chance."""
+    """Return a sentence on when a difference is not clear; with several comparisons, also on how many would be clear by chance."""
     level, count = lines[0].level, max(len(compared_in(lines, name)) for name in {line.metric for line in lines})
     if count < 2:
         return f"the {shown_level(level)} confidence interval of the paired difference includes 0"
@@ -92,7 +92,7 @@ def three_numbers(lines: Sequence[CombinationMean], baseline: Baseline) -> list[
 
 
 def figures_sections(lines: Sequence[CombinationMean]) -> list[Section]:
-    """Draw each measure over each swept parameter, or its means with error bars if nothing is swept."""
+    """Return figures of each measure over each swept parameter or, if nothing is swept, of its means with error bars."""
     from walltime.comparison.sweeps import MOST_ROWS, intervals_figure, sweep_figure  # matplotlib is slow to load
 
     metrics = list(dict.fromkeys(line.metric for line in lines))
@@ -138,7 +138,7 @@ def numbers_section(lines: Sequence[CombinationMean], baseline: Baseline) -> Sec
 
 
 def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str | None = None) -> Table:
-    """Return all combinations in one measure: mean with interval, range of single runs, spread, difference to the baseline.
+    """Return a table of one measure with all combinations: mean with interval, range of runs, spread, difference from the baseline.
 
     `by`: the name of the grouping, if the lines are of groups of jobs.
     """
@@ -164,7 +164,7 @@ def metric_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str |
 
 
 def combinations_table(lines: Sequence[CombinationMean], baseline: Baseline, by: str | None = None) -> Table:
-    """Return one narrow table for a terminal: a row for each combination, means with intervals, relative differences to the baseline.
+    """Return one narrow table for a terminal: a row for each combination, means with intervals, relative differences from the baseline.
 
     `by`: the name of the grouping, if the lines are of groups of jobs. The mean response is omitted next to the mean wait, from which it
     differs by the runtimes, and the utilization next to the wait.
@@ -225,7 +225,7 @@ def pivot_tables(lines: Sequence[CombinationMean], pivot: str, baseline: Baselin
 def _in_unit(line: CombinationMean | None, shown: Measure, most: int) -> Cell:
     """Return a mean with half the width of its interval in the axis's unit; add its runs if other means have more.
 
-    †: no clear difference from the baseline.
+    The mark † stands for no clear difference from the baseline.
     """
     if line is None:
         return Cell("")
@@ -244,7 +244,7 @@ def _short(labels: Sequence[str]) -> list[str]:
 
 
 def _with_halves(lines: Sequence[CombinationMean], shown: Measure) -> dict[int, str]:
-    """Return the mean of each line, by its identity, with half the width of its interval unless it is a share; times in one form."""
+    """Return, by the id of each line, its mean with the half-width of its interval (not for shares); all times have one form."""
     halves = [line.interval.half_width if line.interval is not None and not shown.points else None for line in lines]
     show = shown.show
     if shown.show is human_time:
@@ -261,7 +261,7 @@ def _with_halves(lines: Sequence[CombinationMean], shown: Measure) -> dict[int, 
 
 
 def _relative(line: CombinationMean) -> str:
-    """Return the difference to the baseline as a share of it; `~`: not clear."""
+    """Return the difference from the baseline as a share of the baseline; `~` marks a difference that is not clear."""
     if line.difference is None:
         return "-"
     before = line.band.mean - line.difference.mean
@@ -270,7 +270,7 @@ def _relative(line: CombinationMean) -> str:
 
 
 def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Table:
-    """Return all measures in one table: a row for each combination, means with intervals and differences to the baseline."""
+    """Return all measures in one table: a row for each combination, means with intervals and differences from the baseline."""
     names = list(dict.fromkeys(line.metric for line in lines))
     rows: list[Row] = []
     for caption, mine in panels_of(lines, varying(lines)).items():
@@ -290,7 +290,7 @@ def overview_table(lines: Sequence[CombinationMean], baseline: Baseline) -> Tabl
 
 
 def groups_tables(lines: Sequence[CombinationMean], title: str, baseline: Baseline) -> list[Block]:
-    """Return the groups of jobs in one measure: a row for each, a column for each policy, a table for each other combination."""
+    """Return tables of one measure by group of jobs: a row for each group, a column for each policy, a table for each other combination."""
     series, further = series_of(lines, None)
     columns = list(panels_of(lines, [series] if series else []))
     if len(columns) > MOST_COLUMNS:
@@ -328,7 +328,7 @@ def mean_cell(line: CombinationMean, shown: Measure, below: Sequence[str] = ()) 
 
 
 def difference_cell(line: CombinationMean, shown: Measure) -> Cell:
-    """Return the paired difference to the baseline, and whether it is clear."""
+    """Return the paired difference from the baseline, and whether it is clear."""
     if line.difference is None:
         return Cell("baseline", look="base")
     mean, half = float(line.difference.mean), float(line.difference.half_width)
@@ -411,7 +411,7 @@ def _verdict(lines: Sequence[CombinationMean], shown: Measure) -> str:
         kind = f"is {side}" if line.clear is None else f"is clearly {side}" if line.clear else f"shows {NO_CLEAR}"
         kinds.setdefault(kind, []).append(line)
     words = varying(lines)
-    if len(words) == 1 and len(lines) <= MOST_COLUMNS:  # few enough to be named
+    if len(words) == 1 and len(lines) <= MOST_COLUMNS:  # few enough to name each
         name = words[0].replace("_", " ")
         values = {kind: listed([str(line.combination[words[0]]) for line in mine]) for kind, mine in kinds.items()}
         return listed([f"{kind} with {name} {value}" for kind, value in values.items()])

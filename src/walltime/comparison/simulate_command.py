@@ -354,7 +354,7 @@ def batches_object(means: BatchMeans, asked: int) -> dict[str, Any]:
 
 
 def batches_lines(means: BatchMeans, asked: int, level: float = LEVEL) -> list[str]:
-    """Return the batch means in sentences, without digits beyond the error."""
+    """Return the batch means in sentences, rounded to the digits that the error justifies."""
     merged = "" if means.batch == asked else f"; between batches of the requested {asked:,} jobs {means.correlation_asked:+.2f}"
     made = f"{means.batches} batches of {means.batch:,} jobs, correlation between neighbours {means.correlation:+.2f}{merged}"
     if means.interval is None:

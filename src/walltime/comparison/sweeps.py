@@ -29,8 +29,8 @@ WIDE_RANGE = 30.0
 def draw_sweep(axes: Axes, lines: Sequence[CombinationMean], over: str, styles: Mapping[str, int] | None = None) -> None:
     """Draw one measure over a parameter: a line for each combination of the others, with bands for the confidence intervals of the means.
 
-    Bands end at 0, as no measure is below it. Values without a place on the axis, such as the users' own estimates next to f:1, f:4, ...,
-    are horizontal lines. `styles`: the number of each line's style, by its label. Without a legend.
+    Bands end at 0, as no measure is negative. Values without a place on the axis, such as the users' own estimates next to f:1, f:4, ...,
+    are horizontal lines. `styles`: the number of each line's style, by its label. No legend is drawn.
     """
     label, places = positions(lines, over)
     words = [name for name in varying(lines) if name != over]
@@ -133,7 +133,7 @@ def intervals_figure(lines: Sequence[CombinationMean]) -> Figure:
 
 
 def _measure_of(lines: Sequence[CombinationMean]) -> Measure:
-    """Return how the measure is shown: in a unit for the largest value, or, on a logarithmic axis, for one in the middle."""
+    """Return the measure, in a unit that fits its largest value or, on a logarithmic axis, a value in the middle."""
     means = [line.band.mean for line in lines if math.isfinite(line.band.mean)]
     highest = max(means, default=1.0)
     return measure(lines[0].metric, math.sqrt(highest * min(means)) if _wide(means) and min(means) > 0 else highest)
@@ -153,7 +153,7 @@ def _wide(values: Sequence[float]) -> bool:
 
 
 def _value_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) -> None:
-    """Return the vertical axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
+    """Set the vertical axis of the measure: logarithmic for a wide range of values, else from 0 where that makes sense."""
     _, low, _ = _values(lines, shown)
     from_zero = not shown.points  # shares differ too little for that
     if from_zero and _wide([line.band.mean for line in lines]) and min(low) > 0:
@@ -168,7 +168,7 @@ def _value_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) ->
 
 
 def _interval_axis(axes: Axes, lines: Sequence[CombinationMean], shown: Measure) -> None:
-    """Return the horizontal axis of the measure: logarithmic for a wide range of values, else around them, over at least 2 % of them."""
+    """Set the horizontal axis of the measure: logarithmic for a wide range of values, else around them, with a span of at least 2 %."""
     _, low, high = _values(lines, shown)
     first, last = float(np.nanmin(low)), float(np.nanmax(high))
     if not shown.points and _wide([line.band.mean for line in lines]) and first > 0:

@@ -59,7 +59,7 @@ def raw(value: float, unit: str) -> str:
 def summary_table(
     names: Sequence[str], summaries: Sequence[Summary], trim: str = "none", title: str = "", spread: Spread | None = None
 ) -> Table:
-    """Return a row per policy, in readable units, with unrounded values; a spread adds prediction intervals."""
+    """Return a table with a row per policy, in readable units and with the unrounded values; a spread adds prediction intervals."""
     columns = {field: [getattr(summary, field) for summary in summaries] for field in COLUMNS}
     rows: list[Row] = []
     for k, (name, summary) in enumerate(zip(names, summaries, strict=True)):
@@ -88,7 +88,7 @@ def summary_table(
 
 
 def policies_table(names: Sequence[str], summaries: Sequence[Summary], title: str, spread: Spread | None = None) -> Table:
-    """Return the few averages that fit a narrow terminal, one row per policy; a spread adds the intervals of the mean waits."""
+    """Return a table of the averages that fit a narrow terminal, one row per policy; a spread adds the intervals of the mean waits."""
     halves = [None if spread is None else spread.scatter("mean_wait", k) for k in range(len(names))]
     waits = [summary.mean_wait for summary in summaries]
     show = time_form([*waits, *filter(None, halves)], short=True)
@@ -106,13 +106,13 @@ def policies_table(names: Sequence[str], summaries: Sequence[Summary], title: st
 
 
 def details_table(names: Sequence[str], summaries: Sequence[Summary]) -> Table:
-    """Return all fields of the summaries, unrounded."""
+    """Return a table of all fields of the summaries, unrounded."""
     rows = [[f.name, *(raw(getattr(s, f.name), "") for s in summaries)] for f in fields(Summary)]
     return Table(["seconds, processors, ratios", *_policies(names)], rows, "All values of the summaries")
 
 
 def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequence[Any]) -> Table:
-    """Return the numbers of measured jobs by kind of start, and a bar of the shares for each policy."""
+    """Return a table of the numbers of measured jobs by kind of start, with a bar of the shares for each policy."""
     rows: list[Row] = []
     for name, schedule, mask in zip(names, schedules, masks, strict=True):
         kinds = schedule.kind[mask]
@@ -124,7 +124,7 @@ def kinds_table(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequ
 
 
 def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Table:
-    """Return the months of each policy, as in mualem01, Table 1, over all jobs; with differences if there are two policies."""
+    """Return a table of the months under each policy, over all jobs, as in mualem01, Table 1; two policies are also compared."""
     by_month = [{(month.year, month.month): month for month in of_policy} for of_policy in months]
     two = len(names) == 2
     measures = [("mean_response", "response"), ("mean_bounded_slowdown", "bounded slowdown")]
@@ -150,7 +150,7 @@ def months_table(names: Sequence[str], months: Sequence[Sequence[Month]]) -> Tab
 
 
 def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Table:
-    """Return the mean wait of each group under every policy; `rows`: the breakdown under each."""
+    """Return a table of the mean wait of each group under every policy; `rows`: the breakdown under each policy."""
     by_group = [{row["group"]: row for row in mine} for mine in rows]
     lines: list[Row] = []
     for group in dict.fromkeys(group for mine in by_group for group in mine):  # months differ between policies
@@ -165,7 +165,7 @@ def breakdown_table(names: Sequence[str], rows: Sequence[Rows], by: str) -> Tabl
 
 
 def groups_table(rows: Rows, by: str) -> Table:
-    """Return all measures of the groups under one policy."""
+    """Return a table of all measures of the groups under one policy."""
     lines = []
     for row in rows:
         times = (time_cell(row[field]) for field in ("mean_wait", "median_wait", "p90_wait", "max_wait", "mean_response"))
@@ -189,7 +189,7 @@ def breakdowns(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -
 
 
 def sides_table(gains: Gains, title: str) -> Table:
-    """Return the jobs with shorter, equal and longer waits."""
+    """Return a table of the jobs with shorter, equal and longer waits."""
     sides = (("shorter", gains.shorter), ("equal", gains.equal), ("longer", gains.longer))
     total = max(sum(side.jobs for _, side in sides), 1)
     show = time_form([side.mean_change for _, side in sides])
@@ -202,7 +202,7 @@ def sides_table(gains: Gains, title: str) -> Table:
 
 
 def changes_table(gains: Gains, title: str) -> Table:
-    """Return the largest winners and losers among users (mean waits), then among jobs."""
+    """Return a table of the largest winners and losers, first among users (by mean wait), then among jobs."""
     rows: list[Row] = [
         [f"user {one.user} {verb}", f"{one.jobs:,}", "", "", time_cell(one.mean_before), time_cell(one.mean_after)]
         for verb, users in (("gains", gains.winning_users), ("loses", gains.losing_users))
@@ -223,7 +223,7 @@ def gains_blocks(gains: Gains, title: str) -> list[Block]:
 
 
 def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> Table:
-    """Return the longest waits of each schedule, the longest first."""
+    """Return a table of the longest waits of each schedule, in descending order."""
     rows: list[Row] = []
     policies = []
     for k, (name, schedule) in enumerate(zip(names, schedules, strict=True)):
@@ -240,7 +240,7 @@ def longest_waits_table(names: Sequence[str], schedules: Sequence[Schedule]) -> 
 
 
 def recorded_tables(names: Sequence[str], schedules: Sequence[Schedule], trim: str = "none") -> list[Table]:
-    """Return recorded and simulated waits: of all jobs, by class, and by month; none if the log records no waits."""
+    """Return tables of recorded and simulated waits: of all jobs, by class, and by month; an empty list if the log records no waits."""
     records = [record for record in (schedule.recorded(trim) for schedule in schedules) if record is not None]
     if not records:
         return []

@@ -174,7 +174,7 @@ def suggestion_from(workload: Workload, jobs: Array, risk: float, min_jobs: int 
 
 
 def outran(length: Array, cut: Array, walltime: int) -> Array:
-    """Return which jobs a walltime would have killed: longer jobs, and jobs that were killed at this length."""
+    """Return a mask (bool) of the jobs that a walltime would have killed: longer jobs, and jobs that were killed at this length."""
     killed: Array = (length > walltime) | (cut & (length >= walltime))
     return killed
 

@@ -29,8 +29,7 @@ def alternatives(schedule: Schedule, job: int, progress: Callable[[int], None] |
 
     A request is one of `ROUND` or the job's runtime, and never so short that the job would be killed. If the scheduler plans with a time
     other than the request, it then plans with the shorter of this time and the new request. With fewer processors, the runtime is
-    unchanged. `progress` is called repeatedly with the number of completed simulations.
-    `job`: an index.
+    unchanged. `progress` is called repeatedly with the number of completed simulations. `job`: index of the job.
     """
     before, number, changes = int(schedule.start[job]), schedule.workload.job_id[job], list(_changes(schedule, job))
 
@@ -70,7 +69,7 @@ def requests(requested: int, runtime: int) -> list[int]:
 
 
 def sizes(procs: int) -> list[int]:
-    """Return the powers of two below this number and its repeated halves, in descending order."""
+    """Return, in descending order, the powers of two below this number of processors, and the numbers from halving it repeatedly."""
     halves = {procs >> k for k in range(1, procs.bit_length())}
     powers = {1 << k for k in range(procs.bit_length()) if 1 << k < procs}
     return sorted(halves | powers, reverse=True)

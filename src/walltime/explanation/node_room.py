@@ -19,12 +19,12 @@ WITHOUT: Mapping[str, dict[str, int]] = {
 
 
 def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> dict[str, Array]:
-    """Return, for each cause, at which times (s, ascending) a job did not fit on the nodes; bool, shape (moments,).
+    """Return, for each cause, a mask (bool, shape (moments,)) of the times (s, ascending) at which a job did not fit on the nodes.
 
     `reservation`, `outage`: it would have fitted without reservations, or without reservations and outages, between this time and its
     planned end. `features`, `memory`, `resource` (the second resource): it would have fitted without this request. `nodes`: the free
     processors were not distributed over the nodes as it requests. `chosen`: the times to examine, bool. Without a simulation of single
-    nodes, all results are False.
+    nodes, all masks are False.
     """
     found = {name: np.zeros(len(moments), bool) for name in ("reservation", "outage", *WITHOUT, "nodes")}
     if schedule.simulated_on != "nodes" or schedule.slots is None or schedule.placement is None or not chosen.any():

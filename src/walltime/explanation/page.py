@@ -156,7 +156,7 @@ OTHER_CAUSES = {
 
 
 def _fits(explanation: AnyExplanation) -> str:
-    """Return the clause of the caption that describes where in the figure the job fits."""
+    """Return the clause of the caption on the parts of the figure in which the job fits."""
     if isinstance(explanation, MachineExplanation):
         held = explanation.held_back
         spread = held.features + held.memory + held.resource + held.nodes
@@ -215,7 +215,7 @@ def _overtakers(axes: Axes, explanation: AnyExplanation, rows: list[int], diviso
     left = np.array([one.start for one in explanation.overtaken_by]) - explanation.submit
     right = left + np.maximum([one.runtime for one in explanation.overtaken_by], _least(explanation))
     row = np.array(rows, float)
-    if isinstance(explanation, MachineExplanation):  # delays are not known there
+    if isinstance(explanation, MachineExplanation):  # delays are unknown on several pools
         names = {BLUE: "arrived later"}
     for colour in names:
         mine = (np.array(colours) == colour) & (row < MOST_ROWS)
@@ -295,7 +295,7 @@ def explanation_page(explanation: AnyExplanation, command: Sequence[Any]) -> Pag
 
 
 def _best(explanation: AnyExplanation) -> list[Alternative]:
-    """Return the change with the largest gain of each kind in `ANSWERED`, if it lets the job start sooner."""
+    """Return, for each kind of change in `ANSWERED`, the change with the largest gain, if it lets the job start sooner."""
     kinds = [[one for one in explanation.sooner if one.what == what] for what in ANSWERED]
     return [max(kind, key=lambda one: one.gain) for kind in kinds if kind]
 

@@ -74,7 +74,7 @@ class MachineExplanation(Explanation):
     def short_of(self) -> str:
         """Return the resource that the job lacked for the longest time, as a column name: `procs`, the second resource, or `mem_mb`.
 
-        If it lacked none, return the second resource if the job needs it, because it is scarcer than processors.
+        If the job lacked none, return the second resource if the job needs it, because this resource is scarcer than processors.
         """
         placement, held = self.schedule.placement, self.held_back
         second = placement.machine.second if placement is not None and self.second else "procs"
@@ -232,7 +232,7 @@ def _moments(placement: Placement, window: int, begin: int, end: int) -> list[in
 
 
 def _running(schedule: Schedule, jobs: Array, amounts: Array, moments: Array) -> Array:
-    """Return the total use by these jobs at each moment, shape (moments, kinds of amounts); `amounts`: shape (jobs, kinds of amounts)."""
+    """Return the amounts in use by these jobs at each moment, shape (moments, kinds); `amounts`: of each job, shape (jobs, kinds)."""
     start, end = schedule.start[jobs], schedule.end[jobs]
     return np.stack([levels_at(*steps(start, end, column), moments) for column in amounts.T], axis=1)
 
@@ -299,7 +299,7 @@ def _wanted(why: MachineExplanation) -> str:
 
 
 def _reserved(why: MachineExplanation) -> str:
-    """Describe the job's own reservation, or the reservations that kept nodes from it."""
+    """Describe the job's own reservation, or the reservations of other jobs that kept it from nodes."""
     placement = why.schedule.placement
     assert placement is not None
     tables, own = placement.machine.reservations, int(placement.reservation[why.index])

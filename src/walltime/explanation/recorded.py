@@ -149,7 +149,7 @@ class RecordedExplanation:
 def explain_recorded(workload: Workload, job: int, machine: Machine | None = None) -> RecordedExplanation:
     """Explain the recorded wait of a job from the log alone; `machine`: by default (None) one pool of the log's processors.
 
-    Logs do not record pools, so if a job may use several, its use is divided in proportion to their sizes. Raises WorkloadError for an
+    Logs do not record pools: the use of a job that may run in several is divided in proportion to their sizes. Raises WorkloadError for an
     unknown job, a log without waits, or a job that has no recorded start or does not fit the machine.
     """
     span = _recorded_span(workload, machine)
@@ -168,7 +168,7 @@ def longest_recorded(workload: Workload, count: int, machine: Machine | None = N
 
 
 def recorded_table(found: Sequence[RecordedExplanation], title: str) -> Table:
-    """Return a table with a row for each of these waits and its longest cause."""
+    """Return a table with a row for each of these waits, with its longest cause."""
     resource = next((one.resource for one in found if one.second), "")
     names = cause_names(RESOURCES.get(resource, resource))
     rows = [

@@ -30,7 +30,7 @@ HOW = {
     "order": "ahead of it in the queue order",
     "policy": "chosen by a policy in plain Python",
 }
-"""How a later job could start earlier, as phrases."""
+"""Reasons why a job that arrived later could start earlier, as phrases."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Reservation:
 
 @dataclass(frozen=True)
 class Cause:
-    """Another job's event that moved the reservation.
+    """An event of another job that moved the reservation.
 
     `what`: `ended early`, `overdue` (it ran past its expected end), or `expected longer` (its prediction was corrected). `seconds`: the
     difference.
@@ -131,8 +131,8 @@ class Alternative:
 class Explanation:
     """The common part of the explanations for a single pool and for a machine with several pools.
 
-    `alternatives`: the simulated changes. `texts`: the explanation in words: a headline
-    without a label, then texts with labels; `sentences` has them as lines, which `print` shows.
+    `alternatives`: the simulated changes. `texts`: the explanation in words, as pairs of label and text; the first is a headline without a
+    label. `sentences` has the texts as lines, which `print` shows.
     """
 
     job: int

@@ -31,7 +31,7 @@ Texts = Iterator[tuple[str, str]]
 
 
 def texts(why: SinglePoolExplanation) -> Texts:
-    """Yield the headline, without a label, then the reason, the course of the wait, the overtaking jobs, and the alternatives."""
+    """Yield the headline, without a label; then, with labels, the reason, the course of the wait, overtaking jobs, and alternatives."""
     yield "", headline(why, f"{why.procs:,} of {counted(why.schedule.workload.machine_procs, 'processor')}")
     yield from recorded(why)
     if why.wait == 0:
@@ -52,12 +52,12 @@ def texts(why: SinglePoolExplanation) -> Texts:
 
 
 def ahead_of_it(jobs: int) -> str:
-    """Describe how many jobs were ahead in the queue."""
+    """Describe the number of jobs ahead in the queue."""
     return f"{counted(jobs, 'job') if jobs else 'no job'} {'was' if jobs < 2 else 'were'} ahead of it in the queue"
 
 
 def overtook_it(jobs: int) -> str:
-    """Describe how many later jobs overtook."""
+    """Describe the number of jobs that arrived later and started earlier."""
     return f"{counted(jobs, 'later job') if jobs else 'no later job'} overtook it"
 
 
@@ -72,14 +72,14 @@ def headline(why: Explanation, size: str) -> str:
 
 
 def recorded(why: Explanation) -> Texts:
-    """Yield the simulated wait, which is explained, and the recorded wait."""
+    """Yield a text on the simulated wait, which is the explained one, and the recorded wait."""
     log = why.recorded_wait
     known = "the log does not record its wait" if log is None else f"the log records {human_time(log)}"
     yield "simulated wait", f"{human_time(why.wait)}; {known}"
 
 
 def eligible(why: Explanation) -> Texts:
-    """Yield, for a held job, when it was submitted and became eligible, and the source of this time."""
+    """Yield a text on when a held job was submitted and became eligible, and on the source of the eligible time."""
     w = why.schedule.workload
     held, noted = (max(int(w.columns[name][why.index]), 0) if name in w.columns else 0 for name in ("held", HINDSIGHT))
     if held:
@@ -137,7 +137,7 @@ def _submission(why: SinglePoolExplanation) -> str:
 
 
 def _course(why: SinglePoolExplanation) -> Texts:
-    """Yield when it became first in the queue, its reservation with the largest changes of it, and its start."""
+    """Yield texts on when the job became first in the queue, on its reservation and the largest changes of it, and on its start."""
     made = why.reservations[0] if why.reservations else None
     events = [] if why.head_since is None else [(why.head_since, "first in the queue")]
     if made is None:
@@ -178,7 +178,7 @@ def from_reservation(reserved: int, why: Explanation) -> str:
 
 
 def _size(pair: tuple[Change, Change]) -> float:
-    """Return by how much a reservation moved, s; infinite if it is lost or made again."""
+    """Return how far a reservation moved, s; infinite if it was lost or made again."""
     before, change = pair
     return abs(change.start - before.start) if change.what in ("forward", "back") else math.inf
 
@@ -242,7 +242,7 @@ def sooner(why: Explanation) -> Texts:
 
 
 def change_text(one: Alternative) -> str:
-    """Describe a change."""
+    """Describe a change, such as a shorter request, in words."""
     match one.what:
         case "request":
             return f"a request of {human_time(int(one.value))}"
@@ -252,7 +252,7 @@ def change_text(one: Alternative) -> str:
 
 
 def sooner_by(why: Explanation, one: Alternative) -> str:
-    """Describe how much sooner the job starts with a change."""
+    """Describe how much sooner the job starts under a change."""
     return "at once" if one.start == why.submit else f"{human_time(one.gain)} sooner"
 
 

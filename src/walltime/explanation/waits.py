@@ -78,7 +78,7 @@ def snapshots(schedule: Schedule, job: int) -> Iterator[Snapshot]:
 
 
 def snapshots_by(wanted: str, schedule: Schedule, job: int) -> Iterator[Snapshot]:
-    """Yield the same states from the engine with this name, without checking the job's start."""
+    """Yield the states of `snapshots` from the engine with this name, without checking the job's start."""
     scheduler = Scheduler.of_schedule(schedule)
     with seeded(schedule.seed):
         problem = replace(run_of(schedule.workload, scheduler, dialect=schedule.dialect, overrun=schedule.overrun).problem, logged=True)

@@ -75,7 +75,7 @@ def fairshare(
 
 
 def _in_order(found: FairShare, k: int) -> Iterator[int]:
-    """Yield an association and all below it, sorted by use, the most first."""
+    """Yield an association and all below it, siblings in descending order of use."""
     yield k
     children = [child for child, parent in enumerate(found.parents) if child and parent == k]
     for child in sorted(children, key=lambda child: -found.associations[child].use):
@@ -96,7 +96,7 @@ def _called(found: FairShare, k: int) -> str:
 
 
 def _answer(found: FairShare, k: int) -> list[str]:
-    """Return sentences on the share, the use and the factor, and on the time until they recover."""
+    """Return sentences on an association's share, use and factor, and on the time until they recover."""
     one, name = found.associations[k], _called(found, k)
     used = "nothing was used yet" if math.isnan(one.used) else f"{human_percent(100 * one.used)} of the use"
     sentence = f"{name} has {human_percent(100 * one.share)} of the shares and {used} ({_hours(one.use)} core-hours after decay)"
@@ -136,7 +136,7 @@ def _overview(found: FairShare) -> str:
 
 
 def _table(found: FairShare, places: Sequence[int], left_out: int = 0) -> Table:
-    """Return the table of associations, with the number of those that it leaves out."""
+    """Return the table of associations, with the number of associations left out."""
     rows = []
     for k in places:
         one = found.associations[k]

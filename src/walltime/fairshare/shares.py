@@ -98,7 +98,7 @@ class FairShare:
     def recovery(self, k: int) -> float:
         """Return the time, s, after which the share of the use falls to the share of the machine, if it starts no more jobs.
 
-        The use of others is assumed to continue as now. 0 if it is there already; infinite if it never falls that low.
+        The use of others is assumed to continue as now. The result is 0 if the share is that low already, inf if it never falls so low.
         """
         one, total = self.associations[k], sum(a.use for a in self.associations if a.user is not None) * 3600.0
         mine, share, half_life = one.use * 3600.0, one.share, float(self.settings["priority_decay_half_life"])
@@ -109,12 +109,12 @@ class FairShare:
             return math.inf
         if not half_life:
             return float((mine / share - total) / rate)
-        steady = rate * half_life / math.log(2)  # the use that others keep at this rate
+        steady = rate * half_life / math.log(2)  # the decayed use that the others keep at their present rate
         left = share * steady / (mine * (1 - share) - share * others + share * steady)  # weight of today's use
         return float(half_life * -math.log2(left))
 
     def jobs(self, k: int) -> Array:
-        """Return which jobs of the log belong to an association (bool)."""
+        """Return a mask (bool, shape (jobs,)) of the jobs of an association."""
         association, shares, *_ = tree_of_shares(self.workload, self.machine)
         parents = shares.parent.tolist()
         below = np.zeros(len(parents), bool)
@@ -139,7 +139,7 @@ def slurm_policy(machine: Machine) -> Slurm:
 def cost_in_waits(shares: FairShare, k: int) -> Cost:
     """Simulate the log with the weight of fair share and without it, and return the mean waits of an association's jobs.
 
-    Raises as `walltime.simulate`.
+    Raises the errors of `walltime.simulate`.
     """
     from walltime.simulation import simulate
 

@@ -26,9 +26,9 @@ MOST_AT_ONCE = 20
 NOT_OF_LIMITS = {"up_to", "narrower_than"}
 """Conditions on jobs that the limits of a machine file do not support."""
 LOW = 0.7
-"""A count below this share of its neighbours' is a candidate."""
+"""An instant is a candidate if its count is below this share of the neighbouring counts."""
 HELD = 0.5
-"""Hours with fewer starts of a class of jobs than this share of its submissions are candidates."""
+"""Hours are candidates if a class of jobs has fewer starts in them than this share of its submissions."""
 FEWEST = 20
 """Smallest number of jobs behind a count."""
 FEW_STARTS = 80
@@ -37,7 +37,7 @@ GROUPS: tuple[tuple[str, ...], ...] = (DAYS[:5], DAYS, DAYS[5:], *((day,) for da
 STEPS = (-4, -2, -1, 1, 2, 4)
 """Shifts of the start or end of a window, in half hours."""
 LONG = 4
-"""Shortest window with fewer starts than usual rather than hardly any, in half hours."""
+"""Shortest window, in half hours, in which starts are fewer than usual but not almost absent."""
 SPLITS = 8
 """Number of thresholds for requests and for sizes that are tried."""
 
@@ -87,9 +87,9 @@ def _windows_of(log: RecordedLog, known: Array, clock: int) -> list[Window]:
 
 
 def windows_of_few(log: RecordedLog, clock: int, held_since: Array) -> list[Window]:
-    """Return candidate windows for classes with few jobs: hours in which such jobs wait although a policy would start them.
+    """Return candidate windows for classes with few jobs: hours in which these jobs wait although a policy would start them.
 
-    `held_since`: when a policy without these windows would have started each job, by default its start; s.
+    `held_since`: the time, s, at which a policy without these windows would have started each job; by default, its recorded start.
     """
     return list(dict.fromkeys(_windows_of_kinds(log, clock, held_since, _held_stretches)))
 
@@ -138,7 +138,7 @@ def _moved(time: str, by: int) -> str:
 
 
 def _time(slot: int) -> str:
-    """Return a half hour of the day as a time of day."""
+    """Return the time of day, such as 08:30, at which a half hour of the day begins; `slot`: its number from midnight."""
     return f"{slot // 2:02d}:{slot % 2 * 30:02d}"
 
 
@@ -165,7 +165,7 @@ def _spread(first: Array, last: Array) -> Array:
 
 
 def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
-    """Yield classes of jobs as conditions: none, then thresholds at the most frequent requests and sizes and at fractions of the widest."""
+    """Yield classes of jobs as conditions: none, then thresholds at frequent requests and sizes, and at fractions of the largest size."""
     yield {}
     for above, upto, values, others in (("longer_than", "up_to", request, ()), ("wider_than", "narrower_than", procs, (2, 4))):
         asked, counts = np.unique(values, return_counts=True)
@@ -177,7 +177,7 @@ def _kinds(request: Array, procs: Array) -> Iterator[dict[str, Any]]:
 
 
 def _of_kind(kind: dict[str, Any], request: Array, procs: Array) -> Array:
-    """Return which jobs, with these requests (s) and processors, belong to a class, bool."""
+    """Return a mask (bool) of the jobs that belong to a class; `request`: requested time of each job, s."""
     most = np.iinfo(np.int64).max
     chosen = (request > kind.get("longer_than", -1)) & (request <= kind.get("up_to", most))
     of_kind: Array = chosen & (procs > kind.get("wider_than", -1)) & (procs < kind.get("narrower_than", most))
@@ -210,7 +210,7 @@ def _stretches(chosen: Array, least: int = LONG) -> Iterator[tuple[int, int]]:
 class InferredPool:
     """A part of the machine with `procs` processors, for jobs of up to `widest` processors and `longest` s.
 
-    `since`, `until`: it is used for jobs submitted between these log times, s; None for no bound.
+    `since`, `until`: only jobs submitted between these log times, s, use this part; None for no bound.
     """
 
     widest: int
@@ -220,12 +220,12 @@ class InferredPool:
     until: int | None = None
 
     def takes(self, workload: Workload) -> Array:
-        """Return which jobs run on this part, bool."""
+        """Return a mask (bool, shape (jobs,)) of the jobs that run on this part."""
         return (workload.procs <= self.widest) & (workload.requested <= self.longest) & submitted_in(workload, self.since, self.until)
 
 
 def submitted_in(workload: Workload, since: int | None, until: int | None) -> Array:
-    """Return which jobs are submitted between two log times, s, None for no bound; bool."""
+    """Return a mask (bool, shape (jobs,)) of the jobs submitted between two log times, s; None for no bound."""
     chosen = np.ones(len(workload), bool)
     chosen &= True if since is None else workload.submit >= since
     chosen &= True if until is None else workload.submit < until
@@ -310,7 +310,7 @@ def _popular(values: Array) -> list[int]:
 
 
 def not_eligible_before(log: RecordedLog, soon: int = 120) -> Array:
-    """Return when each job seems to have become eligible, inferred from the recorded starts, int64 s; by default its submission.
+    """Return the time (int64 s) at which each job seems to have become eligible, inferred from recorded starts; else its submission.
 
     If a later job of the same user, at least as wide and as long, starts first, the earlier job was held or waited for a dependency. A job
     that starts within `soon` s after the end of its user's previous job may have depended on that job.

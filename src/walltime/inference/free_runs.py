@@ -20,7 +20,7 @@ BY_HINDSIGHT = "with the rules and eligible times, in hindsight"
 
 
 def free_runs(workload: Workload, chosen: Array, plain: Machine, machine: Machine, eligible: Array) -> Iterator[FreeRun]:
-    """Simulate the plain machine, the machine with its rules, a shaken copy on it, and the machine with inferred eligible times.
+    """Yield four simulations: on the plain machine, on the machine with rules, of a shaken copy, and with inferred eligible times.
 
     `chosen`: the jobs (bool) to compare with the record. `eligible`: when each job seems to have become eligible, int64 s; in the last run,
     no job starts before this time.

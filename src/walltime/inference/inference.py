@@ -26,7 +26,7 @@ class InferredRule:
 
     `gain`: increase of the F1 score of prompt starts in the held-out folds when the rule was added (for overheads: of starts within 30 s).
     `error`: its standard error, a jackknife over weeks. `better`, `worse`: the number of held-out weeks with a gain or a loss. `since`,
-    `until`: the log times between which it applies, s; None for no bound.
+    `until`: the log times, s, between which the rule applies; None for no bound.
     """
 
     kind: str
@@ -88,7 +88,7 @@ class Inference:
     `misfits`: share of recorded starts with too few free processors. `refused`: the reason if nothing was inferred. `stopped`: the step at
     which the search was interrupted. `held`: time from submission to eligibility, s, by job number, for jobs that were not eligible at
     submission. `groups`: agreement over held-out jobs by class, user and month. `order`: how well queue orders predict which job starts
-    next; None with too few choices. The inferred outages are the past ones in the log.
+    next; None with too few choices. Inferred outages are outages during the log; future outages are unknown.
     """
 
     log: str

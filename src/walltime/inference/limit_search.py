@@ -38,9 +38,9 @@ def _limits_of_each(search: RuleTrial) -> None:
 
 
 def limits_of_users(search: RuleTrial) -> tuple[RuleProposal, OneStep] | None:
-    """Return the most significant limit of each user for whom one improves the agreement, with its proposals; None without such limits.
+    """Return the most significant limit of each user whose agreement a limit improves, and the proposals under them; None for no limit.
 
-    The record must respect a limit. To find candidates, all users are limited at once; then each limit is tested separately, because some
+    The record must respect each limit. To find candidates, all users are limited at once; then limits are tested one by one, because some
     improve the agreement only together with the limits of other users.
     """
     users, counts = np.unique(search.users[search.choose & (search.users >= 0)], return_counts=True)
@@ -101,7 +101,7 @@ def _kept_at_first(over: Array) -> int:
 
 
 def _limit_text(limited: Sequence[AtOnce], unix_start_time: int | None) -> str:
-    """Describe users with the same limit."""
+    """Describe a limit, and name the users who have it."""
     one = limited[0]
     whose = "jobs of one size and request" if one.alike else "jobs"
     times = {1: "one at a time", 2: "two at a time"}.get(one.jobs, f"at most {one.jobs} at a time")

@@ -124,22 +124,22 @@ class Score:
 
     @property
     def followed(self) -> float:
-        """Return the share of the proposals that were followed."""
+        """Return the share of the policy's proposals that the site followed."""
         return _share(self.matched, self.proposals)
 
     @property
     def followed_promptly(self) -> float:
-        """Return the share of the proposals that were followed promptly."""
+        """Return the share of the policy's proposals that the site followed promptly."""
         return _share(self.prompt, self.proposals)
 
     @property
     def f1(self) -> float:
-        """Return the harmonic mean of both shares, including late starts."""
+        """Return the harmonic mean of recall and precision; late starts count."""
         return _share(2 * self.matched, self.jobs + self.proposals)
 
     @property
     def prompt_f1(self) -> float:
-        """Return the harmonic mean of both prompt shares, by which rules are chosen and judged."""
+        """Return the harmonic mean of recall and precision over prompt starts, by which rules are chosen and judged."""
         return _share(2 * self.prompt, self.jobs + self.proposals)
 
     @property
@@ -213,7 +213,7 @@ def one_step(workload: Workload, start: Array, policy: Policy, *, end: Array | N
 
 
 def _asked(workload: Workload, rules: SiteRules, place: Array) -> SiteAnswers:
-    """Return the arrays in which the compiled pass records the proposals."""
+    """Return the arrays of the compiled pass: the jobs, the site's rules, and space for the policy's proposals."""
     jobs = np.zeros(len(place), ASKED).view(np.recarray)
     jobs.since = jobs.last = jobs.user = jobs.delay = -1
     jobs.eligible = -LONGEST if rules.eligible is None else rules.eligible[place]

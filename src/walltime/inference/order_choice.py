@@ -53,8 +53,8 @@ class OrderChoice:
     """The hit rates of orders over held-out choices.
 
     `choices`: their number, with `alternatives` on average. Each other field is the share of choices in which the started job ranks first:
-    by chance, in order of arrival, and by the logit without effects, with effects of users, and with effects of users and projects. A rate
-    is None if the log names fewer than two.
+    by chance, in order of arrival, and by the logit without effects, with effects of users, and with effects of users and projects. The
+    last two rates are None if the log names fewer than two users or projects.
     """
 
     choices: int
@@ -182,7 +182,7 @@ def _features(choices: Choices, log: RecordedLog, form: Sequence[str]) -> Array:
 
 
 def order_choice(choices: Choices, log: RecordedLog, used: Array, judged: Array) -> OrderChoice | None:
-    """Fit the order to the choices whose started job is in `used` (bool), and test it on those in `judged`; None with too few of either."""
+    """Fit the order to the choices whose started job is in `used` (bool), and test it on those in `judged`; None if either has too few."""
     if not len(choices.first):
         return None
     w, job, starter = log.workload, choices.job, choices.job[choices.first]

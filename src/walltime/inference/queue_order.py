@@ -92,7 +92,7 @@ def inferred_policy(search: RuleTrial) -> None:
             )
             continue
         named.append(search.rules._replace(policy=own))
-    tries: list[tuple[float, Policy, str, OneStep]] = []  # in months that choose; an order may hold in only some of them
+    tries: list[tuple[float, Policy, str, OneStep]] = []  # over the folds that choose rules, or some of them
 
     def note_best(several: Iterable[tuple[Policy, str, OneStep]], least: float) -> float:
         """Append the candidate with the largest gain to `tries` if it exceeds `least`; return the larger of both."""
@@ -129,7 +129,7 @@ def inferred_policy(search: RuleTrial) -> None:
 
 
 def _fair_shares(search: RuleTrial) -> Iterator[tuple[Policy, str]]:
-    """Yield fair-share orders by user and by group, if the log has several, with their descriptions."""
+    """Yield fair-share orders, each with a description: by user and by group, if the log has at least two of them."""
     for key, whose in (("user", "users"), ("group", "groups")):
         if len(np.unique(search.w.columns.get(key, ()))) > 1:
             for half_life in HALF_LIVES:
@@ -179,7 +179,7 @@ def _choices(search: RuleTrial, chosen: Array, size: int) -> Choices:
 def _fitted_orders(search: RuleTrial) -> list[tuple[Policy, str]]:
     """Return orders fitted by a conditional logit model, with descriptions, and set `search.order`.
 
-    They are fitted to the jobs outside the parts of the machine, on the folds that choose rules.
+    The fit uses the jobs outside the parts of the machine, in the folds that choose rules.
     """
     rest, size = search.log.known.copy(), search.size
     for part in search.rules.parts:

@@ -42,7 +42,7 @@ TICKS = (10, 30, 60)
 def inferred_overhead(search: RuleTrial) -> None:
     """Infer the scheduler's delays: from a decision to the start, from an end to the release, and between passes.
 
-    They are judged by starts at most PROMPT s after the proposal, because the usual definition of prompt already allows for such delays.
+    The delays are judged by starts at most PROMPT s after the proposal, because the usual definition of prompt already allows for them.
     """
     best, overhead = search.answer, NO_OVERHEAD
     for name in ("start", "end", "tick"):
@@ -82,7 +82,7 @@ def _candidates(search: RuleTrial, name: str, answer: OneStep, own: Overhead) ->
 
 
 MOST_MISFITS = 0.05
-"""If a larger share of starts lacks free processors, the log and the machine contradict each other."""
+"""If a larger share of the recorded starts has too few free processors, the log and the machine contradict each other."""
 STARTS = 2
 """An outage must explain at least this many more starts near it, not counting the start that ends it."""
 OUTAGES = (3600, 4 * 3600, 12 * 3600)
@@ -308,7 +308,7 @@ def _with(rules: Rules, name: str, value: Any, since: int | None = None, until: 
 
 
 def _with_period(search: RuleTrial, name: str, value: Any, best: OneStep) -> tuple[Rules, Any, OneStep]:
-    """Return the rules with a window or part limited to the period in which it explains most, the window or part, and the proposals."""
+    """Limit a window or part to the period in which it explains most; return the rules with it, the window or part, and the proposals."""
     since, until, best = search.shortened(best, partial(_with, search.rules, name, value))
     rules = _with(search.rules, name, value, since, until)
     return rules, getattr(rules, name)[-1], best

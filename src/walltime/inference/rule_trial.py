@@ -36,7 +36,7 @@ LEAST_GAIN = 0.005
 """A rule must gain more agreement than this on the folds that choose rules."""
 WEEK, MONTH = 7 * DAY, 30 * DAY
 SHORTEST = 56 * DAY
-"""A shorter record has too few weeks for choosing and judging."""
+"""A shorter record has too few weeks to choose rules and to judge them."""
 ALWAYS = np.iinfo(np.int64).max // 4
 RANKS, ERRORS = 0.01, 1.2
 """Largest decrease of the rank correlation of waits, and largest factor on the mean error of a wait, that a rule may cause in a free
@@ -317,7 +317,7 @@ class RuleTrial:
         return new.score(mask, within).prompt_f1 - (old or self.answer).score(mask, within).prompt_f1
 
     def runs(self, new: OneStep) -> tuple[list[int], list[tuple[float, int, int]]]:
-        """Return the folds that choose rules, and for each run of consecutive folds [first, last) its gain in starts, first and last."""
+        """Return the folds that choose rules and, for each run of consecutive folds, its gain in starts and its range [first, last)."""
         folds = np.unique(self.fold[self.choose]).tolist()
         masks = [self.choose & (self.fold == fold) for fold in folds]
         total = np.cumsum([0.0, *(self.gain(new, mask) * int(mask.sum()) for mask in masks)])
@@ -381,7 +381,7 @@ class RuleTrial:
         return gain > 2 * self.error(new, mask, within, old=old) and better - worse > np.sqrt(better + worse)
 
     def keep(self, proposal: RuleProposal, new: OneStep, within: int | None = None, *, judge: Array | None = None) -> bool:
-        """Accept a rule if it significantly improves the agreement on held-out folds and makes no complete simulation worse."""
+        """Accept a rule if it significantly improves the agreement on held-out folds and makes no free simulation worse."""
         kind, text, evidence, rules, *times = proposal
         judge = self.judge if judge is None else judge
         measured = self.gain(new, judge, within), self.error(new, judge, within), *self.weeks_moved(new, judge, within)

@@ -123,7 +123,7 @@ class Batch:
         self.episodes, self.rules, self.count = episodes, rules, environments
         log = _log(episodes, rules)
         self._table = log.episodes
-        size, rows = episodes[0].workload.machine_procs, environments + 1  # the last one plays baselines
+        size, rows = episodes[0].workload.machine_procs, environments + 1  # the last row plays baselines
         jobs = int(self._table.jobs.max())
         self._environments = kernel.new_environments(rows, jobs, size, rules.shown, rules.alternates)
         self.state, self.start = self._environments.state, self._environments.start
@@ -190,7 +190,7 @@ class Batch:
                 self.rewards[e] += self.baseline(int(self.state[e].episode), rules.baseline)
 
     def cost(self, environment: int) -> float:
-        """Return the metric of a finished episode, or its mean over the jobs; negative if more is better."""
+        """Return the metric of a finished episode (for job metrics, the mean), negated if higher is better."""
         jobs = self.episodes[self.state[environment].episode].workload
         name = self.rules.reward
         if name in REWARDS:
@@ -203,16 +203,16 @@ class Batch:
         return FINAL_REWARDS[name] * float(getattr(summary, name))
 
     def baseline(self, episode: int, formula: str) -> float:
-        """Return the `cost` of this episode if a formula decides under the same rules."""
+        """Return the `cost` of this episode when a formula decides under the same rules."""
         if (episode, formula) not in self._baselines:
             self.play(episode, formula)
             self._baselines[episode, formula] = self.cost(self.count)
         return self._baselines[episode, formula]
 
     def play(self, episode: int, formula: str, fill: str | None = _AS_THE_AGENT) -> Array:
-        """Return the start of each job, s, int64, if a formula decides in this episode.
+        """Return the start of each job (s, int64) when a formula decides in this episode.
 
-        `fill`: the formula of backfilling, None for no backfilling; by default as under an agent that decides by the formula.
+        `fill`: the formula for backfilling, None for no backfilling; by default as under an agent that always uses the formula.
         """
         if fill == _AS_THE_AGENT:
             fill = None if not self.rules.backfilling else "fcfs" if self.rules.fills_by_arrival else formula
@@ -248,7 +248,7 @@ class Batch:
         return self.start[environment, ran : ran + len(self.episodes[episode].workload)].copy()
 
     def waiting(self, environment: int) -> Array:
-        """Return the waiting jobs in the slots, as indices of the episode's workload."""
+        """Return the waiting jobs in the slots, as indices into the episode's workload."""
         own = self.state[environment]
         slots = self._environments.slots[environment, : min(int(own.waiting), self.rules.shown)]
         return np.asarray(self._environments.queue[environment, slots] - int(self._table[int(own.episode)].run_at_first))

@@ -119,7 +119,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         return {"action_mask": self._batch.mask[0].copy(), "time": int(self._batch.now[0]), "episode_number": self._number}
 
     def action_masks(self) -> Array:
-        """Return which actions are allowed, bool."""
+        """Return a mask (bool, shape (actions,)) of the allowed actions."""
         return self._batch.mask[0] != 0
 
     def starts(self) -> Array:
@@ -127,15 +127,15 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         return self._batch.starts(0)
 
     def waiting(self) -> Array:
-        """Return the waiting jobs that can be chosen, by slot: indices of the jobs of `episode.workload`."""
+        """Return the waiting jobs that can be chosen, by slot: indices into `episode.workload`."""
         return self._batch.waiting(0)
 
     def cost(self) -> float:
-        """Return the reward's metric of a finished episode, the mean of a job metric; negative if more is better."""
+        """Return the reward's metric of a finished episode (for job metrics, the mean), negated if higher is better."""
         return self._batch.cost(0)
 
     def baseline(self, formula: str) -> float:
-        """Return the `cost` if this formula decides in the current episode."""
+        """Return the `cost` of the current episode when this formula decides in it."""
         if formula not in FORMULAS:
             raise PolicyError(f"unknown formula {formula!r}. Valid formulas: {', '.join(FORMULAS)}")
         return self._batch.baseline(self._number, formula)
@@ -189,7 +189,7 @@ class BackfillingVectorEnv(VectorEnv[Any, Any, Any]):
         return info | {f"_{name}": everywhere for name in list(info)}
 
     def action_masks(self) -> Array:
-        """Return which actions are allowed in each environment, bool."""
+        """Return a mask (bool, shape (environments, actions)) of the allowed actions."""
         return self._batch.mask[: self.num_envs] != 0
 
     def starts(self, environment: int) -> Array:

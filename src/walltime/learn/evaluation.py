@@ -41,7 +41,7 @@ SCHEDULERS: dict[str, tuple[str, str | None]] = {
 }
 """The schedulers with which agents are compared: formulas for the queue and for backfilling (None for no backfilling)."""
 PAIR = ("easy:order=saf", "easy")
-"""The schedulers whose difference shows whether the halves of a log are similar; agents were trained on too much of the earlier half."""
+"""The schedulers whose difference shows whether the halves of a log are similar; agents saw too much of the earlier half in training."""
 CAVEATS = (
     "The intervals cover the sampling of windows of one log, in five blocks of neighbours; the agent may be worse on other machines.",
     "Each interval has a coverage of 90 % on its own. The best of many schedulers is partly lucky (selection bias), which its interval "
@@ -109,8 +109,8 @@ def _sentence(metric: str, one: AgainstScheduler, windows: int) -> str:
 class Evaluation:
     """The result of `walltime.learn.evaluate`.
 
-    `costs`: the costs of each scheduler and agent, one per window. `agents`: for each the seed, or the name of a function, the mean over
-    windows, and the change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions. `episodes`,
+    `costs`: the costs of each scheduler and agent, one per window. `agents`: the seed of each (for functions, the name), its mean cost over
+    windows, and its change in % against the first scheduler of `compared`, EASY. `trained_on`: the log; empty for functions. `episodes`,
     `starts`: the windows, and the starts of their jobs (s, int64) by scheduler and agent, for `schedules`.
     """
 
@@ -279,7 +279,7 @@ def evaluate(
 
 
 def _agents(given: Any, task: Task | None, options: dict[str, Any]) -> list[TrainedAgent] | list[_FunctionAgent]:
-    """Return the agents to compare, all trained or all functions; raises PolicyError as `evaluate` does."""
+    """Return the agents to compare, which are all trained agents or all functions; raises the errors of `evaluate`."""
     several = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
     if not several:
         raise PolicyError("evaluate needs at least one agent, such as a folder of train", "no_agent")
@@ -317,7 +317,7 @@ def _compare(name: str, outcome: Outcomes, agents: Array, metric: str) -> Agains
 
 
 def _halves(episodes: list[Episode], rules: Any, metric: str) -> Halves:
-    """Return the gain of one scheduler over another in each half of the whole log."""
+    """Return the change from EASY to smallest area first in each half of the whole log."""
     one, other = (log_cost(formula_outcomes(episodes, rules, SCHEDULERS[name])[0], metric) for name in PAIR)
     gain = one - other
     middle = len(gain) // 2

@@ -132,7 +132,7 @@ class Agent:
         return inputs
 
     def scores(self, seen: Array) -> Array:
-        """Return the scores of choices; the best choice of a decision has the highest score."""
+        """Return the score of each choice; the best choice of a decision has the highest score."""
         return self.policy.forward(self.prepare(seen))[-1][:, 0]
 
 
@@ -141,7 +141,7 @@ class Rollout:
     """The decisions of some episodes in order of time; arrays with a row for each.
 
     `number`: the environment. `choices`: number of choices; `chosen`: the chosen one. `inputs`: the inputs of all choices, decision by
-    decision. `chance`: the logarithm of the chosen one's probability. `spread`: the entropy. `now`, `then` (s): the time of the decision
+    decision. `chance`: logarithm of the chosen one's probability. `spread`: the entropy. `now`, `then` (s): the time of the decision
     and of the next one. `left`: number of jobs that have not started. `reward`: the reward until the next decision.
     """
 
@@ -242,7 +242,7 @@ def advantages(played: Rollout, count: int, rewards: Array, values: Array, trace
 def objective(
     scores: Array, first: Array, choices: Array, chosen: Array, before: Array, gain: Array, clip: float, entropy: float
 ) -> tuple[float, Array]:
-    """Return the negated clipped objective, and its gradient by the scores: means over decisions.
+    """Return the negated clipped objective, and its gradient with respect to the scores; both are means over decisions.
 
     `chosen`: the row of each chosen job; `before`: the logarithm of its probability at the decision; `gain`: its advantage.
     """
@@ -259,7 +259,7 @@ def objective(
 
 
 def iterate(batch: Batch, agent: Agent, settings: TrainingSettings, number: int, seed: int, scales: Array) -> dict[str, float]:
-    """Play episodes and update the agent in one iteration, whose result depends only on the agent, its number and the seed.
+    """Play episodes and update the agent in one iteration; the result depends only on the agent, the iteration's number and the seed.
 
     `scales`: the cost of a simple scheduler in each episode. Returns the mean `cost` against it, the `entropy`, and the `decisions`.
     """

@@ -48,7 +48,7 @@ def windows(
 ) -> list[Episode]:
     """Return consecutive, disjoint windows of a log with `jobs` jobs each, as episodes.
 
-    `part`: `all`; or the windows to `train`, before those to `test`, the last `test_share` of them; one window between them is left out.
+    `part`: `all`, `train` or `test`. Tests get the last `test_share` of the windows, training the earlier ones without the one between.
     `warm`: a scheduler that ran the machine before, so that each window begins with its running and waiting jobs (simulated with this
     `overrun`); by default the machine is empty.
 
@@ -76,8 +76,8 @@ def overlapping(
 ) -> list[Episode]:
     """Return random windows of a log, which may overlap, as in the training of zhang20's program.
 
-    They are more numerous than `windows`, but not independent, so intervals over them are too narrow for comparisons. Training windows
-    have no job of test windows. Other arguments are as in `windows`.
+    There are more of them than of `windows`, but they are not independent, so intervals over them are too narrow for comparisons. Training
+    and test windows share no jobs. Other arguments are as in `windows`.
     """
     begin, end = _part(workload, jobs, part, test_share)
     first = np.random.default_rng(seed).integers(begin, end - jobs + 1, episodes)
@@ -123,7 +123,7 @@ def _cut(workload: Workload, first: list[int], jobs: int, note: str, warm: Polic
 
 
 def as_episodes(source: Workload | Episode | Sequence[Workload | Episode]) -> list[Episode]:
-    """Return the episodes of an environment from one or several episodes or workloads (on empty machines)."""
+    """Return a list of episodes from one or several episodes or workloads; a workload starts on an empty machine."""
     given = [source] if isinstance(source, Workload | Episode) else list(source)
     jobs: list[object] = [one.workload if isinstance(one, Episode) else one for one in given]
     for one in jobs:

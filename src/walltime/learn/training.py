@@ -120,7 +120,7 @@ class Outcomes(NamedTuple):
 
     @classmethod
     def of(cls, outcomes: list[tuple[float, float, Array]]) -> Outcomes:
-        """Return the outcomes of single episodes in this form."""
+        """Return the joined outcomes of single episodes, given as tuples of cost, longest wait and starts."""
         costs, longest, starts = zip(*outcomes, strict=True)
         return cls(np.array(costs), np.array(longest), list(starts))
 
@@ -143,7 +143,7 @@ class _Lesson:
                 "too_few_windows",
             )
         count = max(1, round(len(early) * VALIDATION))
-        early, self.late = early[: -count - 1], early[-count:]  # one between the two is left out
+        early, self.late = early[: -count - 1], early[-count:]  # the window between the two parts is left out
         self.scales = np.maximum(formula_outcomes(early, task.rules)[0], 1.0)
         self.batch = Batch(early, task.rules, settings.together)
         self.simple = formula_outcomes(self.late, task.rules)[0]
@@ -167,10 +167,10 @@ def train(
 ) -> TrainedAgent:
     """Train an agent on the early windows of a log, or of several in turn; the later ones are held out for `evaluate`.
 
-    `workload`: each iteration plays one of them; the best state on average over all is stored. `out`: the folder of the agent, written
-    after every iteration; the same call resumes from there, and gives the same bytes as without interruption. `task`: the goal. `settings`:
-    the settings of the learning algorithm. `minutes`: stop after this time, to be resumed. `source` is stored with the agent. `progress` is
-    called with the number of played episodes.
+    `workload`: one log or several; each iteration plays one, and the state that is best on average is stored. `out`: the folder of the
+    agent, written after every iteration; the same call resumes from there, and gives the same bytes as without interruption. `task`: the
+    goal. `settings`: the settings of the learning algorithm. `minutes`: the time after which to stop. `source` is stored with the agent.
+    `progress` is called with the number of played episodes.
 
     Raises PolicyError for invalid settings, WorkloadError for a log too short for four training windows, OutputError for a folder that
     has an agent of other settings or another log, or cannot be written.
@@ -234,7 +234,7 @@ def load(folder: str | Path) -> TrainedAgent:
 
 
 def _trained(agent: ppo.Agent, task: Task, settings: ppo.TrainingSettings, plan: Mapping[str, Any], state: _State) -> TrainedAgent:
-    """Return an agent of the training; raises KeyError or TypeError for a plan without its seed, log and source."""
+    """Return the trained agent in this state; raises KeyError or TypeError for a plan without seed, log or source."""
     own = {name: plan[name] for name in ("seed", "log", "jobs_sha256", "source")}
     if [type(value) for value in own.values()] != [int, str, str, dict]:
         raise TypeError("a value of the plan has another type")

@@ -50,7 +50,7 @@ _MINUTES_OF_HOST = r"^([0-9]{1,9}(?:\.[0-9]+)?)/[A-Za-z][\w.-]*$"
 
 
 def blank(texts: pl.Series) -> Array:
-    """Return which cells have an unknown value (bool)."""
+    """Return a mask (bool) of the cells with an unknown value."""
     return texts.is_in((*BLANK, str(MISSING), f"{MISSING}.0")).to_numpy()
 
 
@@ -82,7 +82,7 @@ def spans(texts: pl.Series, clock: str = CLOCKS[0]) -> tuple[Array, Array]:
 
 
 def without_limit(texts: pl.Series) -> Array:
-    """Return which requests have no limit (bool)."""
+    """Return a mask (bool) of the requests without a limit."""
     free: Array = texts.str.to_lowercase().str.strip_suffix(".0").is_in(NO_LIMITS).to_numpy() & ~blank(texts)
     return free
 

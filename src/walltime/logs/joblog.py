@@ -397,14 +397,14 @@ def _reasons_to_drop(log: JobLog, submit: Array, runtime: Array, width: Array, p
 
 
 def repeated(columns: Iterable[Array]) -> Array:
-    """Return which rows have the same values in all of these columns as an earlier row: bool."""
+    """Return a mask (bool) of the rows that have the same values in all of these columns as an earlier row."""
     table = pl.DataFrame({str(k): values for k, values in enumerate(columns)})
     first: Array = table.select(pl.struct(pl.all()).is_first_distinct()).to_series().to_numpy()
     return ~first
 
 
 def _left_out(log: JobLog, masks: dict[str, Array], runtime: Array, width: Array) -> tuple[Array, list[Drop]]:
-    """Return which records become jobs (bool), and the records that the reader and the masks' rules leave out."""
+    """Return a mask (bool) of the records that become jobs, and the records that the reader and the masks' rules leave out."""
     work = np.where((runtime >= 0) & (width > 0), runtime * width.astype(np.float64), np.nan)
     for name in IDLE & masks.keys():
         work[masks[name]] = 0.0

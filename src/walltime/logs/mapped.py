@@ -247,7 +247,7 @@ class _TablePart:
         return {**values, **times, "runtime": runtime, "requested": requested}
 
     def never_started(self, columns: Mapping[str, Array]) -> Array:
-        """Return which rows are jobs that ended without a start and were not cancelled (bool)."""
+        """Return a mask (bool) of the rows of jobs that ended without a start and were not cancelled."""
         idle = (columns["runtime"] == 0) | ((columns["runtime"] < 0) & (self.status == STATUS["failed"]))
         return idle & (columns["start"] < 0) & (self.status != STATUS["cancelled"]) & ("start" in self.times)
 
@@ -318,7 +318,7 @@ class _TableReader:
 
 
 def _steps(numbers: pl.Series) -> Array:
-    """Return which records are steps of jobs (bool): their number is `12.batch` or `12.0`, and there is a record of 12."""
+    """Return a mask (bool) of the records of job steps: their number is `12.batch` or `12.0`, and there is a record of 12."""
     jobs = numbers.str.extract(_STEP)
     has_any = jobs.null_count() < len(jobs)
     step: Array = jobs.is_in(numbers.unique().implode()).fill_null(False).to_numpy() if has_any else np.zeros(len(jobs), bool)

@@ -117,7 +117,7 @@ def _resources(workload: Workload, placement: Placement) -> Iterator[CountedLimi
 
 
 def _words(name: str, most: int) -> str:
-    """Return the words for an amount of a resource with this Slurm name."""
+    """Describe an amount of a resource, given by its Slurm name, in words."""
     kind, _, gpu_type = name.partition(":")
     what, _, of = kind.partition("/")
     if what == "license":

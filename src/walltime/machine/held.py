@@ -69,9 +69,9 @@ def reject_hindsight(machine: Machine | None, what: str) -> None:
 
 
 def with_hindsight(workload: Workload, machine: Machine | None, requested: bool, what: str) -> tuple[Workload, Machine | None]:
-    """Return the jobs from their eligible times on, and the machine without that key, if `requested`; else both unchanged.
+    """Return the jobs, submitted at their eligible times, and the machine without the key `eligible` if `requested`; else both unchanged.
 
-    Raises PolicyError if the machine's file has eligible times that are not requested, or the other way round, and errors of
+    Raises PolicyError if the machine's file has eligible times that are not requested, or lacks requested ones, and errors of
     `apply_eligible_times`.
     """
     if not requested and machine is not None and machine.eligible is not None:

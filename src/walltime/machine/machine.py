@@ -215,7 +215,7 @@ def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHI
 def parse_machine(text: str, where: str, checked: bool = True) -> Machine:
     """Return the machine of a file with this text, named `where` in errors; raises LogError.
 
-    `checked`: whether its texts may name only Python files that may run, as in `TomlFile.value`.
+    `checked`: whether the text may name only Python files that are allowed to run, as in `TomlFile.value`.
     """
     return MACHINE_FILE.value(MACHINE_FILE.content(text, where), where, checked=checked)
 

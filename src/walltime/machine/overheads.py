@@ -49,23 +49,23 @@ def scheduler_view(workload: Workload, placement: Placement) -> tuple[Workload, 
 
 
 def decision_times(start: Array, placement: Placement) -> Array:
-    """Return when the start of each job was decided (int64 s)."""
+    """Return the time (int64 s) at which the scheduler decided to start each job."""
     own = placement.machine.overhead
     return np.where(placement.since < NEVER, _decision_of_running(own, placement.since), start - own.start)
 
 
 def start_times(decision: Array, placement: Placement) -> Array:
-    """Return when each job starts after its decision (int64 s)."""
+    """Return the time (int64 s) at which each job starts after the scheduler's decision."""
     return np.where(placement.since < NEVER, placement.since, decision + placement.machine.overhead.start)
 
 
 def release_times(overhead: Overhead, end: Time) -> Time:
-    """Return when the scheduler sees the processors of ended jobs as free, s; `end`: when the jobs ended, s."""
+    """Return the times, s, from which the scheduler sees the processors of ended jobs as free; `end`: the ends of the jobs, s."""
     return next_tick(end + overhead.end, overhead.tick)
 
 
 def _decision_of_running(overhead: Overhead, since: Array) -> Array:
-    """Return when the start of initially running jobs was decided: at 0 at the earliest, unless they started before 0."""
+    """Return the decision times of initially running jobs: not before 0, unless the job started before 0."""
     return np.maximum(since - overhead.start, np.minimum(since, 0))
 
 

@@ -157,7 +157,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
     running_since = placed.columns.get("running_since", np.full(len(placed), MISSING))
     since = np.where(running_since != MISSING, running_since, NEVER)
     planned = machine.overhead.occupied(np.maximum(placed.planned, placed.runtime) if extends else placed.planned)
-    planned[since < NEVER] = 0  # a running job has started, so no window applies to it
+    planned[since < NEVER] = 0  # windows forbid starts, and a running job has started
     windows, windows_of, outside = hours_of(placed, machine, partition[kept], planned)
     if outside:
         placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "outside_windows": outside}))
@@ -180,7 +180,7 @@ def place(workload: Workload, machine: Machine, extends: bool = False) -> tuple[
 
 
 def over_limits(workload: Workload, placement: Placement) -> Array:
-    """Return which placed jobs alone exceed a limit of the machine, bool; a site would never start them under this limit."""
+    """Return a mask (bool) of the placed jobs that exceed a limit by themselves; a site with this limit would never start them."""
     limits_of, limits, run_seconds = _limits(workload, placement.machine, placement.partition)
     return np.asarray(possible(workload, limits_of, limits, workload.procs, placement.second, run_seconds)[1])
 
@@ -225,7 +225,7 @@ def _partitions(workload: Workload, machine: Machine) -> tuple[Array, Array]:
 
 
 def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> Array:
-    """Return which jobs are submitted during the validity of a rule; bool."""
+    """Return a mask (bool, shape (jobs,)) of the jobs submitted while a rule is valid."""
     since, until = (None if time is None else seconds_of(workload, time, what) for time in (rule.since, rule.until))
     return (workload.submit >= (-NEVER if since is None else since)) & (workload.submit < (NEVER if until is None else until))
 
@@ -273,11 +273,11 @@ def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:
 
 
 _LASTING = frozenset({"first_partition", "not_limited", "over_limit"})
-"""Changes that leave no trace in the jobs, so a second placing makes them again."""
+"""Changes that leave no trace in the jobs, so placing the jobs again repeats them."""
 
 
 def added(counts: Mapping[str, int], masks: Mapping[str, Array], among: Array) -> dict[str, int]:
-    """Return the counts with the jobs of these masks added, except changes that were counted when the jobs were placed before."""
+    """Return the counts plus the number of jobs in each mask, without changes already counted when the jobs were placed before."""
     more = {name: int(np.count_nonzero(mask & among)) for name, mask in masks.items()}
     together = {name: max if name in _LASTING else operator.add for name in more}
     return dict(counts) | {name: together[name](counts.get(name, 0), count) for name, count in more.items() if count}
@@ -337,7 +337,7 @@ def limit_groups(workload: Workload, machine: Machine, partition: Array, limit: 
     for name in limit.by:
         chosen &= columns[name] >= 0
     group = np.zeros(np.count_nonzero(chosen), np.int64)
-    for name in limit.by:  # by their values, in order of the first column, then of the next
+    for name in limit.by:  # groups are ordered by the values of the first column, then of the next
         values = np.unique(columns[name][chosen], return_inverse=True)[1].ravel()
         group = np.unique(group * (int(values.max(initial=0)) + 1) + values, return_inverse=True)[1].ravel()
     return np.flatnonzero(chosen), group
@@ -377,9 +377,9 @@ def possible(
     second: Array,
     run_seconds: Sequence[int] = (),
 ) -> tuple[Ragged, Array]:
-    """Return the limits of each job without those that it alone exceeds, and whether it exceeds one; bool.
+    """Return the limits of each job except limits that it exceeds by itself, and a mask (bool) of the jobs that exceed one.
 
-    The waiting jobs of a snapshot keep all limits: unlike jobs of a log, they have not yet run in spite of them.
+    The waiting jobs of a snapshot keep all limits: unlike jobs of a log, they have not run in spite of a limit.
     """
     job, alone = limits_of.places, np.zeros(len(procs), bool)
     waiting = workload.columns.get("running_since", np.zeros(len(procs))) == MISSING
@@ -394,7 +394,7 @@ def possible(
 
 
 def _got_whole_nodes(workload: Workload, machine: Machine, partition: Array) -> Array:
-    """Return which jobs got all processors of their nodes, and more than they requested, without a recorded `exclusive`; bool."""
+    """Return a mask (bool) of the jobs without a recorded `exclusive` that got all processors of their nodes, more than they requested."""
     if not {"allocated_procs", "requested_procs", "nodes"} <= set(workload.columns):
         return np.zeros(len(workload), bool)
     got, requested, nodes = (workload.columns[name] for name in ("allocated_procs", "requested_procs", "nodes"))
@@ -421,7 +421,7 @@ def _outage(workload: Workload, machine: Machine, outage: Outage) -> tuple[int, 
 
 
 def _time(workload: Workload, one: Outage | Reservation, what: str) -> tuple[int, int, int]:
-    """Return the start, the end, and the time from which an outage or a reservation is known, s."""
+    """Return the start and the end of an outage or a reservation, and the time from which it is known; s."""
     begin = seconds_of(workload, one.begin, what)
     end = NEVER if one.end is None else seconds_of(workload, one.end, what)
     if end <= begin:
@@ -430,7 +430,7 @@ def _time(workload: Workload, one: Outage | Reservation, what: str) -> tuple[int
 
 
 def _times(workload: Workload, one: Reservation, number: int) -> list[tuple[int, int, int, int]]:
-    """Return the number of a reservation with each time at which it is, up to four weeks after the last submission."""
+    """Return each repetition of a reservation, up to four weeks after the last submission: its number, start, end and time known, s."""
     begin, end, known = _time(workload, one, "a reservation")
     period = next((PERIODS[flag] for flag in one.flags if flag in PERIODS), 0)
     if period and end - begin > period:
@@ -465,7 +465,7 @@ def _admits(one: Reservation, workload: Workload, job: int) -> bool:
 
 
 def may_preempt(workload: Workload, machine: Machine) -> Array:
-    """Return the jobs that may preempt others, bool: by the tier of their partition, or by their quality of service.
+    """Return a mask (bool) of the jobs that may preempt others: by the tier of their partition, or by their quality of service.
 
     Raises WorkloadError if the log does not name the partitions or the qualities of service that decide this.
     """
@@ -485,13 +485,13 @@ def may_preempt(workload: Workload, machine: Machine) -> Array:
 
 
 def qos_factors(workload: Workload, machine: Machine) -> Array:
-    """Return the factor of each job's quality of service, 0 to 1, which logs of Slurm have as the queue; 0 where it is unknown."""
+    """Return the factor, 0 to 1, of each job's quality of service (the column `queue` in Slurm's logs); 0 where it is unknown."""
     most = max([1, *(one.priority for one in machine.qos)])
     return qos_values(workload, machine, lambda one: one.priority / most, 0.0)
 
 
 def qos_values(workload: Workload, machine: Machine, value: Callable[[Qos], float], otherwise: float) -> Array:
-    """Return a value of each job's quality of service, which logs of Slurm have as the queue; `otherwise` where it is unknown."""
+    """Return a value of each job's quality of service (the column `queue` in Slurm's logs); `otherwise` where it is unknown."""
     numbers = workload.columns.get("queue", np.full(len(workload), MISSING))
     values = {one.name: value(one) for one in machine.qos}
     of = {number: values.get(workload.origin.name_of("queue", number), otherwise) for number in np.unique(numbers).tolist()}

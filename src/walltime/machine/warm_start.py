@@ -50,7 +50,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
 
 
 def carried_over(workload: Workload) -> Array:
-    """Return which jobs were submitted before the period: bool, shape (jobs,)."""
+    """Return a mask (bool, shape (jobs,)) of the jobs that were submitted before the period."""
     return workload.columns.get(CARRIED, np.zeros(len(workload), np.int64)) == 1
 
 

@@ -44,7 +44,7 @@ class Hours(NamedTuple):
     crossing: bool
 
     def shut(self, moments: Array, length: int) -> Array:
-        """Return whether a job that requests `length` s may not start at each of these times (int64 s); bool."""
+        """Return, for each of these times (int64 s), whether a job that requests `length` s is forbidden to start; bool."""
         following = np.searchsorted(self.begin, moments, side="right")
         inside = (following > 0) & (moments < np.append(self.end, 0)[following - 1])
         if self.crossing and len(self.begin):
@@ -72,7 +72,7 @@ class ShutHours:
         return self
 
     def until(self, moment: int) -> Hours:
-        """Return all periods that start by a time, s, and the next one, if there is one; later ones may be included."""
+        """Return all periods that start at or before a time, s, and the next one, if any; later periods may be included."""
         found, known = self._found
         if moment > known:
             known, more = max(moment, max(known, self.site.first) + ROOM), []
@@ -140,7 +140,7 @@ def span_of(workload: Workload, window: Window) -> tuple[int, int]:
 def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
     """Return the longest time, s, for which a job that starts on a tick may be planned under these windows in an ordinary week.
 
-    0 if no job can start; NEVER if there is no limit.
+    The result is 0 if no job can start, and NEVER if there is no limit.
 
     >>> longest_between([Window("17:00", days=("fri",)), Window("08:00", days=("mon",))]) // 3600
     105
@@ -159,10 +159,9 @@ def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
 
 
 def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int) -> Array:
-    """Return which jobs each window (row) applies to, so that all jobs can start (see `hours_of`); bool, like `holds`.
+    """Return the jobs to which each window (row) applies, so that every job can start (see `hours_of`); bool, shaped like `holds`.
 
-    `holds`: which jobs are of each window's kind; bool, shape (windows, jobs). `planned`: for how long each job's processors are planned,
-    s.
+    `holds`: the jobs of each window's kind; bool, shape (windows, jobs). `planned`: the planned occupation of each job's processors, s.
     """
     doubt = np.flatnonzero(planned > longest_between(windows, tick))  # without these windows, at least as many times are left
     kept, planned = holds[:, doubt], planned[doubt]
@@ -182,7 +181,7 @@ def _possible(windows: Sequence[Window], holds: Array, planned: Array, tick: int
 
 
 def _kind(workload: Workload, machine: Machine, window: Window, partition: Array) -> Array:
-    """Return which jobs are of the window's kind; bool."""
+    """Return a mask (bool, shape (jobs,)) of the jobs of the window's kind."""
     chosen = np.ones(len(workload), bool)
     if window.partition is not None:
         chosen &= partition == [one.name for one in machine.partitions].index(window.partition)
@@ -198,7 +197,7 @@ def _kind(workload: Workload, machine: Machine, window: Window, partition: Array
 
 
 def _periods(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
-    """Return the periods of a window that end after a time, one per day, s; periods of neighbouring days may touch.
+    """Yield the periods of a window that end after a time, one per day, s; periods of neighbouring days may touch.
 
     When the clock goes back, a time of day occurs twice: a period then starts at the first and ends at the last. When the clock goes
     forward, it skips times of day: such a period starts or ends at the change.
@@ -219,7 +218,7 @@ def _periods(hours: ShutHours, after: int) -> Iterator[tuple[int, int]]:
 
 
 def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
-    """Return when the clock first (`late`: last) shows a time of day, Unix time, s; `day`: since 1970, `second`: after midnight."""
+    """Return the Unix time at which the clock first (`late`: last) shows a time of day; `day`: since 1970, `second`: after midnight."""
     day += second // DAY
     turns = max(day // CYCLE, 0)
     wall = datetime.combine(EPOCH + timedelta(days=day - turns * CYCLE), time(), zone) + timedelta(seconds=second % DAY)
@@ -234,7 +233,7 @@ def _instant(zone: tzinfo, day: int, second: int, late: bool) -> int:
 
 
 def _joined(periods: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Return the periods with touching ones joined."""
+    """Yield the periods, with adjoining periods joined into one."""
     last: tuple[int, int] | None = None
     for begin, end in periods:
         if last is not None and begin <= last[1] and end > begin:

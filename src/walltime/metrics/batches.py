@@ -14,7 +14,7 @@ PRECISE, WIDE, SATURATED, TOO_SHORT = "precise", "wide", "saturated", "too short
 FEWEST_BATCHES = 10
 """Minimum number of batches for an interval."""
 MOST_BATCHES = 30
-"""Maximum number of batches for an interval: more would hardly make it narrower, and make neighbours more alike."""
+"""Maximum number of batches for an interval: more batches would hardly narrow the interval, but correlate more with their neighbours."""
 CORRELATION_TIMES = 10
 """Length of a batch, in autocorrelation times; neighbouring batches then correlate by about 0.05."""
 FEWEST_JOBS = 16_000
@@ -49,7 +49,7 @@ class BatchMeans:
 
     @property
     def reason(self) -> str:
-        """Return why there is no interval; empty if there is one."""
+        """Return the reason why there is no interval; empty if there is one."""
         if self.interval is not None:
             return ""
         if self.verdict == SATURATED:
@@ -156,7 +156,7 @@ def jobs_needed(utilization: float) -> int:
 def correlated_values(values: Array) -> float:
     """Return the integrated autocorrelation time T, in values: a mean of n values varies like a mean of n / T independent ones.
 
-    `values`: float64, in order of time. It is measured on pieces, so it is at least the length of one.
+    `values`: float64, in order of time. T is measured on the means of pieces, so it is at least the length of a piece.
 
     >>> correlated_values(np.tile([1.0, 3.0], 100))
     1.0

@@ -51,7 +51,7 @@ class ChangedJob(Averages):
 
 @dataclass(frozen=True)
 class Gains:
-    """Jobs and users by the change of their waits, with those that changed most, the largest change first."""
+    """The jobs with shorter, equal and longer waits, and the users and jobs with the largest changes, in descending order."""
 
     shorter: Side
     equal: Side

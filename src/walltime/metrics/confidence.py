@@ -13,7 +13,7 @@ from walltime.wording import counted, shown_change
 Array = np.ndarray
 
 FEW_RUNS = 20
-"""Fewer runs than this are shown by their smallest and largest value: percentiles of few runs contain far less than their nominal share."""
+"""Fewer runs than this are described by their smallest and largest value, because percentiles of few runs contain too few further runs."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
     """Return the interval around the mean of independent runs in which one further run would lie, by Student's t.
 
     `values`: float64, at least 2; WorkloadError for fewer. The interval is sqrt(n + 1) times as wide as the interval of the mean. It is
-    more reliable for few runs: a rare outlier that they lack moves the mean over all runs, but one further run is seldom an outlier.
+    more reliable for few runs: a rare outlier that these runs lack moves the mean over all runs, but one further run is seldom an outlier.
     Source: Hahn, J. Am. Stat. Assoc. 64 (1969).
 
     >>> found = prediction_interval(np.array([1.0, 2.0, 3.0]))
@@ -74,7 +74,7 @@ def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
     """Return the mean of replications, and the band between two percentiles of these replications alone.
 
-    It is not a confidence interval of the mean, although tsafrir06 calls it one. It describes further replications badly: only 63 % of them
+    The band is not a confidence interval of the mean, although tsafrir06 calls it one. It describes further ones badly: only 63 % of them
     lie between the 5th and the 95th percentile of 5, and 84 % for 25; for these, use `range_of_runs`. Raises WorkloadError without values.
     Source: tsafrir06, section III.
 
@@ -92,8 +92,8 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
 def range_of_runs(values: Array) -> Interval:
     """Return the mean of runs with different seeds, and the range in which one further run would lie.
 
-    For fewer than 20 runs the range is from the smallest to the largest; it contains a further one with probability `(n - 1) / (n + 1)`, as
-    in `what`. From 20 runs on it is from the 5th to the 95th percentile, with 90 %. `values`: float64. Raises WorkloadError without values.
+    For fewer than 20 runs, the range is from the smallest to the largest value; its probability to contain a further run is
+    `(n - 1) / (n + 1)`. From 20 runs on, it is from the 5th to the 95th percentile, with 90 %. Raises WorkloadError without `values`.
     Source: order statistics of n independent values divide the probability of a further one into n + 1 equal parts (Wilks, Ann. Math.
     Statist. 12, 1941); percentiles by Weibull's rule, p (n + 1).
 
@@ -115,7 +115,7 @@ def ends_of_runs(values: Array) -> tuple[Array, Array]:
 
 
 def range_meaning(runs: int) -> str:
-    """Describe the range of this number of runs, and how often a further run lies in it.
+    """Describe the range of this number of runs, and the probability that a further run lies in it.
 
     >>> range_meaning(1), range_meaning(25)
     ('the only run', '5th to 95th percentile of 25 runs; a further run lies between them with a probability of 90 %')

@@ -34,8 +34,8 @@ class Carbon:
     def of(self, workload: Workload, kwh: Array, start: Array | None = None, runtime: Array | None = None) -> Array:
         """Return the grams of each job, whose energy is spread evenly over its run; NaN for runs that the times do not cover.
 
-        `start`, `runtime`: the columns of a schedule, s; by default the recorded ones. The last value is valid for as long as the one
-        before it. Raises WorkloadError for a series of values if the log lacks dates or starts.
+        `start`, `runtime`: the columns of a schedule, s; by default the recorded ones. The last value is valid for as long as the
+        second last. Raises WorkloadError for a series of values if the log lacks dates or starts.
         """
         if not len(self.times):
             return kwh * float(self.grams[0])
@@ -61,9 +61,9 @@ def cost_of(kwh: float, price: float | None) -> float:
 
 
 def energy_of(workload: Workload, machine: Machine | None = None) -> tuple[Array, Array]:
-    """Return the energy of each job, kWh, float64, NaN if unknown; and whether it is recorded (bool).
+    """Return the energy of each job (kWh, float64, NaN if unknown) and a mask (bool) of the jobs with a recorded energy.
 
-    If it is not recorded, it is runtime x power, from the pools of the job's partition, averaged over their nodes: `watts` x processors /
+    Unrecorded energy is runtime x power, from the pools of the job's partition, averaged over their nodes: `watts` x processors /
     processors of a node + `proc_watts` x processors + `gpu_watts` x GPUs.
     """
     w = workload

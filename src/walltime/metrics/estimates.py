@@ -24,7 +24,7 @@ FAILED = 0
 SHORT, FEW_HOURS = 90, 7200
 """Limits of two rows of mualem01, Table 2: runtimes under 90 s, and estimates of at most 2 h."""
 FULL, TENTH = 0.99, 0.1
-"""Smallest used share of an estimate that counts as fully used, and share below which it counts as hardly used."""
+"""Used share from which an estimate counts as fully used, and used share below which it counts as hardly used."""
 YEAR = 365 * 86_400
 """Requests of at least this many seconds mean no limit, as the readers of logs write it."""
 MINUTE = 60
@@ -45,9 +45,9 @@ EXACT = 100
 
 
 def has_limit(jobs: Workload) -> Array:
-    """Return which jobs have a limit (bool): jobs without one got a request of a year, or their runtime, from the reader.
+    """Return a mask (bool) of the jobs with a limit; readers give jobs without a limit a request of a year, or of their runtime.
 
-    Requests that equal the runtimes of all jobs, `EXACT` or more, are not limits either: models without estimates generate such logs.
+    If the requests of all jobs, at least `EXACT`, equal their runtimes, no job has a limit: models without estimates generate such logs.
     """
     guessed = jobs.origin.changed.get("runtime_as_estimate", 0)
     equal = jobs.requested == np.maximum(jobs.runtime, 1)
@@ -57,7 +57,7 @@ def has_limit(jobs: Workload) -> Array:
 
 
 def reached_limit(jobs: Workload) -> Array:
-    """Return which jobs ended at a time limit (bool): by their runtime, or by their state in the log (TIMEOUT, DEADLINE)."""
+    """Return a mask (bool) of the jobs that ended at a time limit, by their runtime or by their state in the log (TIMEOUT, DEADLINE)."""
     states = [k + 1 for k, name in enumerate(jobs.origin.names.get("state", ())) if name in LIMIT_STATES]
     by_state = np.isin(jobs.columns["state"], states) if "state" in jobs.columns else np.zeros(len(jobs), bool)
     return by_state | (has_limit(jobs) & (jobs.runtime >= jobs.requested))
@@ -155,7 +155,7 @@ def accuracy_by_runtime(runtime: Array, requested: Array, bins: int = 100) -> tu
 
 
 def use_by_group(members: Sequence[tuple[str, Array]], runtime: Array, requested: Array, procs: Array) -> list[dict[str, Any]]:
-    """Return how much of their estimates each group of jobs uses.
+    """Return a row for each group of jobs on the use of its estimates.
 
     `members`: name of each group and the indices of its jobs; `runtime`, `requested`: int64 s; `procs`: int64; shape (jobs,). A row has the
     `group`, the number of `jobs`, their `share_of_use` (of the processor time of all groups), and the medians of both times in s. It also
@@ -240,7 +240,7 @@ def jobs_by_use(runtime: Array, requested: Array, procs: Array, failed: Array | 
     """Return the fields of `RequestedTime` for each class of USES, and its number of `failed` jobs, None if not known.
 
     `runtime`, `requested`: int64 s, requests at least 1; `procs`: int64; `failed`: bool, None if not known; shape (jobs,). A job under a
-    minute that reaches its limit counts as such.
+    minute that reaches its limit counts as a job at its limit.
 
     >>> a = np.array([1, 1, 1, 1])
     >>> [row["jobs"] for row in jobs_by_use(np.array([59, 300, 3600, 30]), np.array([3600, 3600, 3600, 30]), a)]

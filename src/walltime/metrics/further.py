@@ -46,7 +46,7 @@ def area_weighted_response(schedule: Any, measured: Array) -> float:
 
 
 def jain(values: Array) -> float:
-    """Return Jain's index of values that are not negative: 1 if all are equal, 1 / n if one has all; nan without any.
+    """Return Jain's index of non-negative values: 1 if all n values are equal, 1 / n if only one is not 0; nan without values.
 
     Source: Jain, Chiu, Hawe, "A quantitative measure of fairness and discrimination", DEC-TR-301, 1984.
 
@@ -58,7 +58,7 @@ def jain(values: Array) -> float:
 
 
 def gini(values: Array) -> float:
-    """Return the Gini coefficient of values that are not negative: 0 if all are equal, near 1 if one has all; nan without any.
+    """Return the Gini coefficient of non-negative values: 0 if all are equal, near 1 if only one is not 0; nan without values.
 
     Source: Gini 1912, by the form with ranks.
 

@@ -11,7 +11,7 @@ from walltime.errors import PolicyError
 from walltime.wording import shown
 
 LEVEL = 0.90
-"""The level of all intervals, unless another level is printed."""
+"""The level of all intervals for which no other level is printed."""
 SHOWN_LEVEL = f"{100 * LEVEL:.0f} %"
 
 

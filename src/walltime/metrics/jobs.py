@@ -104,7 +104,7 @@ class BackfillStatistics:
 
 
 def backfill_statistics(runtime: Array, procs: Array, backfilled: Array) -> BackfillStatistics:
-    """Return the percentage of backfilled jobs, with the mean runtime and size of these and of the others.
+    """Return the percentage of backfilled jobs, with the mean runtime and size of backfilled and of other jobs.
 
     `runtime`: int64 seconds, `procs`: int64 processors, `backfilled`: bool; each of shape (jobs,). Source: mualem01, Fig. 5; tsafrir06,
     Figs. 5 and 9.

@@ -86,7 +86,7 @@ def monthly(
 
 
 def month_starts(first: int, last: int, tzinfo: tzinfo) -> list[tuple[int, int, int]]:
-    """Return year, month and start (s since 1970 UTC) of each month from the one of `first` to the one after `last`, s since 1970 UTC.
+    """Return year, month and start (s since 1970 UTC) of each month, from the month of `first` to the one after `last` (s since 1970 UTC).
 
     Months begin at midnight local time, with daylight saving time. Raises WorkloadError for times outside the calendar.
 

@@ -16,7 +16,7 @@ Array = np.ndarray
 FEW_JOBS = 50
 """Groups with fewer jobs than this are not trusted."""
 POOR_RANKS = 0.2
-"""Groups with a lower rank correlation are not trusted: other jobs wait long in the simulation than in the record."""
+"""Groups with a lower rank correlation are not trusted, because the jobs that wait long differ between simulation and record."""
 NEAR = (60, 600, 3600)
 """Distances, s, between simulated and recorded starts; the share of jobs within each is reported."""
 
@@ -119,7 +119,7 @@ class Agreement(Averages):
 
 
 def agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: LogWeeks, inside: Array) -> Agreement:
-    """Compare recorded with simulated waits (int64 s) of a group of jobs; `weeks`: the whole log's; `inside`: the group's jobs in it."""
+    """Compare recorded with simulated waits (int64 s) of a group; `weeks`: weeks of the whole log; `inside`: the group's jobs in it."""
     waits = recorded_waits(recorded, simulated)
     off = (simulated - recorded).astype(np.float64)
     bias = float(off.mean())
@@ -138,7 +138,7 @@ def agreement(by: str, group: str, recorded: Array, simulated: Array, weeks: Log
 
 
 def _doubt(row: Agreement, weeks: bool) -> str:
-    """Return why no difference in this group can be trusted; empty if some can."""
+    """Return the reason why no difference in this group can be trusted; empty if some can."""
     if row.jobs < FEW_JOBS:
         return f"only {counted(row.jobs, 'job')}"
     if not weeks:

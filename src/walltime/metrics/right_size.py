@@ -36,7 +36,7 @@ def memory_of(w: Workload, name: str) -> Array:
 
 
 def needs(w: Workload) -> dict[str, tuple[Array, Array, Array]]:
-    """Return, for each resource, each job's need (float64, NaN if unknown), whether this is only a lower bound, and its request.
+    """Return, for each resource, each job's need (float64, NaN if unknown), whether the need is only a lower bound, and the request.
 
     The resources are those of `STEPS` except time. The need is a lower bound if a job ran out of memory.
     """

@@ -37,7 +37,7 @@ def series_interval(values: Array, confidence: float = 0.90) -> Interval:
 
 
 def widening(values: Array) -> float:
-    """Return the factor, 1 to 3, by which the standard error of a mean from five blocks is too small if neighbouring values are alike.
+    """Return the factor, 1 to 3, by which neighbouring values that are alike make the standard error of a mean from five blocks too small.
 
     `values`: float64, in order of time; 1 for fewer than three. The values are modelled as a first-order autoregressive process, whose
     error and whose expected estimate from blocks follow from the correlation of neighbours. As a short series shows too little correlation,
@@ -57,7 +57,7 @@ def widening(values: Array) -> float:
 
 
 def _error_ratio(count: int, correlation: float) -> float:
-    """Return the standard error of the mean of autoregressive values over its expected estimate from blocks; `correlation` below 1."""
+    """Return the ratio of an autoregressive mean's standard error to its expected estimate from blocks; `correlation`: below 1."""
 
     def sum_variance(length: int) -> float:
         """Return the variance of the sum of neighbours with variance 1 each."""
@@ -119,7 +119,7 @@ def stratified_interval(values: Array, subjects: Sequence[object], confidence: f
 
 
 def stratified_errors(rows: Array, subjects: Sequence[object]) -> tuple[Array, Array]:
-    """Return standard errors of the means of rows, and their degrees of freedom, if only differences within a subject are chance.
+    """Return the standard errors of the rows' means, and their degrees of freedom; only differences within a subject count as chance.
 
     `rows`: float64, rows x values; `subjects`: one per value. Degrees are whole numbers, 0 if no subject has two values.
     """

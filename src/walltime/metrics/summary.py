@@ -59,7 +59,7 @@ def check_trim(trim: str) -> str:
 
 
 def _own_mask(trim: str, submit: Array, end: Array) -> Array:
-    """Return which jobs a user's trim measures; raises PolicyError if it does not return a bool for each job."""
+    """Return a mask (bool) of the jobs that a user's trim measures; raises PolicyError if the trim does not return a bool for each job."""
     found = own_part("trims", trim, "trim")
     assert found is not None
     with user_code(f"the trim {trim}", found[0], _FORM):
@@ -71,15 +71,15 @@ def _own_mask(trim: str, submit: Array, end: Array) -> Array:
 
 
 def measured(end: Array, last_submit: int, trim: str = "none", *, submit: Array | None = None, ignored: Array | None = None) -> Array:
-    """Return which jobs are included in the averages: a bool mask, shape (jobs,).
+    """Return a mask (bool, shape (jobs,)) of the jobs that are included in the averages.
 
     `end`: int64 seconds, shape (jobs,), in order of arrival. `last_submit`: s. `trim="none"` includes every job. `trim="tsafrir06"`
     excludes the first floor(1 %) of all simulated jobs in order of termination (ties by arrival; none below 100 jobs) and every job that
     ends after the last arrival. `trim="steady"` does the same unless that excludes over a tenth of the jobs. `trim="last:0.3"` includes the
     last 30 % of the jobs, held out from the training of predictions. `trim="after:7"` excludes the jobs submitted in the first seven days;
     `trim="FILE.py:NAME"` includes the jobs for which a user's function of `submit` and `end` gives True. `ignored` (bool, shape (jobs,))
-    marks jobs that are never measured, as the pyss simulator ignores 1-processor jobs with an estimate of 1 s. As there, each of them that
-    ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
+    marks jobs that are never measured, as the pyss simulator ignores 1-processor jobs with an estimate of 1 s. As in pyss, each ignored job
+    that ended earlier reduces the number of jobs from which the 1 % is taken. Raises PolicyError for an unknown trim.
     Source: tsafrir06, section II; that the 1 % refers to all simulated jobs is an interpretation.
 
     >>> measured(np.array([10, 90, 50]), last_submit=60, trim="tsafrir06").tolist()
@@ -193,7 +193,7 @@ class Summary(Averages):
 
 
 def averages() -> dict[str, Average]:
-    """Return how each field of `Summary` is shown and compared, by its name, in order.
+    """Return, by the name of each field of `Summary`, how it is shown and compared; in order of the fields.
 
     >>> averages()["max_wait"].label, averages()["max_wait"].unit, averages()["mean_slowdown"].label
     ('longest wait', 's', 'mean slowdown')

@@ -27,9 +27,9 @@ def weeks_of(submit: Array) -> Array:
 
 
 def parts_of(submit: Array) -> Array:
-    """Return which of the log's five equally long parts each job is submitted in, int64.
+    """Return the number of the part of the log, one of five of equal length, in which each job is submitted, int64.
 
-    A queue makes a week depend on earlier ones, so the parts are as long as possible while their spread can still be estimated.
+    A queue makes a week depend on earlier weeks, so the parts are as long as possible while their spread can still be estimated.
     """
     if not len(submit):
         return np.zeros(0, np.int64)
@@ -38,7 +38,7 @@ def parts_of(submit: Array) -> Array:
 
 
 def queued_share(submit: Array, start: Array) -> float:
-    """Return the share of the time up to the last submission in stretches with waiting jobs, on average 10 or more.
+    """Return the share of the time, up to the last submission, that lies in stretches with on average 10 or more waiting jobs.
 
     >>> queued_share(np.array([0] * 20 + [100]), np.array([50] * 20 + [100]))
     0.5
@@ -98,7 +98,7 @@ def mean_over_weeks(values: Array, weeks: Array, parts: Array, queued: float = 0
 
 @dataclass(frozen=True, eq=False)
 class LogWeeks:
-    """The week and the part of the log of each submission, the share of time with a queue, and why an interval is missing."""
+    """The week and the part of the log of each submission, the share of time with a queue, and the reason if an interval is missing."""
 
     weeks: Array
     parts: Array

@@ -34,7 +34,7 @@ def paper_name(text: str) -> str:
 
 
 def complete_paper(incomplete: str) -> list[str]:
-    """Return the names of papers that begin like this."""
+    """Return the names of papers that begin with this text."""
     return [name for name in PAPERS if name.startswith(incomplete)]
 
 

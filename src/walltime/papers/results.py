@@ -158,10 +158,10 @@ class Tally:
 
     @property
     def numbers(self) -> str:
-        """Return how many of the judged numbers are reproduced; empty without any."""
+        """Return how many of the judged numbers are reproduced, as text; empty if there are none."""
         return f"{self.verdicts['reproduced']} of {self.verdicts.total()}" if self.verdicts else ""
 
     @property
     def claims(self) -> str:
-        """Return how many of the decided claims hold; empty without any."""
+        """Return how many of the decided claims hold, as text; empty if there are none."""
         return f"{self.holding} of {self.decided}" if self.decided else ""

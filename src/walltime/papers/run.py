@@ -56,7 +56,7 @@ def paper_page(given: Printed, results: Sequence[Result], subjects: Sequence[Sub
 
 
 def _overview(results: Sequence[Result]) -> Shown:
-    """Return a table of how many numbers and claims of each item hold."""
+    """Return a table with the numbers reproduced and the claims that hold, for each item."""
     rows = [[result.title, tally.numbers, tally.claims] for result, tally in ((one, Tally.of(one)) for one in results)]
     legend = ", ".join(f"{name}{mark}: {VERDICTS[name]}" for name, mark in MARKS.items())
     remark = f"In the tables our number comes first, the printed number and the deviation below it; {legend}."
@@ -109,7 +109,7 @@ LETTERS_PER_INCH = 20
 
 @dataclass(frozen=True)
 class PaperRun:
-    """The results of a run, and where they are."""
+    """The results of a run, and the files that contain them."""
 
     results: Sequence[Result]
     page: Path

@@ -122,7 +122,7 @@ def find_subjects(
 
 
 def _subject(name: str, facts: Mapping[str, Any], folders: Sequence[Path], made: Path, generated: bool) -> Subject | None:
-    """Return the log or its replacement; None for a substitute (a log that is not the paper's) that is not available."""
+    """Return the log or its replacement; None if the log is only a substitute for the paper's log and is not available."""
     substitute = bool(facts.get("substitute"))
     for pattern, about in [] if generated else facts["files"]:
         files = [file for folder in folders for file in sorted(folder.glob("*.swf*")) if fnmatch(file.name, pattern)]

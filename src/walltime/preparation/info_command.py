@@ -159,7 +159,7 @@ def _on_machine(workload: Workload, machine: Machine) -> dict[str, Any]:
 
 
 def _further(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """Return, by name, by how much counts have grown."""
+    """Return the increase of each count, by name, without counts that have not grown."""
     more = {name: count - before.get(name, 0) for name, count in after.items()}
     return {name: count for name, count in more.items() if count}
 
@@ -214,7 +214,7 @@ def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iter
 
 
 def _quality(facts: dict[str, Any], title: str) -> Facts | str:
-    """Return how many records each rule dropped, changed or kept as they are."""
+    """Return the number of records that each rule dropped, changed or kept unchanged."""
     from walltime.logs import all_rules
     from walltime.machine import PLACING_RULES
     from walltime.tables import Facts

@@ -21,7 +21,7 @@ REMARK = (
 
 
 def offered_loads(placed: Workload, placement: Placement) -> list[dict[str, Any]]:
-    """Return the offered load of placed jobs, on the machine, on the pools of each partition by its own jobs, and on each pool.
+    """Return the offered load of placed jobs: on the machine, on the pools of each partition (from its own jobs), and on each pool.
 
     Each row has `kind, name, jobs` and the loads `procs, second, memory`, shares from 0 up; None where the jobs' requests, or the size of a
     pool, are unknown.

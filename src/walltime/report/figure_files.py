@@ -47,7 +47,7 @@ WIDTHS = {
 }
 """Widths of figures, inches: a column of a two-column page, a whole page, a slide, and the formats of common journals and proceedings."""
 NARROWEST = 2.4
-"""Panels that would be narrower, inches, are stacked."""
+"""Panels that would be narrower than this, inches, are stacked."""
 TAG, NUMBER = re.compile(r"<[^>]*>"), re.compile(r"-?\d+\.\d{3,}")
 """Patterns to round coordinates in the tags of an SVG, but not visible numbers."""
 SLIM, LETTERS_PER_INCH, NAME_LETTERS = 4.0, 11, 18

@@ -27,7 +27,7 @@ from walltime.workload.origin import Origin
 Array = np.ndarray
 
 MOST_JOBS = 1_000_000
-"""A page with more jobs would exceed a hundred megabytes, so it is static."""
+"""Pages with more jobs than this are static, because they would exceed a hundred megabytes."""
 LARGEST = 2**31 - 1
 """Largest value of the columns, which are int32."""
 DELTAS = frozenset({"id", "submit", "stripJob"})
@@ -169,7 +169,7 @@ def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
 
 
 def _can_be_spelled(schedule: Schedule) -> bool:
-    """Return whether the scheduler's label is valid on the command line, which is not so for policies, orders and predictors of users."""
+    """Return whether the scheduler's label is valid on the command line; labels of users' own policies, orders and predictors are not."""
     prediction = None if schedule.predictions is None else schedule.predictions.prediction
     try:
         return parse_scheduler(schedule.label).label == Scheduler(schedule.policy, prediction).label

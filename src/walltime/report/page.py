@@ -100,7 +100,7 @@ class Group:
     """Blocks shown together.
 
     `look`: pair (side by side), half (narrow), or only-static (shown if scripts do not run). `policies`: indices of the policies with which
-    they are shown.
+    the blocks are shown.
     """
 
     blocks: Sequence[Block]

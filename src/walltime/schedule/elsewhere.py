@@ -36,7 +36,7 @@ class OtherProgram(Policy):
 
 
 def fields_of(table: Any, workload: Workload, name: str) -> dict[str, Any]:
-    """Return the fields of the schedule of a file or table, as `Schedule.from_table` describes it."""
+    """Return the fields of a `Schedule` from a file or table of another program; `Schedule.from_table` describes the arguments."""
     check_workload(workload)
     where = str(table) if isinstance(table, str | Path) else "the table"
     if isinstance(table, str | Path):

@@ -251,7 +251,7 @@ def _user_classes(workload: Workload, use: Array) -> Groups:
 
 
 SELF_EVIDENT = ("user", "account")
-"""Columns whose names stand alone as names of groups; numbers follow the name of the column."""
+"""Columns whose values, if they have names, are names of groups by themselves; numbers follow the name of the column."""
 
 
 def largest_groups(
@@ -278,7 +278,7 @@ def largest_groups(
 
 
 def alike_columns(workload: Workload, columns: Iterable[str]) -> list[list[str]]:
-    """Return the columns that the log records; those that group its jobs equally are in one list."""
+    """Return lists of the columns that the log records; columns that group the jobs equally are in the same list."""
     found: list[list[str]] = []
     places: list[Array] = []
     for column in columns:
@@ -407,13 +407,13 @@ def group_rank(by: str, name: str) -> tuple[Any, ...]:
 
 
 def _size(name: str) -> float:
-    """Return the number of processors by which a group is sorted, its smallest; for the last group, its edge plus one."""
+    """Return the number of processors by which a group is sorted: its smallest or, for the last group, its edge plus one."""
     number = _NUMBER.search(name)
     return math.inf if number is None else int(number[0]) + (1 if name.startswith("over") else 0)
 
 
 def _length(name: str) -> float:
-    """Return the time by which a group is sorted, its shortest, s."""
+    """Return the time, s, by which a group is sorted: its shortest."""
     if name.startswith("up to"):
         return 0
     number = _TIME.search(name)

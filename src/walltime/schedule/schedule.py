@@ -186,7 +186,7 @@ class Schedule:
         return metrics.metric(name).function(self, self.measured(trim))
 
     def measured(self, trim: str = "none") -> Array:
-        """Return which jobs `summary` measures, bool, shape (jobs,); see `walltime.metrics.measured`."""
+        """Return a mask (bool, shape (jobs,)) of the jobs that `summary` measures; see `walltime.metrics.measured`."""
         return metrics.measured(self.end, self.last_submit, trim, submit=self.submit)
 
     def prediction_summary(self, trim: str = "none") -> metrics.PredictionSummary:
@@ -241,7 +241,7 @@ class Schedule:
     def gains(self, other: Schedule, trim: str = "none", most: int = 5) -> metrics.Gains:
         """Return the jobs and users that gain or lose if this schedule is replaced by another one of the same jobs.
 
-        Counts the jobs that `summary` measures in both schedules. `most`: number of winners and of losers to name. Raises WorkloadError if
+        Only jobs that `summary` measures in both schedules count. `most`: number of winners and of losers to name. Raises WorkloadError if
         the jobs differ.
         """
         check_same_jobs(self.workload, other.workload)
@@ -260,7 +260,7 @@ class Schedule:
     def recorded_by(self, by: str, trim: str = "none") -> list[dict[str, Any]]:
         """Return `recorded` for groups of jobs (see `breakdown`; months by submission): rows of `group`, `jobs` and averages.
 
-        Empty if the log records no waits, or describes the group of no job.
+        The list is empty if the log records no waits, or describes the group of no job.
         """
         recorded, groups = self.workload.recorded_wait, recorded_groups(self.workload, by, self.runtime)
         if recorded is None or list(groups.names) == [UNKNOWN]:
@@ -324,7 +324,7 @@ class Schedule:
 
     @property
     def interruption_notes(self) -> list[str]:
-        """Return sentences on jobs that ended early and on runs of requeued jobs that are separate jobs; none if no job may end early."""
+        """Return sentences on jobs that ended early, and on requeued runs that are separate jobs; an empty list if no job can end early."""
         if self.lost is None:
             return []
         rows, said = self.rows(), []

@@ -29,7 +29,7 @@ class Decided(Policy):
 
 
 class Happened(NamedTuple):
-    """The events of an instant: the jobs that ended and the jobs that were submitted, both as indices in the workload."""
+    """The events of an instant: the jobs that ended and the jobs that were submitted, both as indices into the workload."""
 
     ended: tuple[int, ...]
     submitted: tuple[int, ...]
@@ -192,7 +192,7 @@ class DecidedSimulation:
 
     @property
     def next_event(self) -> int | None:
-        """Return when the next job ends or is submitted, s; None if neither will happen."""
+        """Return the time, s, at which the next job ends or is submitted; None if there is no such event."""
         while self._ends and self._ends[0][1] not in self._runs:  # killed
             heapq.heappop(self._ends)
         coming = [self._known[self._arrived].submit] if self._arrived < len(self._known) else []

@@ -54,7 +54,7 @@ def fairness(
     """Measure the fairness of a schedule to jobs, by their fair starts, and to users.
 
     A job's fair start is its start if no job had arrived after it (same policy, same estimates). Each fair start takes an exact
-    simulation of all jobs up to that one, so at most `sample` jobs are drawn, by the `seed`; the sample is the same for all schedules of
+    simulation of all jobs up to this job, so at most `sample` jobs are drawn, by the `seed`; the sample is the same for all schedules of
     a workload. `workers`: threads, by default one per core. `progress` is called with the number of finished jobs. Raises PolicyError
     for an invalid sample or seed, WorkloadError with feedback, where arrivals depend on the schedule.
     Source: Sabin and Sadayappan, "Unfairness metrics for space-sharing parallel job schedulers", JSSPP 2005; the sample is ours.

@@ -37,8 +37,8 @@ def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tup
 def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
     """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`.
 
-    Their `origin.omissions` lists the settings of Slurm that are not modelled. Requests that only the simulation of pools ignores are not
-    in it.
+    The jobs' `origin.omissions` lists the settings of Slurm that are not modelled, but not the requests that only the simulation of pools
+    ignores.
     """
     settings = policy.settings(machine.slurm)
     lost = slurm_limits(machine) if settings is None else {}
@@ -97,7 +97,7 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
 
 
 def _misfits(nodes: Nodes, demands: NodeDemands, chosen: Array, second: str) -> dict[str, Array]:
-    """Return which of the `chosen` jobs, none of which fits on the nodes, are dropped by which rule; bool.
+    """Return, for each rule, a mask (bool) of the jobs that it drops, among the `chosen` jobs, none of which fits on the nodes.
 
     The rule names the first of three amounts (processors, second resource, memory) that alone exceeds the nodes that the job may use.
     """

@@ -40,7 +40,7 @@ class Replay:
 
 
 def held_out(workload: Workload, share: float) -> Array:
-    """Return which jobs (bool) belong to the last `share` of a log by submission, to judge predictors that learned from the others.
+    """Return a mask (bool) of the jobs in the last `share` of a log by submission, to judge predictors that learned from the others.
 
     Raises PolicyError for a share outside of (0, 1], WorkloadError for a log without jobs.
 

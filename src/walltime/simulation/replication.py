@@ -38,7 +38,7 @@ class Replications:
         return self.scheduler.policy
 
     def values(self, name: str) -> Array:
-        """Return this field of the summaries, float64, one per seed; raises PolicyError for an unknown one."""
+        """Return a field of the summaries, float64, one value per seed; raises PolicyError for an unknown field."""
         return metrics.field_values(self.summaries, name, metrics.Summary)
 
     def band(self, name: str) -> metrics.Interval:
@@ -54,7 +54,7 @@ class Replications:
         return metrics.relative_spread(self.values(name))
 
     def difference(self, name: str, baseline: Replications, confidence: float = 0.90) -> metrics.Interval:
-        """Return the mean paired difference to other replications with the same seeds, with its confidence interval."""
+        """Return the mean paired difference from other replications with the same seeds, with its confidence interval."""
         if tuple(self.seeds) != tuple(baseline.seeds):
             raise PolicyError(
                 "a paired comparison needs replications with the same seeds; replicate again with equal seeds", "different_seeds"

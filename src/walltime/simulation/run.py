@@ -215,7 +215,7 @@ class Run:
 
 
 MIN_SLOW_JOBS = 1000
-"""The reference engine takes about a second for this many jobs; users get no notice for fewer."""
+"""The reference engine takes about a second for this many jobs; no notice is printed for fewer jobs."""
 
 
 def new_engine(problem: Problem, wanted: str = "auto") -> Engine:
@@ -279,7 +279,7 @@ def run_of(
 
 
 def _submitted(workload: Workload, placement: Placement, end: Array) -> Array:
-    """Return when each job's wait began, int64 s: at its submission, or later, when the jobs that it depends on had ended."""
+    """Return the time (int64 s) at which each job's wait began: its submission or, if later, the last end of a job on which it depends."""
     submit = workload.submit.copy()
     if workload.feedback:
         after, think = workload.dependencies()

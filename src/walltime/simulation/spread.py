@@ -67,7 +67,7 @@ class Spread:
         return abs(mean) > scatter
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the scatter of each schedule and the differences to the first one, for JSON."""
+        """Return the scatter of each schedule and the differences from the first schedule, for JSON."""
         differences = [{name: self.difference(name, 0, k) for name in MEASURES} for k in range(1, len(self.own))]
         return {
             "shake": self.seconds,
@@ -91,10 +91,10 @@ def shaking_spread(
 ) -> Spread | None:
     """Simulate up to 5 shaken copies of the log under the policies of these schedules; return None if that would take too long.
 
-    Each submission is moved by up to 30 s, with seeds 0, 1, ... Too long means: over 2.5 million jobs for 3 copies, over 5 s by the time of
-    the given runs, or the reference engine. `copies`: this number, regardless of time. `progress` is called with the number of finished
-    copies. `level`: the level of the prediction intervals. Source: Tsafrir, Ouaknine, Feitelson, MASCOTS 2007; comparing a difference with
-    its scatter is ours.
+    Each submission is moved by up to 30 s, with seeds 0, 1, ... The time is too long if 3 copies have over 2.5 million jobs,
+    would take over 5 s (from the time of the given runs), or need the reference engine. `copies`: this number, regardless of time.
+    `progress` is called with the number of finished copies. `level`: the level of the prediction intervals. Source: Tsafrir, Ouaknine,
+    Feitelson, MASCOTS 2007; comparing a difference with its scatter is ours.
     """
     jobs = sum(len(schedule) for schedule in schedules)
     if copies is None:

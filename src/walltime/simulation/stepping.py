@@ -95,7 +95,7 @@ class Simulation:
         return max(self._passed, self._instant, 0)
 
     def step(self) -> bool:
-        """Handle the events of the next instant and make the scheduling pass; returns whether there was one.
+        """Handle the events of the next instant and make the scheduling pass; return whether there was such an instant.
 
         If `coincident` separates simultaneous events, a step is one event and the pass after it; under OAR, it is one pass.
         Raises EngineError if jobs wait forever.

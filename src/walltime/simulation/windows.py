@@ -67,7 +67,7 @@ def windows(
 ) -> list[LogWindow]:
     """Return consecutive windows of `length` s between `first` and `last` (s after the first submission).
 
-    Each includes the jobs of up to `warm` s before it and `after` s after it (default: `warm`), but none submitted before
+    A window includes the jobs of up to `warm` s before it and `after` s after it (default: `warm`), but none submitted before
     `first - warm` or after `last`. Windows with under 20 jobs are left out. Raises WorkloadError for an invalid length.
     """
     if length < 1 or warm < 0:
@@ -96,7 +96,7 @@ def check_cost(metric: str) -> str:
 
 
 def log_cost(values: Array | float, metric: str) -> Array:
-    """Return the natural logarithm of a cost; 1 s is added to times, as they may be 0. Differences are relative changes."""
+    """Return the natural logarithm of a cost, whose differences are relative changes; 1 s is added to times, because they may be 0."""
     return np.log(np.asarray(values, np.float64) + (0.0 if "slowdown" in metric else 1.0))
 
 

@@ -75,7 +75,7 @@ def run(words: Sequence[str], timeout: float) -> CommandResult:
 
 
 class Client:
-    """The Slurm commands of a cluster. Every method raises SlurmError if a command fails, after which a change may still be made.
+    """The Slurm commands of a cluster. Every method raises SlurmError if a command fails; Slurm may still make the change later.
 
     `alive` is called after each command.
     """

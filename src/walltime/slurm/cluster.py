@@ -273,7 +273,7 @@ class _ClusterBuilder:
         return partitions
 
     def _down(self) -> dict[str, tuple[datetime, datetime]]:
-        """Return begin and end, by name, of nodes that are down or drained: the times of Slurm's reason and of its output."""
+        """Return, by name, when each down or drained node went down (the time of Slurm's reason) and when Slurm's output was printed."""
         down = {name: node for name, node in self.records.nodes.items() if name in self.pool_of and is_down(node)}
         since = {name: datetime.min if self.at_present else down_since(node) for name, node in down.items()}
         until = datetime.max if self.at_present or self.records.printed is None else self.records.printed

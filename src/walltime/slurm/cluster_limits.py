@@ -87,7 +87,7 @@ class LimitReader:
         return [_limit(selection, most) for selection, most in self.found.items()]
 
     def over(self, qos: str) -> bool:
-        """Return whether the limits of a job's QOS take precedence over the limits of its partition."""
+        """Return whether the limits of a job's QOS take precedence over the limits of the partition's QOS."""
         return "OverPartQOS" in self.qos[qos].get("Flags", "")
 
     @staticmethod

@@ -40,7 +40,7 @@ OPTIONAL = ("reservations", "associations", "qos")
 _PLAIN = {"time": int, "time_zone": str, "slurm": str, "anonymous": bool, "counts": dict, "notes": list}
 """The fields of a snapshot that are stored unchanged in its file, and their JSON types."""
 _QUOTES = re.compile(r"(Record|Line) |Left out: |The (reservation|maintenance) |.* in the maintenance |.*reservations in other forms")
-"""Notes that may contain names of people: they quote unreadable records, messages of commands, or names of reservations."""
+"""Notes that may contain names of people, because they quote unreadable records, messages of commands, or names of reservations."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ def read_snapshot(path: str | os.PathLike[str]) -> Snapshot:
 
 
 def _files(paths: Sequence[str | os.PathLike[str]]) -> list[tuple[Path, bool]]:
-    """Return the files, each with whether it was found in a folder; raises LogError."""
+    """Return each file, and whether it was found in a folder instead of named directly; raises LogError."""
     files: list[tuple[Path, bool]] = []
     for one in map(Path, paths):
         try:

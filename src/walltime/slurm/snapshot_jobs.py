@@ -95,12 +95,12 @@ class SnapshotJob:
         return NEVER_RULES.get(self.left_out, "")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return its values for JSON, without those that have their defaults."""
+        """Return the job as a dictionary for JSON, without fields that have their default values."""
         return {one.name: value for one in fields(self) if (value := getattr(self, one.name)) != one.default}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> SnapshotJob:
-        """Check these values, and return the job that has them; raises LogError."""
+        """Return the job with these field values after checking them; raises LogError."""
         if not isinstance(values, Mapping):
             raise LogError("a job is not an object; take the snapshot again")
         types = {one.name: str(one.type) for one in fields(cls)}

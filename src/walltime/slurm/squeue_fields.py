@@ -58,22 +58,22 @@ class QueueJob:
 
     @property
     def waits(self) -> bool:
-        """Return whether it has not started."""
+        """Return whether the job has not started yet."""
         return self.state == "PENDING"
 
     @property
     def runs(self) -> bool:
-        """Return whether it holds nodes and its time limit is counting."""
+        """Return whether the job holds nodes and its time limit is running."""
         return self.state in RUNNING
 
     @property
     def ended(self) -> bool:
-        """Return whether it has ended."""
+        """Return whether the job has ended."""
         return self.state in ENDED
 
     @property
     def held(self) -> bool:
-        """Return whether it is held."""
+        """Return whether the job is held."""
         return self.priority == 0 or "Held" in self.reason
 
 

@@ -163,7 +163,7 @@ class FitSettings(Specification):
         return list(FEATURES[self.score] if self.features is None else self.features)
 
     def order(self, point: Array, scales: Array) -> WeightedOrder:
-        """Return the order at a point, as in `make_order`."""
+        """Return the order whose weights are a point of the search, as in `make_order`."""
         return make_order(point, self.score, self.chosen, scales)
 
 
@@ -274,7 +274,7 @@ def _fit(base: Scheduler, training: _Costs, settings: FitSettings, progress: Cal
 
 
 def split(workload: Workload, days: int, warm: int, share: float, most: int) -> tuple[list[LogWindow], list[LogWindow]]:
-    """Return at most `most` evenly spread training windows, and the test windows, which begin `warm` days later.
+    """Return at most `most` evenly spread training windows, and the test windows, which begin `warm` days after the training part.
 
     Training windows have no job of the test's part of the log. Raises WorkloadError for fewer than two of each.
     """

@@ -400,7 +400,7 @@ class _Climb:
 def _gain_is_significant(costs: _Costs, before: Formula, after: Formula, penalty: float) -> bool:
     """Return whether a larger formula gains more than the interval over the logs' copies, or a smaller one does not lose."""
     pair = costs.of([before.scheduler, after.scheduler])
-    single = np.arange(pair.shape[1])  # each part by itself
+    single = np.arange(pair.shape[1])  # the parts one by one
     gains = -np.diff(merit(pair, single, penalty), axis=0)[0]
     if after.size < before.size:
         return bool(gains.mean() > -0.002)
@@ -409,7 +409,7 @@ def _gain_is_significant(costs: _Costs, before: Formula, after: Formula, penalty
 
 
 def _front(costs: _Costs) -> list[Scheduler]:
-    """Return the Pareto front of mean bounded slowdown and longest wait, in order of longest wait; at most 20 schedulers."""
+    """Return the Pareto front of mean bounded slowdown and longest wait: at most 20 schedulers, in order of the longest wait."""
     points = sorted((costs.mean(label)[3], costs.mean(label)[0], label) for label in costs.tried)
     kept: list[str] = []
     least = np.inf

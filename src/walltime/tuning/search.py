@@ -38,7 +38,7 @@ def make_order(point: Array, kind: str, features: Sequence[str], scales: Array) 
 def search(
     evaluate: Callable[[list[Array]], list[float]], dimensions: int, budget: int, optimiser: str = "cma", seed: int = 0
 ) -> tuple[Array, float]:
-    """Return the point with the lowest value, and this value, after `budget` evaluations, rounded up to whole generations.
+    """Return the point with the lowest value, and this value, after `budget` evaluations (rounded up to whole generations).
 
     `evaluate` returns the values of several points. The same seed and values give the same points.
     """

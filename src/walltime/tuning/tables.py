@@ -1,4 +1,4 @@
-"""Return the tables on a fitted order, and on a search for orders."""
+"""The tables on a fitted order, and on a search for orders."""
 
 from collections.abc import Sequence
 

@@ -16,7 +16,7 @@ _OF_STATE = {
     **{"OUT_OF_MEMORY": "out_of_memory", "NODE_FAIL": "node_failure", "BOOT_FAIL": "node_failure"},
     **{"PREEMPTED": "preempted", "REQUEUED": "earlier_runs", "CANCELLED": "cancelled", "REVOKED": "cancelled"},
 }
-"""The causes that Slurm's states name; jobs in other states failed if their status is failed."""
+"""The causes of lost hours by Slurm's state; jobs in other states count as failed if their status is failed."""
 _CANCELLED = 5
 _MB = 1024
 
@@ -72,14 +72,14 @@ def job_hours(workload: Workload) -> JobHours:
 
 
 def memory_beyond(workload: Workload) -> Array:
-    """Return which jobs used more memory than they were allocated or, if the log lacks the column `mem_mb`, than they requested; bool."""
+    """Return a mask (bool) of the jobs that used more memory than allocated or, if the log lacks the column `mem_mb`, than requested."""
     return memory_of(workload, "used_mem_mb") > memory_of(workload, "mem_mb")
 
 
 def lost_by(workload: Workload) -> Array:
     """Return the cause of each job's lost hours, int64: its index in `CAUSES`, or -1 if the job lost none.
 
-    A job that reached its limit counts as such in any state. Otherwise the cause follows from the state or, if unknown, the status.
+    For a job that reached its limit, this is the cause in any state. Otherwise the cause follows from the state or, if unknown, the status.
     """
     names = list(CAUSES)
     status = workload.columns.get("status", np.full(len(workload), -1))

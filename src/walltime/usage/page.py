@@ -77,7 +77,7 @@ def notes(waste: Waste) -> list[str]:
 
 
 def energy_sentence(waste: Waste) -> str:
-    """Return the energy of the jobs, with its cost and carbon where they are known; or that it is unknown."""
+    """Return a sentence on the energy of the jobs, with its cost and carbon if known, or on the reason why it is unknown."""
     if math.isnan(waste.energy):
         return NO_ENERGY
     known = int((~np.isnan(waste.known_energy)).sum())
@@ -138,7 +138,7 @@ def chart(waste: Waste) -> Drawing:
 
 
 LABELS = {"user": "username", "group": "account", "executable": "job_name"}
-"""Labels of groups in the metrics, where Slurm's OpenMetrics have another name than the column."""
+"""Labels of groups in the metrics, for columns that have another name in Slurm's OpenMetrics."""
 
 
 def prometheus(waste: Waste, by: Iterable[str] = ("user", "group", "partition")) -> str:

@@ -39,7 +39,7 @@ LISTED = 20
 OTHERS = "others"
 UNKNOWN = "unknown"
 TENFOLD = 10
-"""Ratio of requested to used memory from which a request counts as tenfold."""
+"""A memory request of at least this many times the used memory counts as tenfold."""
 ONE_CORE = 1.1
 """Maximum mean number of busy processors with which a job counts as using a single one."""
 IDLE_SESSION = 0.05

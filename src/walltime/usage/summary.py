@@ -83,7 +83,7 @@ class Waste:
 
     @cached_property
     def alike(self) -> dict[str, list[str]]:
-        """Return, for each grouping, the groupings that group the jobs equally, itself included."""
+        """Return, for each grouping, the groupings that group the jobs equally, including itself."""
         return {by: names for names in alike_columns(self.workload, self.groups) for by in names}
 
     @property
@@ -216,7 +216,7 @@ def _named(w: Workload, by: str, numbers: Array, table: pl.DataFrame, hours: Job
 
 
 def _lost(w: Workload, hours: JobHours, cause: Array) -> list[Lost]:
-    """Return the lost hours for each cause, in the order of `CAUSES`; earlier runs are assumed to have had the size of the last run."""
+    """Return the lost hours for each cause, in the order of `CAUSES`; earlier runs are assumed to have had the last run's size."""
     rows = []
     for k, name in enumerate(CAUSES):
         mine = cause == k
@@ -270,7 +270,7 @@ def _patterns(w: Workload, hours: JobHours) -> list[Pattern]:
 
 
 def _whole_nodes(w: Workload) -> Array:
-    """Return 1 for jobs on whole nodes, 0 for others, nan where the number of nodes is unknown, float64.
+    """Return 1 for jobs on whole nodes, 0 for other jobs, and nan if the number of nodes is unknown; float64, shape (jobs,).
 
     A job has whole nodes if it requested them (`--exclusive`), or at least two processors per node and as many as any job of its partition.
     """

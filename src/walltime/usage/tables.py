@@ -75,7 +75,7 @@ def patterns_table(patterns: Sequence[Pattern]) -> Table:
 
 
 def groups_table(by: str, groups: Sequence[GroupHours], alike: Sequence[str]) -> Table:
-    """Return a table of the groups of one grouping; `alike`: all groupings with these groups."""
+    """Return a table of the groups of one grouping; `alike`: all groupings that form these same groups."""
     names = [name for name in groups[0].hours if name != "nodes"]
     rows: list[Row] = []
     for group in groups:
@@ -98,7 +98,7 @@ MOST_JOBS = 10
 
 
 def energy_groups_table(by: str, groups: Sequence[GroupHours], price: float | None) -> Table:
-    """Return a table of the energy of the groups of one grouping, the largest first."""
+    """Return a table of the energy of the groups of one grouping, in descending order."""
     ordered = sorted(groups, key=lambda one: -np.nan_to_num(one.energy))
     head, cells = energy_cells([(one.energy, cost_of(one.energy, price), one.grams) for one in ordered])
     counts = [Cell(f"{one.energy_jobs:,}", value=one.energy_jobs) for one in ordered]

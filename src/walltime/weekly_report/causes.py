@@ -18,7 +18,7 @@ reservation or an announced outage that begins before the job would end. `behind
 with a higher recorded priority lacked resources. `unknown`: none of these."""
 WINDOW, LIMIT, SECOND, MEMORY, PROCS, RESERVATION, BEHIND, PRIORITY, UNKNOWN = range(len(CAUSES))
 LACKS = (SECOND, MEMORY, PROCS, RESERVATION)
-"""The causes that mean that a job lacks resources."""
+"""The causes by which a job lacks resources."""
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -30,10 +30,10 @@ def cause_names(second: str) -> dict[str, str]:
 
 
 def wait_causes(jobs: Workload, machine: Machine | None, begin: int, end: int) -> tuple[Array, Array]:
-    """Return how long each job waited for each cause from `begin` to `end`, s, shape (jobs, causes), and its partition, -1 if unknown.
+    """Return the time (s, shape (jobs, causes)) that each job waited for each cause between two times, and its partition, -1 if unknown.
 
-    `jobs`: a workload with recorded waits. `machine`: None for one pool of the log's processors. Logs do not record pools, so if a job may
-    use several, its use is divided in proportion to their sizes. For jobs that do not fit the machine, the cause is unknown.
+    `jobs`: a workload with recorded waits. `machine`: None for one pool of the log's processors. Logs do not record pools: the use of
+    a job that may run in several is divided in proportion to their sizes. For jobs that do not fit the machine, the cause is unknown.
     """
     span = RecordedSpan.of(jobs, machine or one_pool(jobs), begin, end)
     placed, placement = span.jobs, span.placement
@@ -143,7 +143,7 @@ class RecordedSpan:
         return total
 
     def _shapes(self) -> Iterator[tuple[Array, Array]]:
-        """Yield groups of waiting jobs with equal needs, and the cause in each interval; UNKNOWN if they lack nothing."""
+        """Yield groups of waiting jobs with equal needs, and their cause in each interval; UNKNOWN if the jobs lack nothing."""
         free, placement = self.free(), self.placement
         several = [(placement.limits_of[job], placement.windows_of[job]) for job in self.waiting.tolist()]
         rules = [
@@ -173,13 +173,13 @@ class RecordedSpan:
             yield mine, cause
 
     def _used(self, limit: int) -> list[Array]:
-        """Return the jobs, processors and second resource that count to a limit in each interval."""
+        """Return the jobs, processors and second resource that count towards a limit in each interval."""
         own = np.flatnonzero([limit in self.placement.limits_of[job] for job in self.ran.tolist()])
         amounts = self.amounts[self.ran[own]]
         return [self._levels(values, own) for values in (np.ones(len(own)), amounts[:, 2], amounts[:, 0])]
 
     def seconds(self) -> Array:
-        """Return how long each job waited for each cause, s, shape (jobs, causes)."""
+        """Return the time (s, shape (jobs, causes)) that each job waited for each cause."""
         first, last = self.waits
         shape = len(self.sets), len(self.lengths)
         earliest, highest = np.full(shape, _NEVER), np.full(shape, -1)  # submission and priority of jobs that lack resources

@@ -130,7 +130,7 @@ def report(
 
 
 def read_period(trace: Path, reading: LogOptions, machine_file: Path | None, span: Span) -> tuple[Workload, Period]:
-    """Return the log and the requested period, with the earlier periods of the store, which is updated; raises PolicyError."""
+    """Return the log and the requested period with the stored earlier periods, after storing new ones; raises PolicyError."""
     from walltime.machine import with_omissions
     from walltime.weekly_report.period import last_week, period, read_trend, write_trend
     from walltime.workload.filters import span_of

@@ -40,7 +40,7 @@ MOMENTS = 400
 
 
 def period_answer(numbers: Period) -> str:
-    """Return the answer: waits, utilization, lost hours, the change since the previous period, and an unusual number if there is one."""
+    """Return the answer in sentences: waits, utilization, lost hours, the change since the previous period, and any unusual number."""
     n = numbers.numbers
     warning = "".join(f"{one} " for one in numbers.workload.warnings)
     first = f"{warning}No job on {numbers.site} started from {span_of(numbers)}"
@@ -165,7 +165,7 @@ MEASURES = (
     ("failed_hours", "processor-hours of failed jobs", hours, 1.0),
     ("limit_hours", "processor-hours of jobs at their limit", hours, 1.0),
 )
-"""Fields of `PeriodNumbers`, their names, formats, and the smallest change that is shown; smaller ones are ±0."""
+"""Fields of `PeriodNumbers` with their names, their formats, and the smallest change that is shown; smaller changes are shown as ±0."""
 SHORT = ("mean_wait", "utilization", "failed_hours")
 """The fields that the terminal always shows."""
 ODDITIES = (

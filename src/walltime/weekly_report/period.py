@@ -29,9 +29,9 @@ WEEK = 7 * DAY
 FEWEST = 8
 """Smallest number of earlier changes that are needed to decide whether a change is unusual."""
 USUAL = 0.9
-"""A change is unusual if it is larger than this share of the earlier changes."""
+"""A change is unusual if it is larger than this share of all earlier changes."""
 LOSSES = ("failed_hours", "limit_hours", "unused_hours")
-"""The fields of hours that were used in vain or requested but not used."""
+"""The fields with hours that jobs lost, or requested but did not use."""
 MOST_ROWS = 10
 """Largest number of users and jobs in a table."""
 GROUPED_BY = (*GROUPED_COLUMNS, "size", "length", "user")
@@ -259,7 +259,7 @@ class _Record:
         return rows if len(rows) > 1 else []
 
     def lost(self, begin: int, end: int) -> list[dict[str, Any]]:
-        """Return users by the hours of jobs that failed or ended at their limit, then by unused hours."""
+        """Return users in descending order of the hours of jobs that failed or ended at their limit, then of unused hours."""
         w, ended = self.jobs, _within(self.end, begin, end)
         if not has_column(w, "user"):
             return []
@@ -303,7 +303,7 @@ FLOATS = {field.name for field in fields(PeriodNumbers) if field.type == "float"
 def write_trend(folder: str | Path, periods: Sequence[PeriodNumbers], clock: int) -> None:
     """Write these periods, each to its own file; an existing file is replaced.
 
-    `clock`: the offset of their times to Unix time, s. Raises OutputError if the folder cannot be written.
+    `clock`: Unix time minus log time, s. Raises OutputError if the folder cannot be written.
     """
     target = Path(folder)
     try:

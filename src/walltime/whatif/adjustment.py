@@ -27,7 +27,7 @@ class TimeMin(Predictor):
 
     @property
     def unlisted(self) -> str:
-        """Return the label, which is the name of the column."""
+        """Return the label of the predictor, which is the name of the column."""
         return "time_min"
 
     def predict_all(self, workload: Workload, requested: Array, runtime: Array) -> Array:

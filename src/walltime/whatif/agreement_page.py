@@ -71,7 +71,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
 
 
 def direction(calibration: Calibration) -> str:
-    """Return a sentence on how often the direction of a change is right, with a blank after it; empty if nothing is comparable."""
+    """Return a sentence on how often the predicted direction of a change is right, followed by a blank; empty if nothing is comparable."""
     comparable = class_of(calibration.overall)
     return f"Usable for the direction of changes: on comparable synthetic sites, {comparable.right}. " if comparable else ""
 
@@ -153,7 +153,7 @@ def evidence_table(calibration: Calibration) -> Table:
 
 
 def agreement(row: Agreement) -> list[str | Cell]:
-    """Return the agreement of a group as a table row with the columns `COLUMNS`."""
+    """Return the agreement of a group as a row of the table with the columns `COLUMNS`."""
     times = (f"{what}_{which}" for what in ("mean", "median", "p90") for which in ("recorded", "simulated"))
     return [
         row.group,

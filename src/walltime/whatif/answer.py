@@ -17,7 +17,7 @@ LEAST = 0.5
 MANIFOLD = 300
 """Smallest increase, in percent, that is given as a multiple."""
 MOST_NAMED, MOST_TOLD = 2, 3
-"""Largest number of changes that are named together, and described one by one."""
+"""Largest number of changes that are named in one sentence, and described one by one."""
 
 
 def answer_of(effects: Sequence[Effect], calibration: Calibration | None = None) -> str:
@@ -103,7 +103,7 @@ def _harmful_change(alone: Sequence[Effect], whole: Effect) -> str:
 
 
 def _matters(effect: Effect) -> bool:
-    """Return whether the other assumption on users changes the effect's sign, or its size by over a quarter and by more than chance."""
+    """Return whether the other assumption on users reverses the effect, or changes its size by over a quarter and by more than chance."""
     other, one = effect.other_users, effect.differences["mean_wait"]
     if other is None or not (other.today and one.today):
         return False
@@ -150,7 +150,7 @@ def _how_often(record: TrackRecord) -> str:
 
 
 def _why_doubted(effect: Effect) -> str:
-    """Return the reason why the direction of an effect is unknown."""
+    """Return the reason why the direction of an effect is unknown, as a clause."""
     if effect.record is None:
         return "the simulated waits cannot be compared with the recorded ones"
     if effect.is_chance:

@@ -37,7 +37,7 @@ GROUPED_BY = ("class", "user", "size", *GROUPED_COLUMNS)
 MOST_GROUPS = 40
 """Groupings with more groups are omitted."""
 MANY_KILLED = 0.01
-"""Smallest share of jobs killed only in the simulation that is reported."""
+"""Smallest reported share of jobs that are killed only in the simulation."""
 ALL = "all jobs"
 ERROR = "error bound"
 UNKNOWN_WAIT = {"unknown_wait": "The log does not record the job's wait, so the job is simulated but not compared."}
@@ -170,8 +170,8 @@ def calibrate(
     """Simulate the log under the site's own policy, and return the agreement between simulated and recorded waits.
 
     `machine`: by default one pool of the log's processors under EASY. `policy`: by default the policy of the machine. `trim`: which
-    jobs are compared, as in `Schedule.summary`; by default without the first 1 % to end, which met an empty machine, and without jobs that
-    end after the last submission, unless this excludes over a tenth. `schedule`: the schedule, if it has already been simulated.
+    jobs are compared, as in `Schedule.summary`; by default all but the first 1 % to end, which met an empty machine, and the jobs that end
+    after the last submission, unless this leaves out over a tenth. `schedule`: the schedule, if it has already been simulated.
 
     Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
 
@@ -292,7 +292,7 @@ def _utilization(schedule: Schedule, start: Array, groups: Sequence[PoolGroup]) 
         return rows
     try:
         months = metrics.month_starts(since + first, since + last, jobs.origin.tzinfo())
-    except WorkloadError:  # its times are outside the calendar
+    except WorkloadError:  # the times of the log are beyond the calendar's range
         return rows
     for (year, month, begin), (_, _, end) in pairwise(months):
         rows.append(used(f"{year}-{month:02d}", max(begin - since, first), min(end - since, last)))

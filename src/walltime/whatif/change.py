@@ -57,7 +57,7 @@ def parse_change(text: str | Change) -> Change:
 
 
 def check_sign(change: Change, *signs: str) -> None:
-    """Raise PolicyError unless the change has one of these operators."""
+    """Raise PolicyError unless the operator of the change is one of these."""
     if change.sign not in signs:
         raise PolicyError(
             f"{change.where}: {change.target} must be changed with {' or '.join(signs)}, not with {change.sign}", "wrong_operator"
@@ -108,7 +108,7 @@ def length_in(change: Change) -> int:
 
 
 def is_exclusive(change: Change) -> bool:
-    """Return whether jobs get whole nodes; `yes` is valid only for the key `exclusive`, because OverSubscribe=YES lets jobs share nodes."""
+    """Return whether jobs get whole nodes; `yes` is rejected for the key OverSubscribe, where it would let jobs share nodes."""
     known = {"exclusive": True, "true": True, "yes": change.target.lower().endswith(".exclusive")}
     known |= {"no": False, "false": False, "force": False}
     if change.value.lower() not in known:

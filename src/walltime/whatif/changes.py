@@ -135,7 +135,7 @@ SCALED = {
     "load": "the same jobs arrive {:g} times as fast: the times between submissions are scaled",
     "requested": "every requested time is {:g} times as long, and jobs are killed there",
 }
-"""Factors in a `Setting`, and the sentence on the change of each."""
+"""Fields of a `Setting` that are factors, each with the sentence on its change."""
 
 
 def _scale(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -257,7 +257,7 @@ def _shared(total: int, before: list[int]) -> list[int]:
 
 
 def _move(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
-    """Move nodes from one partition to another. They become a separate pool, which stays in all other partitions of their old pool."""
+    """Move nodes from one partition to another. The moved nodes become a new pool, which stays in the other partitions of the old pool."""
     count, _, names = change.value.partition(":")
     source, _, target = names.partition(":")
     machine = setting.machine
@@ -345,7 +345,7 @@ def _slurm(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 
 
 def _parameters(change: Change, policy: Policy) -> list[str]:
-    """Return notes on items of SchedulerParameters; raises PolicyError for items that are not simulated, or that the policy sets itself."""
+    """Return notes on changed items of SchedulerParameters; raises PolicyError for items not simulated, or set by the policy itself."""
     names = [name for name, one in PARAMETERS.items() if one.setting == "SchedulerParameters"]
     told = []
     for item in (one.partition("=")[0].lower() for one in items_of(change.value)):

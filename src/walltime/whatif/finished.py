@@ -32,9 +32,9 @@ T = TypeVar("T")
 Arrays = Mapping[str, Array]
 FOLDER = "simulations"
 LEAST_SECONDS = 0.5
-"""Shorter computations are not kept."""
+"""Results of computations that take less than this, s, are not kept."""
 MOST_BYTES = 500_000_000
-"""Maximum size of all files; the oldest ones make room, but not for others of the same run."""
+"""Maximum size of all files together; old files are removed to make room for new ones, but never files of the same run."""
 KEPT_UNUSED = 30 * 86_400
 """Time after which an unused file is removed, s."""
 COLUMNS = ("start", "end", "runtime", "kind", "reserved_start", "submitted", "given", "limit", "engine", "simulated_on")
@@ -70,7 +70,7 @@ class Finished:
         return sum(self._found)
 
     def schedule(self, setting: Setting, workload: Workload, key: str, simulate: Callable[[], Schedule], **options: Any) -> Schedule:
-        """Return the schedule of a setting, found or simulated; `options`: the seed and the treatment of overruns."""
+        """Return the schedule of a setting, from the folder or a simulation; `options`: the seed and the treatment of overruns."""
 
         def restore(arrays: Arrays) -> Schedule:
             run = run_of(setting.jobs(workload, options["seed"]), setting.scheduler(), overrun=options["overrun"], machine=setting.machine)
@@ -89,7 +89,7 @@ class Finished:
     def result(
         self, key: str, simulations: int, compute: Callable[[], T], pack: Callable[[T], Arrays], restore: Callable[[Arrays], T]
     ) -> T:
-        """Return the result of this key, found or computed; an empty key is neither looked up nor kept."""
+        """Return the result for this key, from the folder or by computing it; with an empty key, results are neither looked up nor kept."""
         file = self._folder / f"{key}.npz"
         with suppress(OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error):
             if key:
@@ -106,7 +106,7 @@ class Finished:
         return result
 
     def _write(self, file: Path, arrays: Arrays) -> None:
-        """Write a file whole, after removing the oldest ones of earlier runs, unless all files together would be too large."""
+        """Write a file atomically, after removing the oldest files of earlier runs if needed; do nothing if all are still too large."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         files = sorted((one.stat().st_mtime, one.stat().st_size, one) for one in self._folder.iterdir())
         size = sum(bytes_ for _, bytes_, _ in files) + sum(one.nbytes for one in arrays.values())
@@ -120,7 +120,7 @@ class Finished:
 
 
 def key_of(workload: Workload, settings: Sequence[Setting], *others: object) -> str:
-    """Return a hash of the jobs, the settings, the other values and the code; empty if results also depend on a file of a user."""
+    """Return a hash of the jobs, the settings, the other values and the code; empty if results also depend on a user's file."""
     texts = [text for text in others if isinstance(text, str)]
     for one in settings:
         predictor = None if one.adjustment is None else one.adjustment.predictor
@@ -148,7 +148,7 @@ def _code() -> str:
 
 
 def _arrays(schedule: Schedule) -> Arrays:
-    """Return the arrays of a schedule that no other part of the what-if can restore; empty if there are others."""
+    """Return the arrays from which a schedule can be restored; empty for a schedule with a part that cannot be kept."""
     found = {name: np.asarray(value) for name in COLUMNS if (value := getattr(schedule, name)) is not None}
     if schedule.slots is not None and not isinstance(schedule.slots, NodeRanges):
         return {}

@@ -152,12 +152,12 @@ def short_table(answer: WhatIf) -> Table:
 
 
 def _price_heads(answer: WhatIf) -> tuple[str, str, str]:
-    """Return the titles of the columns of `price`."""
+    """Return the titles of the columns that `price` fills."""
     return f"jobs {_fates(answer)}", "work lost", "users worse off"
 
 
 def _fates(answer: WhatIf) -> str:
-    """Return what becomes of jobs that a change harms, in words; out of memory only if a change makes jobs run out of it."""
+    """Return, in words, what happens to jobs that a change harms; running out of memory is named only if it happens."""
     return "killed, out of memory or left out" if any(one.cost.short_jobs for one in answer.effects) else "killed or left out"
 
 
@@ -220,7 +220,7 @@ def tables_of(answer: WhatIf) -> list[Table]:
 
 
 def remarks(answer: WhatIf) -> list[str]:
-    """Return notes on the users whose jobs are killed earlier or left out, and on the mark."""
+    """Return notes on the users whose jobs are killed earlier or left out, and on the mark of small differences."""
     doubtful = any(_mark(answer, effect) or not all(row.trusted for row in effect.groups) for effect in answer.ranked)
     return [*_whose(answer), *([f"{UNTRUSTED}: smaller than the calibration error, or not calibrated."] if doubtful else [])]
 
@@ -386,7 +386,7 @@ def _mark(answer: WhatIf, effect: Effect) -> str:
 
 
 def _meaning(answer: WhatIf) -> str:
-    """Return a sentence on the mark if any difference has it, otherwise an empty string."""
+    """Return a sentence that explains the mark if any difference has it, otherwise an empty string."""
     return f"{UNTRUSTED}: smaller than the calibration error." if any(_mark(answer, effect) for effect in answer.ranked) else ""
 
 

@@ -22,7 +22,7 @@ from walltime.workload.scaling import scale_load, shake
 SHAKE = 30
 """Largest random shift of a submission in a shaken copy, s (Tsafrir, Ouaknine, Feitelson, MASCOTS 2007)."""
 NEEDED = {"policy": 'how the site schedules, such as policy = "easy"; or give one with --policy'}
-"""A required key of the machine file, unless a policy is given."""
+"""A key that the machine file must have unless a policy is given."""
 
 
 @dataclass(frozen=True)

@@ -135,7 +135,7 @@ def simulate_all(
 
 
 def _with_sessions(workload: Workload, needed: bool) -> tuple[Workload, str]:
-    """Return the log with feedback and an empty string, or the unchanged log and the reason; raises WorkloadError if it is `needed`."""
+    """Return the log with feedback and an empty string, or the unchanged log and why there is none; raises WorkloadError if `needed`."""
     if workload.feedback:
         return workload, ""
     try:
@@ -203,7 +203,7 @@ def _differing_lines(machine: Machine, other: Machine) -> list[str]:
 
 
 def _explained(label: str, make: Callable[[], Any]) -> Any:
-    """Call a function; its errors are raised again with the name of the change."""
+    """Call a function, and add the name of the change to the errors that it raises."""
     try:
         return make()
     except WalltimeError as error:

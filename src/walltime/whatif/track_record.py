@@ -10,7 +10,7 @@ from walltime.metrics.recorded import FEW_JOBS, Agreement
 from walltime.metrics.summary import Averages
 
 LEAST_CHANGE = 0.02
-"""A smaller change of the mean wait counts as none: its direction is not predicted."""
+"""Smaller changes of the mean wait count as none, and their directions are not predicted."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class TrackRecord(Averages):
 
     @property
     def claims(self) -> bool:
-        """Return whether the expected change is large enough to have a direction."""
+        """Return whether the expected change is large enough for its direction to be predicted."""
         return abs(self.expected) >= LEAST_CHANGE
 
     @property

@@ -31,7 +31,7 @@ class PoolGroup:
 
     @property
     def most(self) -> int:
-        """Return the largest number of busy processors."""
+        """Return the largest number of processors that are busy at the same time."""
         return int(self.busy.max(initial=0))
 
     def overfull_share(self) -> float:
@@ -55,7 +55,7 @@ class PoolGroup:
 
 
 def pool_groups(machine: Machine, partition: Array, procs: Array, start: Array, end: Array) -> list[PoolGroup]:
-    """Return the smallest groups of pools that no partition crosses, with the recorded use of each.
+    """Return the smallest groups of pools such that each partition uses one group only, with the recorded use of each group.
 
     `partition`: index of each job's partition; `start`, `end`: recorded times, s, -1 if unknown; all int64, shape (jobs,). Logs do not
     record which of several pools a job used, so pools that a partition shares are counted together.
@@ -90,7 +90,7 @@ def _highest(levels: Array, first: Array, last: Array) -> Array:
 
 
 AT_ONCE = 60
-"""Largest wait, s, of a job that counts as started at once: the scheduler runs only periodically."""
+"""Jobs with waits up to this, s, count as started at once, because the scheduler runs only periodically."""
 CAPACITY = "processors, or its turn"
 REASONS = {
     r"Assoc|QOS|MaxJobs|MaxCpu|MaxNode|Grp|JobArrayTaskLimit|PartitionNodeLimit|PartitionTimeLimit": "a limit of the user, account or QOS",
@@ -107,7 +107,7 @@ OF_COLUMNS = {
     "reservation": "ran in a reservation",
     "held": "could not start at first (hold, dependency or begin time); this time is in neither wait",
 }
-"""Columns of the log that are positive for jobs that waited for another reason, and the reason."""
+"""Columns of the log whose positive values mark jobs that waited for another reason, each with this reason."""
 RARE = 0.005
 """Largest share of overcommitted time that inexact times in the log may explain."""
 SHORT = "This is so rare that the log's times may simply be inexact."

@@ -52,7 +52,7 @@ class Flurry:
 
     @property
     def filter(self) -> str:
-        """Return a filter that selects its jobs."""
+        """Return a filter that selects the jobs of this flurry."""
         return f"user={self.user} and {self.begin}<=submit<={self.end}"
 
 
@@ -101,7 +101,7 @@ def published_filters(name: str) -> tuple[str, ...]:
 
 
 def find_flurries(workload: Workload, *, times: float = TIMES, share: float = SHARE) -> list[Flurry]:
-    """Return flurries, by time: weeks with over `times` a median week's jobs from one user, who has over `share` of that week's jobs.
+    """Return flurries, by time: weeks in which one user submits over `times` the jobs of a median week, and over `share` of the week's.
 
     Weeks are counted from the first submission; consecutive ones are merged. Raises WorkloadError for a log without users.
 

@@ -1,6 +1,6 @@
 """Counter-based random numbers: the draws for a job depend only on the seed and the job's id.
 
-They do not depend on the order of the jobs, the thread or the machine, and replication k can be run alone. The generator is Philox4x32-10.
+The draws do not depend on job order, thread or machine, and replication k can be run alone. The generator is Philox4x32-10.
 
 Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """

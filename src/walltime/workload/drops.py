@@ -11,7 +11,7 @@ from walltime.wording import human_percent, sanitize
 
 Array = np.ndarray
 MUCH = 0.05
-"""Every result mentions jobs left out if they have more than this share of the work, or of the jobs if their work is unknown."""
+"""Results mention the jobs left out if these have more than this share of the work or, if their work is unknown, of the jobs."""
 UNKNOWN_WORK = "unknown share"
 STEP = "step"
 NOT_JOBS = (STEP, "other_event")
@@ -39,12 +39,12 @@ class Drop:
 
     @property
     def share_of_jobs(self) -> float:
-        """Return their share of the jobs, from 0 to 1."""
+        """Return the share of all jobs that the rule leaves out, from 0 to 1."""
         return self.jobs / max(self.of_jobs, 1)
 
     @property
     def share_of_work(self) -> float:
-        """Return their share of the work, from 0 to 1; NaN if unknown."""
+        """Return the share of all work that the rule leaves out, from 0 to 1; NaN if unknown."""
         return self.work / self.of_work if self.of_work > 0 else 0.0 if self.work == 0 else math.nan
 
     @property
@@ -67,10 +67,10 @@ class Drop:
 def drop_jobs(
     masks: Mapping[str, Array], reasons: Mapping[str, str], work: Array, total: tuple[int, float] | None = None
 ) -> tuple[Array, list[Drop]]:
-    """Return which jobs stay (bool), and the drops; a job counts under the first rule whose mask includes it.
+    """Return a mask (bool) of the jobs that stay, and the drops; a job counts under the first rule whose mask includes it.
 
     `work`: processor-seconds of each job, float64, NaN if unknown. `total`: number and work of all jobs or records at this stage, by
-    default those given.
+    default of the given jobs.
     """
     kept, drops = np.ones(len(work), bool), []
     total = total or (len(work), float(np.nansum(work)))
@@ -83,7 +83,7 @@ def drop_jobs(
 
 
 def counts_of(drops: Iterable[Drop]) -> dict[str, int]:
-    """Return how many jobs each rule left out."""
+    """Return the number of jobs that each rule left out."""
     counts: dict[str, int] = {}
     for drop in drops:
         counts[drop.rule] = counts.get(drop.rule, 0) + drop.jobs

@@ -49,7 +49,7 @@ TOKEN = re.compile(
 
 
 def select(workload: Workload, text: str) -> Array:
-    """Return the jobs that a filter selects: bool, one per job in order of arrival.
+    """Return a mask (bool, shape (jobs,), in order of arrival) of the jobs that a filter selects.
 
     Raises PolicyError with the position of a syntax error, and for a column that the workload does not have.
 

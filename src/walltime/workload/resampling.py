@@ -62,7 +62,7 @@ def with_sessions(workload: Workload, within: int = SESSION) -> Workload:
 
 
 def resample_weeks(workload: Workload, seed: int = 0) -> Workload:
-    """Return a log of weeks drawn with replacement from this log, as many as it has; jobs keep their weekday and time of day.
+    """Return a log of as many weeks as this log has, drawn from it with replacement; jobs keep their weekday and time of day.
 
     Jobs get new numbers. Links between jobs (feedback, dependencies) are kept within a week; the machine is empty at the start. The number
     of jobs, and therefore the load, differs between draws, as it does between weeks.
@@ -117,7 +117,7 @@ POPULARITY = 0.9
 
 
 def with_users(workload: Workload, users: int, seed: int = 0) -> Workload:
-    """Return the jobs with this number of users (column `user`, from 1), whose jobs have similar runtimes.
+    """Assign this number of users to the jobs (column `user`, from 1), so that each user's jobs have similar runtimes; return the jobs.
 
     Only the column is drawn: sizes, times and order do not change. This is our construction, not from a paper: users differ in their
     runtimes, as real users do, but they have no sessions, no favourite sizes, and do not repeat their estimates. Raises WorkloadError for

@@ -88,7 +88,7 @@ def _scaled(workload: Workload, factor: float, by: str, seed: int) -> Workload:
 
 
 def _advice(workload: Workload, by: str) -> str:
-    """Return what to do if this method cannot reach a load."""
+    """Return the advice, as text, for a load that this method cannot reach."""
     highest = workload.offered_load * workload.machine_procs / int(workload.procs.max())
     advice = {
         "interarrival": "submit times are whole seconds; try runtime",
@@ -294,7 +294,7 @@ def _with_resampled_users(workload: Workload, factor: float, seed: int) -> Workl
 def copied(workload: Workload, place: Array, submit: Array, original: Array, links: Mapping[str, Array]) -> Workload:
     """Return the jobs at these indices with these submit times; copies get new ids above the largest one.
 
-    `links`: for columns of job ids, the index among these jobs of the one that is named, int64, -1 for none; used for copies.
+    `links`: for columns of job ids, the index among these jobs of the job that each names, int64, -1 for none; used for copies.
     """
     columns = {name: values[place] for name, values in workload.columns.items()}
     ids = workload.job_id[place].copy()

@@ -117,7 +117,7 @@ class Workload:
 
         `requested` defaults to the runtime and is at least 1 s; `planned` defaults to `requested`; `job_id`
         to 1, 2, ... in order of arrival. Texts of a column, such as user names, are numbered from 1 by first occurrence, and kept in
-        `origin.names`. Raises WorkloadError as the class does.
+        `origin.names`. Raises WorkloadError under the same conditions as the class.
         """
         fields = {"submit": _int64("submit", submit), "runtime": _int64("runtime", runtime), "procs": _int64("procs", procs)}
         fields["requested"] = np.maximum(fields["runtime"], 1) if requested is None else _int64("requested", requested)
@@ -244,7 +244,7 @@ class Workload:
         return np.where(preceding >= 0, self.places_of(preceding), -1), think_time
 
     def places_of(self, numbers: Array) -> Array:
-        """Return the index of the job with each of these numbers, int64; -1 where there is none."""
+        """Return the index of the job with each of these numbers, int64; -1 for a number that no job has."""
         if not len(self):
             return np.full(len(numbers), -1)
         by_id = np.argsort(self.job_id)

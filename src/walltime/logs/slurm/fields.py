@@ -53,7 +53,7 @@ _PER_CPU = 2**31
 
 
 def blank(texts: pl.Series) -> Array:
-    """Return which values are unknown (bool)."""
+    """Return a mask (bool) of the unknown values."""
     return texts.is_in(BLANK).to_numpy()
 
 

@@ -86,7 +86,7 @@ def f2(queue: int, planned: int, procs: int, submit: int) -> float:
 ORDERS: Mapping[str, Order] = {score.__name__: order(score) for score in (fcfs, wfp3, unicef, spt, saf, f2)}
 QUICK_SEQUENCES = 4
 NEAR = 0.2
-"""Accepted relative deviation: the published files have another version of the log, and perhaps other begins of the sequences."""
+"""Accepted relative deviation: the published files use another version of the log, and their sequences may begin at other jobs."""
 WAYS: Sequence[tuple[str, bool, str]] = (
     ("first 32, no backfilling", False, "sc17"),
     ("whole queue, no backfilling", False, "papers"),

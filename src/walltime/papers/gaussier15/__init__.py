@@ -204,11 +204,11 @@ def deviations(chosen: Sequence[Triple], ours: Sequence[Measured], published: Pu
 
 
 NAMES = ("scheduler", "corrector", "predictor", "prightside", "prightparam", "pleftside", "pleftparam", "pthreshold", "pweight")
-"""Columns that name a triple; right is a prediction that is too long."""
+"""Columns that name a triple; in their names, right stands for predictions that are too long, and left for too short ones."""
 
 
 def published_metrics(subject: Subject) -> dict[tuple[str, ...], Mapping[str, float]]:
-    """Return the published values by triple (`Triple.key`), without missing values and values for other jobs than the subject's.
+    """Return the published values by triple (`Triple.key`), from the rows for as many jobs as the subject has, without missing values.
 
     The file may be next to the log, in the folder `WALLTIME_PUBLISHED` (if set), or in its subfolder `sc15`. Without a file, the result is
     empty.
@@ -276,7 +276,7 @@ def _ranks(values: Slowdowns, chosen: Sequence[Triple]) -> dict[tuple[str, ...],
 
 
 def gain(values: Slowdowns, triple: Triple, baseline: Triple) -> float:
-    """Return how much lower the slowdown of a triple is than the baseline's, percent."""
+    """Return the reduction of the slowdown by a triple, relative to the baseline, in percent."""
     return 100 * (1 - values[triple.key] / values[baseline.key])
 
 

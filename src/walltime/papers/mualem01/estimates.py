@@ -36,7 +36,7 @@ NEAR = 0.01
 
 
 def killed_jobs(subject: Subject) -> Array | None:
-    """Return which jobs were killed, as mualem01 counts them: status 0; None if the log has no such job."""
+    """Return a mask (bool) of the killed jobs, as mualem01 counts them (status 0); None if the log has no such job."""
     status = subject.workload.columns.get("status")
     killed = None if status is None else status == FAILED
     return killed if killed is not None and killed.any() else None

@@ -112,7 +112,7 @@ def _quality(study: Study, table: str, models: Sequence[str]) -> Parts:
 def _orders(log: str, values: Measured, names: list[str]) -> Iterator[Claim]:
     """Yield every comparison whose printed difference is noticeable.
 
-    The policies are compared under the same estimates, and each kind of estimates with the original ones and with the next kind.
+    Policies are compared under the same estimates. Each kind of estimates is compared with the original ones and with the next kind.
     """
     pairs = dict.fromkeys([*(("user", other) for other in names[1:]), *itertools.pairwise(names[1:])])
     for metric in METRICS:

@@ -24,7 +24,7 @@ LOADS = (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 FEW_LOADS = (0.5, 0.7, 0.8, 0.9)
 BATCHES, FEW_BATCHES = 100, 20
 TRIAL = 12
-"""Batches of a first run, which shows whether there is a steady state."""
+"""Number of batches of a first run, which shows whether there is a steady state."""
 SATURATION = 30_000
 """Mean response, s, above which mualem01 stops, because there is no steady state."""
 MODELS = {
@@ -126,7 +126,7 @@ TWO = {"response": "average response (s)", "slowdown": "average bounded slowdown
 
 
 def differences(by_policy: Mapping[str, Sequence[Mapping[str, Any]]], metric: str) -> list[tuple[float, float]]:
-    """Return load, and conservative over EASY less 1, where both have a steady state."""
+    """Return pairs of load and relative difference (conservative / EASY - 1), for the loads at which both have a steady state."""
     return [(float(e["load"]), float(c[metric] / e[metric] - 1)) for e, c in _pairs(by_policy) if not e["saturated"] | c["saturated"]]
 
 

@@ -78,7 +78,7 @@ def _difference(kind: str, ours: Mapping[str, float], printed: Mapping[str, floa
 
 
 def _compare_policies(log: str, columns: Mapping[str, Sequence[tuple[float, float]]]) -> Iterator[Claim]:
-    """Yield whether, on average over all months, conservative is worse or better than EASY, as in print."""
+    """Yield the claims that conservative is worse or better than EASY, on average over all months, as in print."""
     for kind in METRICS:
         easy, conservative = columns[f"{kind}_easy"], columns[f"{kind}_conservative"]
         theirs, mine = (100 * float(np.mean([b[k] / a[k] - 1 for a, b in zip(easy, conservative, strict=True)])) for k in (0, 1))
@@ -87,7 +87,7 @@ def _compare_policies(log: str, columns: Mapping[str, Sequence[tuple[float, floa
 
 
 def correlated(name: str, pairs: Sequence[tuple[float, float]], least: float = 0.9) -> Claim:
-    """Return whether our numbers have the same ranking as the printed numbers with which they are paired."""
+    """Return the claim that our numbers have the same ranking as the printed numbers with which they are paired."""
     value = rank_correlation(*np.array(pairs).T)
     return Claim(f"{name}: rank correlation with print over {least:g}", value > least, f"{value:.2f} over {len(pairs)} months")
 

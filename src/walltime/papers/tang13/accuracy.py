@@ -173,7 +173,7 @@ def figure_4(study: Study) -> Parts:
             if name == "original":
                 drawing.level(axes, float(values), name)
             else:
-                k = KEYS.index(name)  # a key looks the same in all panels, also where others are missing
+                k = KEYS.index(name)  # a key has the same style in all panels, even if other keys are missing
                 drawing.line(axes, places, values, k, name, marker=drawing.MARKERS[k], markersize=3)
 
     data = {"log": [row[0] for row in rows], "key": [row[1] for row in rows]}
@@ -295,7 +295,7 @@ def figure_8(study: Study) -> Parts:
 
 
 def _class_by_window(study: Study, name: str, kind: str, what: str) -> Parts:
-    """Yield the figure of the share of one class of jobs, and whether one month of history reduces the share."""
+    """Yield the figure of the share of one class of jobs, and the claim that one month of history reduces this share."""
     chart, by_key = _windows_figure(study, name, f"{kind} jobs (%)", lambda replay: class_shares(replay)[kind])
     yield chart
     for (log, key), values in by_key.items():

@@ -119,7 +119,7 @@ def shape_claims(sweep: Sweep, metric: str, word: str) -> Iterator[Claim]:
 
 
 def _better_than_perfect(sweep: Sweep, metric: str, word: str) -> Claim:
-    """Return whether almost all f > 0 are better than f = 0; tsafrir06 makes an exception for SDSC."""
+    """Return the claim that almost all f > 0 are better than f = 0; tsafrir06 makes an exception for SDSC."""
     mean = sweep.mean(metric)
     share = float((mean[1:] < mean[0]).mean())
     exception = sweep.log == "SDSC"
@@ -249,7 +249,7 @@ AT = 10.0
 
 
 def _rises(sweep: Sweep, metric: str, name: str) -> Claim:
-    """Return whether a metric rises with f: its smoothed mean ends higher than it starts, and nine of ten coarse steps go up."""
+    """Return the claim that a metric rises with f: its smoothed mean ends higher than it starts, and 9 of 10 coarse steps go up."""
     inside = (sweep.f >= 0) & (sweep.f <= FINE[-1])
     values = smooth(sweep.f[inside], sweep.mean(metric)[inside])
     coarse = values[:: max(len(values) // 10, 1)]

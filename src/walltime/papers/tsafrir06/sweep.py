@@ -58,7 +58,7 @@ class Sweep:
         return np.array([self.rows[_name(f / 2, self._emax, deterministic=True)][0][metric] for f in self.f], np.float64)
 
     def random(self, metric: str) -> list[Array]:
-        """Return a metric with the random model: for each f the values of all seeds, ascending by seed; one value for f = 0."""
+        """Return a metric with the random model: for each f, an array of one value per seed, in order of the seeds; one value for f = 0."""
         return [np.array([row[metric] for row in self.rows[_name(f, self._emax)]], np.float64) for f in self.f]
 
     def mean(self, metric: str) -> Array:
@@ -158,7 +158,7 @@ def f_values(quick: bool, far: bool = False) -> tuple[float, ...]:
 
 
 def _name(f: float, emax: int | None = None, deterministic: bool = False) -> str:
-    """Return the name of an estimate model; perfect ones have one name, random or not."""
+    """Return the name of an estimate model; perfect estimates have the same name in the random and in the deterministic model."""
     f = round(f, 6)
     name = f"badness:{f:g}"
     if deterministic and f > 0:

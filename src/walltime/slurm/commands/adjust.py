@@ -304,7 +304,7 @@ def _run(predictor: Tang13, places: Places, settings: SidecarSettings, once: boo
     last: list[str] = []
 
     def after_round(report: Report) -> None:
-        """Print what is new: the jobs left out of the log, and lines that differ from the last ones; write the metrics, read the log."""
+        """Print the jobs left out of the log and the lines that changed since the last round; write the metrics and read the log."""
         nonlocal last
         for sentence in history.left_out():
             say(sentence)

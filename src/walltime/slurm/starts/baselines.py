@@ -54,7 +54,7 @@ def qbets(record: Record, made: Array, job: Array) -> Array:
 
     The bounds are from the history of waits by queue and size, which is cut at change points; the time that the job has waited is
     subtracted. `made`: the time of each prediction, s from the start of the log; `job`: the index of its job. A class of fewer than 59
-    waits has the bounds of all jobs. For correlated waits the method needs longer runs of misses before it cuts; here it always needs
+    waits has the bounds of all jobs. For correlated waits, the method cuts after longer runs of misses; here, it always cuts after
     three. Sources: Brevik, Nurmi, Wolski, PPoPP 2006, section 3 (bounds by the binomial distribution, here by its normal approximation;
     change points); Nurmi, Brevik, Wolski, JSSPP 2007 (QBETS), here with fixed classes of processors.
     """
@@ -96,7 +96,7 @@ def _classes(record: Record) -> Array:
 def no_model(record: Record, made: Array, job: Array) -> Array:
     """Return quantiles of the further waits, s after `made`, shape (3, predictions), from past waits alone.
 
-    They are the last waits of the class, by queue and size, that were longer than the job has waited. The arguments are as in `qbets`.
+    The quantiles are over recent waits of the job's class (queue, size) that were longer than the job has waited. Arguments: as in `qbets`.
     """
     classes = _classes(record)
     known: dict[int, list[int]] = {}

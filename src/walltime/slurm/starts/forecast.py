@@ -116,7 +116,7 @@ class Projection:
     def schedule(self, runtime: Array, without: Sequence[int] = ()) -> Schedule:
         """Return the schedule of the snapshot's jobs alone, with these runtimes (int64 s). Raises EngineError if some never start.
 
-        `without`: places of jobs that are left out.
+        `without`: indices of jobs that are left out.
 
         Jobs are numbered from FIRST_NUMBER, in their order here, because an array and its tasks may share a number.
         """
@@ -290,7 +290,7 @@ class Forecast:
     def simulate(
         self, run: Callable[..., Array], draws: Draws, workers: int | None = None, progress: Callable[[int], None] | None = None
     ) -> tuple[Array, Array]:
-        """Simulate, and return starts in s after the snapshot: if all jobs run to their limits, and in each simulation.
+        """Run the simulations; return the starts, s after the snapshot, if all jobs run to their limits, and those in each simulation.
 
         Without random draws, no jobs arrive. `run`: returns starts; its arguments are runtimes and, optionally, the indices and times of
         arrivals and a check, as in `Projection.run`. The shapes are (jobs,) and (samples, jobs).
@@ -312,7 +312,7 @@ class Forecast:
     def earliest(self, places: Array) -> Array:
         """Return the starts of waiting jobs on the machine without other jobs, s after the snapshot, float64: lower bounds.
 
-        They are above 0 only because of outages, reservations and closed hours, or if a job is not eligible yet.
+        A start is above 0 only because of outages, reservations and closed hours, or if the job is not eligible yet.
         """
         state, placement, found = self.state, self.state.placement, np.zeros(len(places))
         spans = [one[3:5] for one in placement.outages] + [one[1:3] for one in placement.reservations]

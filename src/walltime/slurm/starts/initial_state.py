@@ -180,7 +180,7 @@ def _submit(job: SnapshotJob, now: int, zero: int, slurm: bool) -> int:
 
 
 def append_jobs(log: Workload, jobs: Sequence[SnapshotJob], numbers: Sequence[int] | Array, time: int) -> tuple[Workload, Array]:
-    """Return a log with waits and a snapshot's jobs, which do not end, as one log; and the former indices of its jobs.
+    """Append a snapshot's jobs, which do not end, to a log with waits; return the new log and the former indices of its jobs.
 
     `numbers`: the numbers of the snapshot's jobs; `time`: the snapshot's Unix time. The wait of a waiting job does not end.
     """
@@ -214,7 +214,7 @@ def requested(job: SnapshotJob) -> int:
 
 
 def ends(log: Workload) -> Array:
-    """Return the Unix times at which a log's jobs ended; an unknown wait counts as 0."""
+    """Return the Unix times at which the jobs of a log ended; an unknown wait counts as 0."""
     return _submitted(log) + np.maximum(log.columns.get("wait", np.zeros(len(log), np.int64)), 0) + log.runtime
 
 
@@ -223,7 +223,7 @@ def _submitted(history: Workload) -> Array:
 
 
 def _ended(history: Workload, time: int) -> tuple[Workload, Array]:
-    """Return the jobs of the history that had ended at this time, at most LATEST_JOBS, and their ends (Unix times)."""
+    """Return the jobs of the history that had ended by this time, at most LATEST_JOBS, and their ends (Unix times)."""
     ended = ends(history)
     known = ended <= time
     if known.sum() > LATEST_JOBS:

@@ -177,7 +177,7 @@ def learn_intervals(past: Replay, progress: Callable[[int], None] | None = None)
 def fallback_intervals(simulated: Array, by_limits: Array, earliest: Array, waited: Array) -> Array:
     """Return intervals from the earliest possible start to the latest start in the simulations or by the limits; s, shape (3, jobs).
 
-    They reach at least as far ahead as the job has `waited` (s): a job that could have started long ago waits for an unknown reason.
+    An interval is at least as long as the job has `waited` (s): a job that could have started long ago waits for an unknown reason.
     """
     return np.maximum(np.stack([earliest, simulated[1], np.max([simulated[2], by_limits, waited], axis=0)]), earliest)
 
@@ -222,8 +222,8 @@ def _central(quantiles: Array) -> Array:
 def pick_point_estimate(past: Replay, logs: Array) -> Array:
     """Return logarithmic intervals in which the simulations' median is the likely time where it was recently more accurate.
 
-    It counts and is used only if it lies inside the interval and in the same class of distance as the forest's median, so that nothing else
-    changes. Only starts that had become known count, by class.
+    The simulations' median is compared and used only if it lies inside the interval and in the same class of distance as the forest's
+    median, so that nothing else changes. It is compared by class, over starts that had become known.
     """
     with np.errstate(invalid="ignore"):
         simulated = np.log(SHORT + past.simulated[1])

@@ -52,7 +52,7 @@ class Pending:
 
 
 NOT_ASKED = Pending("unknown", "")
-"""Stands for a reason that was not searched for."""
+"""Placeholder for a reason that was not determined."""
 
 
 def _why_apart(job: SnapshotJob) -> Pending:
@@ -71,7 +71,7 @@ def apart_reasons(snapshot: Snapshot) -> list[tuple[SnapshotJob, Pending]]:
 def pending_reasons(forecast: Forecast) -> dict[str, Pending]:
     """Return the reason for each simulated waiting job, by its number in Slurm's form.
 
-    A job's state is its state in the plan at the snapshot's time, after the plan has started the jobs that it starts within a minute.
+    The reason holds at the snapshot's time, after the start of all jobs that the plan starts within a minute.
     """
     state, snapshot = forecast.state, forecast.snapshot
     typical = forecast.runtimes.typical()

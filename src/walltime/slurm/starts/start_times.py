@@ -139,9 +139,8 @@ def start_times(
     `history`: a log; only jobs that had ended at the snapshot's time count. `policy`: by default the one of the snapshot's machine.
     `predictor`: a runtime predictor such as `file:predictions.csv`: runtimes are drawn around its predictions, by the errors of earlier
     ones; the scheduler still plans with the limits. `draws`: the number of simulations, the seed, and whether jobs arrive. `reasons`:
-    whether to find why each job waits, which takes another simulation. `workers`: threads; `progress` is called with the number of
-    simulations done. Equal arguments give equal results with any number of
-    threads. Raises PolicyError and WorkloadError.
+    whether to find why each job waits, which takes another simulation. `workers`: threads, which do not affect the results; `progress` is
+    called with the number of simulations done. Raises PolicyError and WorkloadError.
     """
     reject_hindsight(snapshot.machine, "a prediction of starts")
     snapshot = snapshot.checked()
@@ -193,7 +192,7 @@ def start_quantiles(starts: Array) -> Array:
 class Reasons:
     """The reasons of a job's wait: sentences, and for how long (s from the snapshot on) each obstacle holds it back.
 
-    They assume that every job runs for the median runtime of similar jobs, and that no job arrives.
+    The reasons assume that every job runs for the median runtime of similar jobs, and that no job arrives.
     """
 
     job: str

@@ -162,7 +162,7 @@ def try_jobs(
 ) -> Trials:
     """Predict when jobs that are not submitted yet would start, each alone with the snapshot's jobs; `texts`: see `parse_trial`.
 
-    All of them meet the same runtimes and arrivals in each simulation, so that differences are due to their requests. A job joins the end
+    All trial jobs meet the same runtimes and arrivals in a simulation, so that differences are due to their requests. A job joins the end
     of the queue; with Slurm's priorities it gets the priority that Slurm would give it, as far as that is known. The other arguments are as
     in `start_times`. Raises PolicyError and WorkloadError.
     """
