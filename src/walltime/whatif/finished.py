@@ -108,9 +108,12 @@ class Finished:
     def _write(self, file: Path, arrays: Arrays) -> None:
         """Write a file atomically, after removing the oldest files of earlier runs if needed; do nothing if all are still too large."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        files = sorted((one.stat().st_mtime, one.stat().st_size, one) for one in self._folder.iterdir())
+        files = list[tuple[float, int, Path]]()
+        for one in self._folder.iterdir():
+            with suppress(FileNotFoundError):  # the unfinished file of another thread, which has renamed it
+                files.append((one.stat().st_mtime, one.stat().st_size, one))
         size = sum(bytes_ for _, bytes_, _ in files) + sum(one.nbytes for one in arrays.values())
-        for used, bytes_, one in files:
+        for used, bytes_, one in sorted(files):
             if used < self._begin and (size > MOST_BYTES or used < self._begin - KEPT_UNUSED):
                 one.unlink(missing_ok=True)
                 size -= bytes_
