@@ -49,7 +49,7 @@ class BatchMeans:
 
     @property
     def reason(self) -> str:
-        """Return the reason why there is no interval; empty if there is one."""
+        """Return the reason why the interval is missing, or an empty text."""
         if self.interval is not None:
             return ""
         if self.verdict == SATURATED:

@@ -11,7 +11,8 @@ from walltime.slurm.sidecar.review import Review, Run
 from walltime.slurm.starts.page import clock
 from walltime.tables import Table
 from walltime.whatif import WhatIf
-from walltime.whatif.page import all_caveats, drawings, effect_sections, three_numbers
+from walltime.whatif.figures import drawings
+from walltime.whatif.page import all_caveats, effect_sections, three_numbers
 from walltime.wording import counted, human_time, sanitize
 from walltime.workload import Workload
 
