@@ -218,7 +218,7 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         "estimates": run.estimates,
         "feedback": w.feedback,
         "overrun": schedule.overrun,
-        "coincident": schedule.coincident,
+        "simultaneous": schedule.simultaneous,
         "dialect": schedule.dialect.label,
         "trim": trim,
         "seed": run.seed,

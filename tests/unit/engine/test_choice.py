@@ -91,9 +91,9 @@ def called(policy, machine, feature):
     if feature in ("predictor", "plain"):
         options["prediction"] = wt.Prediction("last" if feature == "predictor" else wt.predictors.PlainPredictor(Halved))
     if feature == "events":
-        options["coincident"] = "one-by-one"
+        options["simultaneous"] = "one-by-one"
     if feature == "dialect":
-        options["coincident"] = "sequential"
+        options["simultaneous"] = "sequential"
     if feature == "effects":
         options["dynamics"] = True
     return workload, policy, options
