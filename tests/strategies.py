@@ -12,7 +12,7 @@ from tests.profiles import examples as examples
 from walltime.policy import Order, Policy
 from walltime.policy.formulas import FORMULAS
 
-SIMULTANEOUS = ("batch", "sequential")
+COINCIDENT = ("batch", "sequential")
 OVERRUN = ("kill", "extend", "continue")
 
 

@@ -30,14 +30,14 @@ def _reading(policy: wt.policy.Policy, trim: str = "none", **options: str) -> Re
 READINGS: dict[str, dict[str, Reading]] = {
     "easy": {
         "": _reading(wt.Easy()),
-        "sequential": _reading(wt.Easy(), simultaneous="sequential"),
+        "sequential": _reading(wt.Easy(), coincident="sequential"),
         "extend": _reading(wt.Easy(), overrun="extend"),
         "overrun": _reading(wt.Easy(), overrun="continue"),
         "trimmed": _reading(wt.Easy(), trim="tsafrir06"),
     },
     "conservative": {
         "": _reading(wt.Conservative()),
-        "sequential": _reading(wt.Conservative(), simultaneous="sequential"),
+        "sequential": _reading(wt.Conservative(), coincident="sequential"),
         "extend": _reading(wt.Conservative(), overrun="extend"),
         "overrun": _reading(wt.Conservative(), overrun="continue"),
         "trimmed": _reading(wt.Conservative(), trim="tsafrir06"),

@@ -92,8 +92,8 @@ DIALECTS = (
     "papers",
     "pyss",
     "predictsim",
-    "papers:simultaneous=arrivals-first",
-    "papers:simultaneous=one-by-one",
+    "papers:coincident=arrivals-first",
+    "papers:coincident=one-by-one",
     "mualem01-measured",
     "papers:expiry=silent",
 )

@@ -11,7 +11,7 @@
 In all schedules 1 and 2 start on arrival and hold the machine: 1 one processor until 4, 2 five until 10; 3 and 4 start at
 10. `[16,26)` says when a job occupies its processors in a plan, from the estimates.
 
-All six agree in both coincidence modes but where it is said. Simultaneous events: 1 ends at 4, when 4 arrives, and 2 ends
+All six agree in both coincidence modes but where it is said. Coincident events: 1 ends at 4, when 4 arrives, and 2 ends
 at 10, when 9 arrives; both end when expected, and so count as gone in `sequential` mode as well.
 """
 
@@ -92,11 +92,11 @@ def test_dozen_jobs__easy_with_shortest_first_backfilling():
     start = [0, 2, 10, 10, 18, 20, 20, 8, 16, 25, 25, 15]
     kind = "II RR R R R B B R R B"
     reserved_start = [-1, -1, 10, -1, 20, 20, -1, -1, -1, 25, -1, -1]
-    check(JOBS, policy, start=start, kind=kind, reserved_start=reserved_start, simultaneous=["batch"])
+    check(JOBS, policy, start=start, kind=kind, reserved_start=reserved_start, coincident=["batch"])
     # One pass per event: at 20 4 counts as gone and 5 not yet. 6 starts, and 7 is the head for a moment, waiting for 5, which
     # is expected to end at 24. Then 5 ends and 7 starts, at 20 all the same.
     reserved_start[6] = 24
-    check(JOBS, policy, start=start, kind=kind, reserved_start=reserved_start, simultaneous=["sequential"])
+    check(JOBS, policy, start=start, kind=kind, reserved_start=reserved_start, coincident=["sequential"])
 
 
 def test_dozen_jobs__hybrid_with_three_reservations():

@@ -14,10 +14,10 @@ import pytest
 import walltime as wt
 from tests.golden.test_papers_figures import SCALE, fig6
 from tests.golden.worked import jobs_of
-from tests.strategies import SIMULTANEOUS
+from tests.strategies import COINCIDENT
 
 EMPTY: Mapping[int, int] = {}
-BOTH = pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+BOTH = pytest.mark.parametrize("coincident", COINCIDENT)
 
 
 def check(
@@ -31,7 +31,7 @@ def check(
     shortest: Set[int] | None = None,
     alone: Set[int] | None = None,
     sequence: Sequence[int] | None = None,
-    simultaneous: str = "batch",
+    coincident: str = "batch",
     overrun: str = "kill",
 ) -> None:
     """Both engines must give these starts; the jobs for which each of the values is true, or not 0, are given by number."""
@@ -43,8 +43,8 @@ def check(
         return {number: int(values[number - 1]) for number in numbers(values)}
 
     for engine in ("kernel", "reference"):
-        schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun, engine=engine, dynamics=True)
-        seen, where = schedule.dynamics, f"{simultaneous}, {engine}"
+        schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun, engine=engine, dynamics=True)
+        seen, where = schedule.dynamics, f"{coincident}, {engine}"
         assert schedule.start.tolist() == list(start), where
         assert numbers(seen.wild) == wild, where
         assert not_zero(seen.suffered) == suffered, where
@@ -75,28 +75,28 @@ def fig1(length: int, factor: int = 1) -> wt.Workload:
 
 
 @BOTH
-def test_p3_fig1__backfill_into_the_real_hole_is_mild(simultaneous):
+def test_p3_fig1__backfill_into_the_real_hole_is_mild(coincident):
     # As a batch all four wait when 1 is chosen; then 2, as short as 4, is a shortest; at 2, 4 is, and at 4 only 3 is left.
     # One by one, 1 and 2 start before anybody else is there.
-    shortest, alone = ({2, 3, 4}, {3}) if simultaneous == "batch" else ({1, 2, 3, 4}, {1, 2, 3})
-    check(fig1(2), wt.Easy(), start=[0, 0, 4, 2], shortest=shortest, alone=alone, sequence=[1, 2, 4, 3], simultaneous=simultaneous)
+    shortest, alone = ({2, 3, 4}, {3}) if coincident == "batch" else ({1, 2, 3, 4}, {1, 2, 3})
+    check(fig1(2), wt.Easy(), start=[0, 0, 4, 2], shortest=shortest, alone=alone, sequence=[1, 2, 4, 3], coincident=coincident)
 
 
 @BOTH
-def test_p3_fig1__nobody_is_backfilled_into_a_hole_too_short(simultaneous):
+def test_p3_fig1__nobody_is_backfilled_into_a_hole_too_short(coincident):
     # At 4, 3 is as long as 4: a tie.
-    shortest, alone = ({2, 3, 4}, {4}) if simultaneous == "batch" else ({1, 2, 3, 4}, {1, 2, 4})
-    check(fig1(3), wt.Easy(), start=[0, 0, 4, 7], shortest=shortest, alone=alone, sequence=[1, 2, 3, 4], simultaneous=simultaneous)
+    shortest, alone = ({2, 3, 4}, {4}) if coincident == "batch" else ({1, 2, 3, 4}, {1, 2, 4})
+    check(fig1(3), wt.Easy(), start=[0, 0, 4, 7], shortest=shortest, alone=alone, sequence=[1, 2, 3, 4], coincident=coincident)
 
 
 @BOTH
-def test_p3_fig1__doubled_estimates_let_a_job_in_that_steals_time(simultaneous):
-    check(fig1(3, factor=2), wt.Easy(), start=[0, 0, 5, 2], wild={4}, suffered={3: 1}, delay={3: 1}, simultaneous=simultaneous)
+def test_p3_fig1__doubled_estimates_let_a_job_in_that_steals_time(coincident):
+    check(fig1(3, factor=2), wt.Easy(), start=[0, 0, 5, 2], wild={4}, suffered={3: 1}, delay={3: 1}, coincident=coincident)
 
 
 @BOTH
-def test_p3_fig1__doubled_estimates_and_a_job_that_fits_all_the_same(simultaneous):
-    check(fig1(2, factor=2), wt.Easy(), start=[0, 0, 4, 2], simultaneous=simultaneous)
+def test_p3_fig1__doubled_estimates_and_a_job_that_fits_all_the_same(coincident):
+    check(fig1(2, factor=2), wt.Easy(), start=[0, 0, 4, 2], coincident=coincident)
 
 
 # ------------------------------------------------------------------------------------------------------------- tsafrir06, Fig. 6
@@ -105,10 +105,10 @@ def test_p3_fig1__doubled_estimates_and_a_job_that_fits_all_the_same(simultaneou
 
 
 @BOTH
-def test_p3_fig6__all_backfills_are_wild_with_doubled_estimates(simultaneous):
+def test_p3_fig6__all_backfills_are_wild_with_doubled_estimates(coincident):
     # 3 is reserved at T12, its real shadow is T6. At T4, 4 moves it to T8; at T6, 5 to T9; at T8, 6 to T10, where 3 starts.
     # Of those that wait, 4 (4 units) is not the shortest at T4, nor 5 (3) at T6, as 6 (2) is there; 6 is, at T8.
-    shortest, alone = ({6, 3}, {3}) if simultaneous == "batch" else ({1, 2, 6, 3}, {1, 2, 3})
+    shortest, alone = ({6, 3}, {3}) if coincident == "batch" else ({1, 2, 6, 3}, {1, 2, 3})
     check(
         fig6(Fraction(2)),
         wt.Easy(),
@@ -119,13 +119,13 @@ def test_p3_fig6__all_backfills_are_wild_with_doubled_estimates(simultaneous):
         shortest=shortest,
         alone=alone,
         sequence=[1, 2, 4, 5, 6, 3],
-        simultaneous=simultaneous,
+        coincident=coincident,
     )
 
 
 @BOTH
 @pytest.mark.parametrize(("jobs", "real_shadow"), [(4, 8), (5, 9), (6, 10)])
-def test_p3_fig6__each_candidate_moves_the_real_shadow(jobs, real_shadow, simultaneous):
+def test_p3_fig6__each_candidate_moves_the_real_shadow(jobs, real_shadow, coincident):
     start = [0, 0, real_shadow, 4, 6, 8][:jobs]
     check(
         fig6(Fraction(2), jobs),
@@ -134,15 +134,15 @@ def test_p3_fig6__each_candidate_moves_the_real_shadow(jobs, real_shadow, simult
         wild=set(range(4, jobs + 1)),
         suffered={3: jobs - 3},
         delay={3: (real_shadow - 6) * SCALE},
-        simultaneous=simultaneous,
+        coincident=coincident,
     )
 
 
 @BOTH
-def test_p3_fig6__a_factor_of_four_thirds_steals_one_unit(simultaneous):
+def test_p3_fig6__a_factor_of_four_thirds_steals_one_unit(coincident):
     # At T4, 5 (estimate 4, runtime 3) is backfilled and moves the real shadow from T6 to T7. 6 (2 units) waits for its turn
     # behind 4, and is the shortest only when nobody else is left.
-    shortest, alone = ({6}, {6}) if simultaneous == "batch" else ({1, 2, 6}, {1, 2, 6})
+    shortest, alone = ({6}, {6}) if coincident == "batch" else ({1, 2, 6}, {1, 2, 6})
     check(
         fig6(Fraction(4, 3)),
         wt.Easy(),
@@ -153,14 +153,14 @@ def test_p3_fig6__a_factor_of_four_thirds_steals_one_unit(simultaneous):
         shortest=shortest,
         alone=alone,
         sequence=[1, 2, 5, 3, 4, 6],
-        simultaneous=simultaneous,
+        coincident=coincident,
     )
 
 
 @BOTH
-def test_p3_fig6__perfect_estimates_steal_nothing(simultaneous):
+def test_p3_fig6__perfect_estimates_steal_nothing(coincident):
     # At T4, 6 is backfilled and ends at T6, when 3 starts; 3 and 5 are equally long, 3 units. At T9 4 starts, then 5.
-    shortest, alone = ({6, 3, 5}, {5}) if simultaneous == "batch" else ({1, 2, 6, 3, 5}, {1, 2, 5})
+    shortest, alone = ({6, 3, 5}, {5}) if coincident == "batch" else ({1, 2, 6, 3, 5}, {1, 2, 5})
     check(
         fig6(Fraction(1)),
         wt.Easy(),
@@ -168,7 +168,7 @@ def test_p3_fig6__perfect_estimates_steal_nothing(simultaneous):
         shortest=shortest,
         alone=alone,
         sequence=[1, 2, 6, 3, 4, 5],
-        simultaneous=simultaneous,
+        coincident=coincident,
     )
 
 
@@ -188,7 +188,7 @@ MIXED = jobs_of(4, (0, 2, 10, 6), (1, 4, 5), (2, 1, 8, 3), (3, 1, 7, 5), (5, 1, 
 
 
 @BOTH
-def test_easy__two_wild_and_two_mild_backfills(simultaneous):
+def test_easy__two_wild_and_two_mild_backfills(coincident):
     # SJFness: 4 is as long as 2, the only other job that waits then.
     check(
         MIXED,
@@ -200,7 +200,7 @@ def test_easy__two_wild_and_two_mild_backfills(simultaneous):
         shortest={1, 2, 3, 4, 5, 6},
         alone={1, 2},
         sequence=[1, 3, 4, 5, 6, 2],
-        simultaneous=simultaneous,
+        coincident=coincident,
     )
 
 
@@ -208,9 +208,9 @@ def test_easy__two_wild_and_two_mild_backfills(simultaneous):
 @pytest.mark.parametrize(
     "policy", [wt.NoBackfilling(), wt.Conservative(), wt.Conservative(variant="scratch"), wt.Hybrid(depth=0), wt.Hybrid(depth=2)]
 )
-def test_without_the_one_reservation_of_a_head__no_backfill_is_wild(policy, simultaneous):
-    start = wt.simulate(MIXED, policy, simultaneous=simultaneous).start
-    check(MIXED, policy, start=start.tolist(), simultaneous=simultaneous)
+def test_without_the_one_reservation_of_a_head__no_backfill_is_wild(policy, coincident):
+    start = wt.simulate(MIXED, policy, coincident=coincident).start
+    check(MIXED, policy, start=start.tolist(), coincident=coincident)
 
 
 # Beside the head: 4 processors, 1 has 2 until 10; 2 has one, says 20 and ends at 5; one is free. 3 needs two and is reserved
@@ -219,16 +219,16 @@ def test_without_the_one_reservation_of_a_head__no_backfill_is_wild(policy, simu
 
 
 @BOTH
-def test_easy__a_backfill_on_extra_nodes_can_be_wild(simultaneous):
+def test_easy__a_backfill_on_extra_nodes_can_be_wild(coincident):
     jobs = jobs_of(4, (0, 2, 10), (0, 1, 20, 5), (1, 2, 3), (2, 1, 50))
-    check(jobs, wt.Easy(), start=[0, 0, 10, 2], wild={4}, suffered={3: 1}, delay={3: 10 - 5}, simultaneous=simultaneous)
+    check(jobs, wt.Easy(), start=[0, 0, 10, 2], wild={4}, suffered={3: 1}, delay={3: 10 - 5}, coincident=coincident)
 
 
 @BOTH
-def test_easy__a_backfill_on_extra_nodes_that_nobody_misses_is_mild(simultaneous):
+def test_easy__a_backfill_on_extra_nodes_that_nobody_misses_is_mild(coincident):
     # 1 really ends at 3, before 2, and leaves enough for 3 and 4.
     jobs = jobs_of(4, (0, 2, 10, 3), (0, 1, 20, 5), (1, 2, 3), (2, 1, 50))
-    check(jobs, wt.Easy(), start=[0, 0, 3, 2], simultaneous=simultaneous)
+    check(jobs, wt.Easy(), start=[0, 0, 3, 2], coincident=coincident)
 
 
 # 1 needs no time at all, but no estimate is below 1 s: the exact estimates of the archive's jobs of 0 s are not
@@ -246,9 +246,9 @@ def test_easy__a_runtime_of_zero_makes_a_wild_backfill_even_of_an_exact_estimate
 
 
 @BOTH
-def test_easy__a_delay_lasts_until_the_start_though_another_job_becomes_the_head(simultaneous):
+def test_easy__a_delay_lasts_until_the_start_though_another_job_becomes_the_head(coincident):
     jobs = jobs_of(2, (0, 1, 20, 4), (1, 2, 6), (2, 1, 8, 5), (3, 2, 3))
-    check(jobs, wt.Easy(order=wt.SJF), start=[0, 10, 2, 7], wild={3}, suffered={2: 1}, delay={2: 10 - 4}, simultaneous=simultaneous)
+    check(jobs, wt.Easy(order=wt.SJF), start=[0, 10, 2, 7], wild={3}, suffered={2: 1}, delay={2: 10 - 4}, coincident=coincident)
 
 
 # ---------------------------------------------------------------------------------------------------------------- SJFness
@@ -264,7 +264,7 @@ def test_easy__a_delay_lasts_until_the_start_though_another_job_becomes_the_head
 
 
 @BOTH
-def test_fcfs__shortest_with_a_tie_and_trivial_starts(simultaneous):
+def test_fcfs__shortest_with_a_tie_and_trivial_starts(coincident):
     jobs = jobs_of(2, (0, 2, 5), (1, 1, 4), (1, 1, 4), (6, 2, 3), (7, 2, 2))
     check(
         jobs,
@@ -273,22 +273,20 @@ def test_fcfs__shortest_with_a_tie_and_trivial_starts(simultaneous):
         shortest={1, 2, 3, 5},
         alone={1, 3, 5},
         sequence=[1, 2, 3, 4, 5],
-        simultaneous=simultaneous,
+        coincident=coincident,
     )
 
 
 @BOTH
 @pytest.mark.parametrize(("overrun", "third", "shortest"), [("kill", 7, {1, 2, 3}), ("extend", 15, {1, 3}), ("continue", 15, {1, 3})])
-def test_fcfs__the_shortest_is_so_by_what_it_really_runs(overrun, third, shortest, simultaneous):
+def test_fcfs__the_shortest_is_so_by_what_it_really_runs(overrun, third, shortest, coincident):
     # 2 says 2 and would run for 10, 3 for 4. Killed at its limit, 2 is the shorter one.
     jobs = jobs_of(1, (0, 1, 5), (1, 1, 2, 10), (1, 1, 4))
-    check(jobs, wt.NoBackfilling(), start=[0, 5, third], shortest=shortest, alone={1, 3}, simultaneous=simultaneous, overrun=overrun)
+    check(jobs, wt.NoBackfilling(), start=[0, 5, third], shortest=shortest, alone={1, 3}, coincident=coincident, overrun=overrun)
 
 
 @BOTH
-def test_shortest__is_by_the_real_runtime_whatever_the_estimate(simultaneous):
+def test_shortest__is_by_the_real_runtime_whatever_the_estimate(coincident):
     # 2 says 9 and runs 1; 3 says 2 and runs 2. By estimate 3 goes first, and is not the shortest.
     jobs = jobs_of(1, (0, 1, 5), (1, 1, 9, 1), (1, 1, 2))
-    check(
-        jobs, wt.NoBackfilling(order=wt.SJF), start=[0, 7, 5], shortest={1, 2}, alone={1, 2}, sequence=[1, 3, 2], simultaneous=simultaneous
-    )
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[0, 7, 5], shortest={1, 2}, alone={1, 2}, sequence=[1, 3, 2], coincident=coincident)

@@ -1,4 +1,4 @@
-"""One rule each: ties, zero runtimes, wide jobs, extra nodes, overruns, what is planned, simultaneous events, due reservations.
+"""One rule each: ties, zero runtimes, wide jobs, extra nodes, overruns, what is planned, coincident events, due reservations.
 
 Rows are submit, processors, estimate and, where it differs, runtime.
 """
@@ -225,7 +225,7 @@ def test_planned__is_what_orders_compare():
     check(jobs, wt.NoBackfilling(order=wt.SJF), start=[0, 11, 5], kind="I R R")
 
 
-# --------------------------------------------------------------------------------------------------------- simultaneous events
+# --------------------------------------------------------------------------------------------------------- coincident events
 
 
 def test_coincident__an_arrival_when_a_job_ends_as_expected():
@@ -238,10 +238,10 @@ def test_coincident__an_arrival_when_a_job_ends_early():
     # a says 8 and ends at 5, when c arrives. c starts at 5 in both modes; but one pass per event, arrivals first, sees it blocked
     # behind a for a moment, and promises it 8.
     jobs = jobs_of(1, (0, 1, 8, 5), (5, 1, 3))
-    check(jobs, wt.Easy(), start=[0, 5], kind="II", reserved_start=[-1, -1], simultaneous=["batch"])
-    check(jobs, wt.Easy(), start=[0, 5], kind="II", reserved_start=[-1, 8], simultaneous=["sequential"])
-    check(jobs, wt.Conservative(), start=[0, 5], kind="II", reserved_start=[0, 5], simultaneous=["batch"])
-    check(jobs, wt.Conservative(), start=[0, 5], kind="II", reserved_start=[0, 8], simultaneous=["sequential"])
+    check(jobs, wt.Easy(), start=[0, 5], kind="II", reserved_start=[-1, -1], coincident=["batch"])
+    check(jobs, wt.Easy(), start=[0, 5], kind="II", reserved_start=[-1, 8], coincident=["sequential"])
+    check(jobs, wt.Conservative(), start=[0, 5], kind="II", reserved_start=[0, 5], coincident=["batch"])
+    check(jobs, wt.Conservative(), start=[0, 5], kind="II", reserved_start=[0, 8], coincident=["sequential"])
 
 
 def test_coincident__two_early_ends_let_a_job_slip_in_between():
@@ -249,8 +249,8 @@ def test_coincident__two_early_ends_let_a_job_slip_in_between():
     #   batch        both processors are free: h 5-9, d 9-12.
     #   sequential   a ends; one free; the shadow time is 8 (b), d ends by then and starts. Then b ends, and h waits for d.
     jobs = jobs_of(2, (0, 1, 8, 5), (0, 1, 8, 5), (1, 2, 4), (2, 1, 3))
-    check(jobs, wt.Easy(), start=[0, 0, 5, 9], kind="II R R", reserved_start=[-1, -1, 8, 9], simultaneous=["batch"])
-    check(jobs, wt.Easy(), start=[0, 0, 8, 5], kind="II R B", reserved_start=[-1, -1, 8, -1], simultaneous=["sequential"])
+    check(jobs, wt.Easy(), start=[0, 0, 5, 9], kind="II R R", reserved_start=[-1, -1, 8, 9], coincident=["batch"])
+    check(jobs, wt.Easy(), start=[0, 0, 8, 5], kind="II R B", reserved_start=[-1, -1, 8, -1], coincident=["sequential"])
 
 
 def test_coincident__two_ends_as_expected_do_not():
@@ -262,16 +262,16 @@ def test_coincident__two_ends_as_expected_do_not():
 def test_coincident__arrivals_of_one_second_compete_only_in_a_batch():
     # One processor, shortest first; x (4 long) and y (1 long) arrive at 3.
     jobs = jobs_of(1, (3, 1, 4), (3, 1, 1))
-    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[4, 3], kind="RI", simultaneous=["batch"])
-    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[3, 7], kind="IR", simultaneous=["sequential"])
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[4, 3], kind="RI", coincident=["batch"])
+    check(jobs, wt.NoBackfilling(order=wt.SJF), start=[3, 7], kind="IR", coincident=["sequential"])
 
 
 def test_coincident__an_overdue_job_is_not_gone_before_its_termination():
     # a (says 3) ends at 5, when c arrives; b runs on, one wide. Batch: c starts at 5 beside b at once.
     # Sequential: c arrives first and a, which is overdue, is still there; conservative promises it 6. Then a ends: c starts at 5.
     jobs = jobs_of(2, (0, 1, 3, 5), (0, 1, 9), (5, 1, 3))
-    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 5], overrun="continue", simultaneous=["batch"])
-    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 6], overrun="continue", simultaneous=["sequential"])
+    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 5], overrun="continue", coincident=["batch"])
+    check(jobs, wt.Conservative(), start=[0, 0, 5], kind="III", reserved_start=[0, 0, 6], overrun="continue", coincident=["sequential"])
 
 
 # --------------------------------------------------------------------------------------------------------- due reservations

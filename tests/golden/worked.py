@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import walltime as wt
-from tests.strategies import SIMULTANEOUS
+from tests.strategies import COINCIDENT
 
 LETTERS = "IRB"
 """Kinds of start in the expected schedules: immediate, reserved, backfilled."""
@@ -24,14 +24,14 @@ def check(
     start: Sequence[int],
     kind: str | None = None,
     reserved_start: Sequence[int] | None = None,
-    simultaneous: Sequence[str] = SIMULTANEOUS,
+    coincident: Sequence[str] = COINCIDENT,
     overrun: str = "kill",
 ) -> None:
     """Both engines, in these modes (default: both), must give this start, kind and first reservation of each job."""
-    assert simultaneous, "nothing would be checked"
-    for mode in simultaneous:
+    assert coincident, "nothing would be checked"
+    for mode in coincident:
         for engine in ("kernel", "reference"):
-            schedule = wt.simulate(workload, policy, simultaneous=mode, overrun=overrun, engine=engine)
+            schedule = wt.simulate(workload, policy, coincident=mode, overrun=overrun, engine=engine)
             where = f"{policy.label}, {mode}, {engine}"
             assert schedule.start.tolist() == list(start), where
             if kind is not None:

@@ -28,7 +28,7 @@ def corpus(count: int, seed: int, jobs: int = 25) -> list[dict]:
             rows.append((now, runtime, requested, planned, draw.choice((1, 1, machine, draw.randint(1, machine)))))
         case = dict(zip(("submit", "runtime", "requested", "planned", "procs"), map(list, zip(*rows, strict=True)), strict=True))
         case |= {"machine_procs": machine, "policy": draw.choice(POLICIES), "order": draw.choice(ORDERS)}
-        case |= {"backfill_order": draw.choice((None, *ORDERS)), "simultaneous": draw.choice(("batch", "sequential"))}
+        case |= {"backfill_order": draw.choice((None, *ORDERS)), "coincident": draw.choice(("batch", "sequential"))}
         case["overrun"] = draw.choice(("kill", "extend", "continue"))
         cases.append(case)
     return cases
@@ -42,7 +42,7 @@ def schedule_of(case: dict, engine: str = "kernel") -> wt.Schedule:
     own = backfill if name.startswith(("easy", "hybrid")) else None
     orders = {"order": order} | ({"backfill_order": wt.policy.parse_order(own)} if own else {})
     policy = wt.policy.POLICIES.parse(name, **orders)
-    modes = {name: case.pop(name) for name in ("simultaneous", "overrun")}
+    modes = {name: case.pop(name) for name in ("coincident", "overrun")}
     return wt.simulate(wt.Workload.from_arrays(**case), policy, engine=engine, **modes)
 
 

@@ -10,11 +10,11 @@ import walltime as wt
 from tests.errors import raises
 from tests.oracle import replay
 from tests.strategies import (
+    COINCIDENT,
     LATER_KINDS,
     OVERRUN,
     PERFECT,
     POLICY_KINDS,
-    SIMULTANEOUS,
     UPPER_BOUNDS,
     crowded,
     examples,
@@ -45,13 +45,13 @@ NAMED = (
 )
 RECORDED = tuple(kind for kind in POLICY_KINDS if kind not in LATER_KINDS)
 """Policies under which the effects on the head of the queue are recorded."""
-in_both_modes = pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
 
 
-def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, simultaneous: str, overrun: str) -> None:
-    note(f"{shrunk(workload)}\n{policy!r} simultaneous={simultaneous!r} overrun={overrun!r}")
+def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, coincident: str, overrun: str) -> None:
+    note(f"{shrunk(workload)}\n{policy!r} coincident={coincident!r} overrun={overrun!r}")
     kernel, reference = (
-        wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun, engine=e, dynamics=True) for e in ("kernel", "reference")
+        wt.simulate(workload, policy, coincident=coincident, overrun=overrun, engine=e, dynamics=True) for e in ("kernel", "reference")
     )
     assert kernel.start.tolist() == reference.start.tolist()
     for name in VALUES:
@@ -65,20 +65,20 @@ def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, simult
 @pytest.mark.parametrize("kind", RECORDED)
 @SMALL
 @given(data=st.data())
-def test_dynamics__kernel_equals_reference_on_small_workloads(kind, simultaneous, data):
+def test_dynamics__kernel_equals_reference_on_small_workloads(kind, coincident, data):
     workload = data.draw(workloads(), label="workload")
     policy = data.draw(policies(kind), label="policy")
     for overrun in OVERRUN:
-        assert_engines_agree(workload, policy, simultaneous, overrun)
+        assert_engines_agree(workload, policy, coincident, overrun)
 
 
 @in_both_modes
 @pytest.mark.parametrize("policy", NAMED, ids=lambda policy: policy.label)
 @LARGE
 @given(workload=crowded())
-def test_dynamics__kernel_equals_reference_on_crowded_machines(policy, simultaneous, workload):
+def test_dynamics__kernel_equals_reference_on_crowded_machines(policy, coincident, workload):
     for overrun in OVERRUN:
-        assert_engines_agree(workload, policy, simultaneous, overrun)
+        assert_engines_agree(workload, policy, coincident, overrun)
 
 
 def test_dynamics__corpus_of_crowded_machines_has_all_that_can_happen():
@@ -87,7 +87,7 @@ def test_dynamics__corpus_of_crowded_machines_has_all_that_can_happen():
     for case in replay.corpus(count=150, seed=3, jobs=50):
         columns = {name: case[name] for name in ("submit", "runtime", "requested", "planned", "procs", "machine_procs")}
         workload = wt.Workload.from_arrays(**columns)
-        schedule = wt.simulate(workload, wt.Easy(), overrun=case["overrun"], simultaneous=case["simultaneous"], dynamics=True)
+        schedule = wt.simulate(workload, wt.Easy(), overrun=case["overrun"], coincident=case["coincident"], dynamics=True)
         seen = schedule.dynamics
         found["wild"] += int(seen.wild.sum())
         found["mild"] += int(((schedule.kind == wt.policy.Kind.BACKFILLED) & ~seen.wild).sum())
@@ -101,14 +101,14 @@ def test_dynamics__corpus_of_crowded_machines_has_all_that_can_happen():
 @in_both_modes
 @SMALL
 @given(workload=workloads(max_size=25), policy=st.sampled_from(RECORDED).flatmap(policies), overrun=st.sampled_from(OVERRUN))
-def test_dynamics__looking_does_not_change_the_schedule(simultaneous, workload, policy, overrun):
-    plain, watched = (wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun, dynamics=d) for d in (False, True))
+def test_dynamics__looking_does_not_change_the_schedule(coincident, workload, policy, overrun):
+    plain, watched = (wt.simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=d) for d in (False, True))
     assert plain.dynamics is None
     for name in ("start", "end", "kind", "reserved_start"):
         assert getattr(plain, name).tolist() == getattr(watched, name).tolist(), name
     columns = (workload.submit, *real_and_planned(workload, overrun), workload.procs, workload.machine_procs)
     known = LogView.of(policy.reads, workload, workload.requested)
-    references = [Reference(Problem(*columns, policy, known=known, simultaneous=simultaneous, logged=d)) for d in (False, True)]
+    references = [Reference(Problem(*columns, policy, known=known, coincident=coincident, logged=d)) for d in (False, True)]
     for reference in references:
         reference.run()
     plain_jobs, watched_jobs = ([(j.start, j.kind, j.reserved_start, j.ticket) for j in reference.jobs] for reference in references)
@@ -159,10 +159,10 @@ def test_dynamics__follow_from_the_schedule_and_the_sequence_of_its_starts(workl
 @in_both_modes
 @SMALL
 @given(workload=st.one_of(workloads(PERFECT, max_size=25), crowded(PERFECT)), order=orders(), backfill_order=orders())
-def test_dynamics__no_backfill_is_wild_with_perfect_estimates(simultaneous, workload, order, backfill_order):
+def test_dynamics__no_backfill_is_wild_with_perfect_estimates(coincident, workload, order, backfill_order):
     # tsafrir06, section V. The shadow time is then the real one, and a backfilled job ends by it or uses extra nodes.
     policy = wt.Easy(order=order, backfill_order=backfill_order)
-    seen = wt.simulate(workload, policy, simultaneous=simultaneous, dynamics=True).dynamics
+    seen = wt.simulate(workload, policy, coincident=coincident, dynamics=True).dynamics
     assert not seen.wild.any()
     assert not seen.suffered.any()
     assert not seen.delay.any()
@@ -175,8 +175,8 @@ def test_dynamics__no_backfill_is_wild_with_perfect_estimates(simultaneous, work
     policy=st.sampled_from(RECORDED).flatmap(policies),
     overrun=st.sampled_from(OVERRUN),
 )
-def test_dynamics__only_backfilled_jobs_are_wild_and_each_delays_one_head(simultaneous, workload, policy, overrun):
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun, dynamics=True)
+def test_dynamics__only_backfilled_jobs_are_wild_and_each_delays_one_head(coincident, workload, policy, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=True)
     seen = schedule.dynamics
     assert (schedule.kind[seen.wild] == wt.policy.Kind.BACKFILLED).all()
     assert seen.suffered.sum() == seen.wild.sum()
@@ -195,9 +195,9 @@ def test_dynamics__only_backfilled_jobs_are_wild_and_each_delays_one_head(simult
 @in_both_modes
 @SMALL
 @given(workload=st.one_of(workloads(UPPER_BOUNDS, max_size=25), crowded(UPPER_BOUNDS)), backfill_order=orders())
-def test_dynamics__delays_end_by_the_reservation(simultaneous, workload, backfill_order):
+def test_dynamics__delays_end_by_the_reservation(coincident, workload, backfill_order):
     # tsafrir06, section V: heel and toe "may continue until T12 is reached", the reservation; the head, once first, stays first.
-    schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), simultaneous=simultaneous, dynamics=True)
+    schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident, dynamics=True)
     delayed = schedule.dynamics.suffered > 0
     assert (schedule.start[delayed] <= schedule.reserved_start[delayed]).all()
     assert (schedule.kind[delayed] == wt.policy.Kind.RESERVED).all()
@@ -210,8 +210,8 @@ def test_dynamics__delays_end_by_the_reservation(simultaneous, workload, backfil
     policy=st.sampled_from(RECORDED).flatmap(policies),
     overrun=st.sampled_from(OVERRUN),
 )
-def test_dynamics__sequence_has_every_job_once_in_order_of_start(simultaneous, workload, policy, overrun):
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun, dynamics=True)
+def test_dynamics__sequence_has_every_job_once_in_order_of_start(coincident, workload, policy, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun, dynamics=True)
     seen = schedule.dynamics
     assert sorted(seen.sequence.tolist()) == list(range(len(workload)))
     assert (np.diff(schedule.start[seen.sequence]) >= 0).all()
@@ -222,15 +222,15 @@ def test_dynamics__sequence_has_every_job_once_in_order_of_start(simultaneous, w
 @in_both_modes
 @SMALL
 @given(workload=st.one_of(workloads(PERFECT, max_size=25), crowded(PERFECT)))
-def test_dynamics__shortest_first_with_perfect_estimates_chooses_the_shortest(simultaneous, workload):
-    assert wt.simulate(workload, wt.NoBackfilling(order=wt.SJF), simultaneous=simultaneous, dynamics=True).dynamics.shortest.all()
+def test_dynamics__shortest_first_with_perfect_estimates_chooses_the_shortest(coincident, workload):
+    assert wt.simulate(workload, wt.NoBackfilling(order=wt.SJF), coincident=coincident, dynamics=True).dynamics.shortest.all()
 
 
 @in_both_modes
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
-def test_dynamics__of_no_jobs_at_all(engine, simultaneous):
+def test_dynamics__of_no_jobs_at_all(engine, coincident):
     empty = wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=4)
-    seen = wt.simulate(empty, wt.Easy(), engine=engine, simultaneous=simultaneous, dynamics=True).dynamics
+    seen = wt.simulate(empty, wt.Easy(), engine=engine, coincident=coincident, dynamics=True).dynamics
     kinds = {"wild": bool, "suffered": np.int64, "delay": np.int64, "shortest": bool, "alone": bool, "sequence": np.int64}
     assert {name: getattr(seen, name).dtype for name in VALUES} == {name: np.dtype(kind) for name, kind in kinds.items()}
     assert all(len(getattr(seen, name)) == 0 for name in VALUES)

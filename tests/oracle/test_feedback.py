@@ -18,10 +18,10 @@ def chain(**changes):
 
 
 @pytest.mark.parametrize("engine", ["kernel", "reference"])
-@pytest.mark.parametrize("simultaneous", ["batch", "sequential"])
-def test_feedback__submits_a_job_when_the_one_before_it_has_ended(engine, simultaneous):
+@pytest.mark.parametrize("coincident", ["batch", "sequential"])
+def test_feedback__submits_a_job_when_the_one_before_it_has_ended(engine, coincident):
     """Job 1 runs 0-10. Job 4 came at 3 and goes first, 10-18; job 2 is submitted at 10 and runs 18-28. Job 3 comes 5 s later, at 33."""
-    schedule = wt.simulate(chain(), wt.NoBackfilling(), engine=engine, simultaneous=simultaneous)
+    schedule = wt.simulate(chain(), wt.NoBackfilling(), engine=engine, coincident=coincident)
     by_id = dict(zip(schedule.workload.job_id.tolist(), zip(schedule.submit.tolist(), schedule.start.tolist(), strict=True), strict=True))
     assert by_id == {1: (0, 0), 4: (3, 10), 2: (10, 18), 3: (33, 33)}
     assert schedule.wait.sum() == 7 + 8
@@ -56,7 +56,7 @@ def test_feedback__is_audited_against_the_ends_of_the_schedule(tmp_path):
 @strategies.examples(200)
 @given(strategies.workloads(), strategies.policies(), st.sampled_from(["batch", "sequential"]), st.data())
 @pytest.mark.slow
-def test_feedback__kernel_equals_reference(workload, policy, simultaneous, data):
+def test_feedback__kernel_equals_reference(workload, policy, coincident, data):
     n = len(workload)
     place = np.array([data.draw(st.integers(-1, i - 1)) for i in range(n)], np.int64)
     preceding = np.where(place >= 0, workload.job_id[place], -1)
@@ -73,7 +73,7 @@ def test_feedback__kernel_equals_reference(workload, policy, simultaneous, data)
         origin=workload.origin,
         feedback=True,
     )
-    kernel, reference = (wt.simulate(jobs, policy, simultaneous=simultaneous, engine=engine) for engine in ("kernel", "reference"))
+    kernel, reference = (wt.simulate(jobs, policy, coincident=coincident, engine=engine) for engine in ("kernel", "reference"))
     for name in ("submit", "start", "kind", "reserved_start"):
         assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
     assert kernel.audit().ok, str(kernel.audit())

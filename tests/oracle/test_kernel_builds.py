@@ -67,7 +67,7 @@ def test_kernel__bounds_are_really_checked(tmp_path):
 
 def test_corpus__has_every_policy_order_and_mode():
     cases = replay.corpus(count=250, seed=1)
-    for name, values in (("policy", replay.POLICIES), ("order", replay.ORDERS), ("simultaneous", ("batch", "sequential"))):
+    for name, values in (("policy", replay.POLICIES), ("order", replay.ORDERS), ("coincident", ("batch", "sequential"))):
         assert {case[name] for case in cases} == set(values)
     assert any(r > e for case in cases for r, e in zip(case["runtime"], case["requested"], strict=True))
 

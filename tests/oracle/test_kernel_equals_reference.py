@@ -10,10 +10,10 @@ from hypothesis import given, note, strategies as st
 
 import walltime as wt
 from tests.strategies import (
+    COINCIDENT,
     ORDERS_THAT_READ,
     OVERRUN,
     POLICY_KINDS,
-    SIMULTANEOUS,
     crowded,
     dated,
     examples,
@@ -28,7 +28,7 @@ from walltime.engine.problem import Problem
 from walltime.policy.log_view import LogView
 
 SMALL, LARGE = examples(60), examples(30)
-"""Each example runs under all three overrun rules; per policy kind and way of handling simultaneous events."""
+"""Each example runs under all three overrun rules; per policy kind and way of handling coincident events."""
 COLUMNS = ("start", "kind", "reserved_start", "end")
 
 
@@ -40,63 +40,63 @@ def assert_same(kernel: wt.Schedule, reference: wt.Schedule) -> None:
             raise AssertionError(f"{name} of job {job + 1}: kernel {fast[job]}, reference {slow[job]}")
 
 
-def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, simultaneous: str, overrun: str) -> None:
-    note(f"{shrunk(workload)}\n{policy!r} simultaneous={simultaneous!r} overrun={overrun!r}")
-    assert_same(*(wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun, engine=e) for e in ("kernel", "reference")))
+def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, coincident: str, overrun: str) -> None:
+    note(f"{shrunk(workload)}\n{policy!r} coincident={coincident!r} overrun={overrun!r}")
+    assert_same(*(wt.simulate(workload, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference")))
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @SMALL
 @given(data=st.data())
-def test_kernel__equals_reference_on_small_workloads(kind, simultaneous, data):
+def test_kernel__equals_reference_on_small_workloads(kind, coincident, data):
     workload = data.draw(workloads(), label="workload")
     policy = data.draw(policies(kind), label="policy")
     for overrun in OVERRUN:
-        assert_engines_agree(workload, policy, simultaneous, overrun)
+        assert_engines_agree(workload, policy, coincident, overrun)
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @LARGE
 @given(data=st.data())
-def test_kernel__equals_reference_with_a_window(simultaneous, data):
+def test_kernel__equals_reference_with_a_window(coincident, data):
     workload = data.draw(st.one_of(workloads(), crowded()), label="workload")
     policy = dataclasses.replace(data.draw(policies("fcfs"), label="policy"), window=data.draw(st.integers(1, 6), label="window"))
     for overrun in OVERRUN:
-        assert_engines_agree(workload, policy, simultaneous, overrun)
+        assert_engines_agree(workload, policy, coincident, overrun)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @LARGE
 @given(data=st.data())
-def test_kernel__equals_reference_on_crowded_machines(kind, simultaneous, data):
+def test_kernel__equals_reference_on_crowded_machines(kind, coincident, data):
     workload = data.draw(crowded(), label="workload")
     policy = data.draw(policies(kind), label="policy")
     for overrun in OVERRUN:
-        assert_engines_agree(workload, policy, simultaneous, overrun)
+        assert_engines_agree(workload, policy, coincident, overrun)
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", [kind for kind in POLICY_KINDS if kind not in ("slack", "plan")])  # they take no order
 @LARGE
 @given(data=st.data())
-def test_kernel__equals_reference_where_orders_read_the_clock_and_the_log(kind, simultaneous, data):
+def test_kernel__equals_reference_where_orders_read_the_clock_and_the_log(kind, coincident, data):
     workload = data.draw(dated(workloads(max_size=25)), label="workload")
     order, backfill_order = (data.draw(st.sampled_from(ORDERS_THAT_READ), label=role) for role in ("order", "backfill_order"))
     policy = dataclasses.replace(data.draw(policies(kind, own=False), label="policy"), order=order)
     if hasattr(policy, "backfill_order"):
         policy = dataclasses.replace(policy, backfill_order=backfill_order)
     for overrun in OVERRUN:
-        assert_engines_agree(workload, policy, simultaneous, overrun)
+        assert_engines_agree(workload, policy, coincident, overrun)
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @LARGE
 @given(data=st.data())
-def test_kernel__run_in_pieces_equals_run_whole(kind, simultaneous, data):
+def test_kernel__run_in_pieces_equals_run_whole(kind, coincident, data):
     workload = data.draw(workloads(max_size=25), label="workload")
     policy = data.draw(policies(kind), label="policy")
     overrun = data.draw(st.sampled_from(OVERRUN), label="overrun")
@@ -104,7 +104,7 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, simultaneous, data):
     runtime, planned = real_and_planned(workload, overrun)
     known = LogView.of(policy.reads, workload, workload.requested)
     columns = (workload.submit, runtime, planned, workload.procs, workload.machine_procs)
-    pieces = NumberEngine(Problem(*columns, policy, known=known, simultaneous=simultaneous))
+    pieces = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
     calls, started = 0, [0]
     while not pieces.advance(budgets[calls % len(budgets)]):
         calls += 1
@@ -113,7 +113,7 @@ def test_kernel__run_in_pieces_equals_run_whole(kind, simultaneous, data):
     assert started == sorted(started)
     assert calls > 0 or sum(budgets) > len(workload)  # else nothing was cut
     assert pieces.advance(1)  # done is done
-    whole = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun)
+    whole = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     for name in ("start", "kind", "reserved_start"):
         assert np.array_equal(getattr(pieces, name), getattr(whole, name)), name
 
@@ -151,11 +151,11 @@ def kth(kth_log, count) -> wt.Workload:
 
 @pytest.mark.sampled(2)
 @PARTS
-@pytest.mark.parametrize("simultaneous", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("policy", KTH_POLICIES, ids=lambda policy: policy.label)
-def test_kernel__equals_reference_on_the_kth_log(kth, policy, simultaneous, count):
+def test_kernel__equals_reference_on_the_kth_log(kth, policy, coincident, count):
     assert len(kth) == count
-    assert_same(*(wt.simulate(kth, policy, simultaneous=simultaneous, engine=e) for e in ("kernel", "reference")))
+    assert_same(*(wt.simulate(kth, policy, coincident=coincident, engine=e) for e in ("kernel", "reference")))
 
 
 @PARTS

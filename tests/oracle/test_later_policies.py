@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, note, strategies as st
 
 import walltime as wt
-from tests.strategies import PERFECT, SIMULTANEOUS, UPPER_BOUNDS, crowded, examples, orders, shrunk, workloads
+from tests.strategies import COINCIDENT, PERFECT, UPPER_BOUNDS, crowded, examples, orders, shrunk, workloads
 from walltime.errors import PolicyError
 from walltime.policy import Formula, Lookahead, MultiQueue, Relaxed, Selective, Slack
 
@@ -18,31 +18,29 @@ COLUMNS = ("start", "kind", "reserved_start")
 RUNS = st.one_of(workloads(max_size=25), crowded())
 
 
-def assert_same(
-    workload: wt.Workload, one: wt.policy.Policy, other: wt.policy.Policy, simultaneous: str = "batch", columns=COLUMNS
-) -> None:
-    note(f"{shrunk(workload)}\n{one!r}\n{other!r} simultaneous={simultaneous!r}")
+def assert_same(workload: wt.Workload, one: wt.policy.Policy, other: wt.policy.Policy, coincident: str = "batch", columns=COLUMNS) -> None:
+    note(f"{shrunk(workload)}\n{one!r}\n{other!r} coincident={coincident!r}")
     for engine in ("kernel", "reference"):
-        a, b = (wt.simulate(workload, policy, simultaneous=simultaneous, engine=engine) for policy in (one, other))
+        a, b = (wt.simulate(workload, policy, coincident=coincident, engine=engine) for policy in (one, other))
         for name in columns:
             assert np.array_equal(getattr(a, name), getattr(b, name)), (engine, name)
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("policy", [Relaxed(omega=0), Lookahead(lookahead=1), wt.Hybrid(depth=1)], ids=lambda policy: policy.label)
 @ANY
 @given(workload=RUNS, order=orders(), backfill_order=orders())
 @pytest.mark.slow
-def test_easy__is_relaxed_by_nothing_and_a_lookahead_of_one(simultaneous, policy, workload, order, backfill_order):
+def test_easy__is_relaxed_by_nothing_and_a_lookahead_of_one(coincident, policy, workload, order, backfill_order):
     policy = dataclasses.replace(policy, order=order, backfill_order=backfill_order)
-    assert_same(workload, policy, wt.Easy(order=order, backfill_order=backfill_order), simultaneous)
+    assert_same(workload, policy, wt.Easy(order=order, backfill_order=backfill_order), coincident)
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @ANY
 @given(workload=RUNS, order=orders())
-def test_conservative_from_scratch__is_selective_with_a_threshold_of_0(simultaneous, workload, order):
-    assert_same(workload, Selective(order=order, threshold=0), wt.Conservative(order=order, variant="scratch"), simultaneous)
+def test_conservative_from_scratch__is_selective_with_a_threshold_of_0(coincident, workload, order):
+    assert_same(workload, Selective(order=order, threshold=0), wt.Conservative(order=order, variant="scratch"), coincident)
 
 
 @ANY
@@ -66,14 +64,14 @@ def overtaken(schedule: wt.Schedule) -> np.ndarray:
     return np.array([np.count_nonzero(start[i + 1 :] < start[i]) for i in range(len(start))])
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("depth", [0, 1])
 @ANY
 @given(workload=RUNS, most=st.integers(0, 4), backfill_order=orders())
-def test_bound_on_overtaking_jobs__is_kept_by_both_engines_and_the_auditor(simultaneous, depth, workload, most, backfill_order):
+def test_bound_on_overtaking_jobs__is_kept_by_both_engines_and_the_auditor(coincident, depth, workload, most, backfill_order):
     policy = wt.Hybrid(depth=depth, overtakes=most, backfill_order=backfill_order)
     note(f"{shrunk(workload)}\n{policy!r}")
-    kernel, reference = (wt.simulate(workload, policy, simultaneous=simultaneous, engine=engine) for engine in ("kernel", "reference"))
+    kernel, reference = (wt.simulate(workload, policy, coincident=coincident, engine=engine) for engine in ("kernel", "reference"))
     for name in COLUMNS:
         assert np.array_equal(getattr(kernel, name), getattr(reference, name)), name
     assert overtaken(kernel).max(initial=0) <= most
@@ -82,12 +80,12 @@ def test_bound_on_overtaking_jobs__is_kept_by_both_engines_and_the_auditor(simul
     assert "overtaken_too_often" in report.checked
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @ANY
 @given(workload=RUNS)
-def test_bound_on_overtaking_jobs__of_0_is_fcfs_and_a_large_one_is_easy(simultaneous, workload):
-    assert_same(workload, wt.Easy(overtakes=0), wt.NoBackfilling(), simultaneous, columns=("start",))
-    assert_same(workload, wt.Easy(overtakes=len(workload)), wt.Easy(), simultaneous)
+def test_bound_on_overtaking_jobs__of_0_is_fcfs_and_a_large_one_is_easy(coincident, workload):
+    assert_same(workload, wt.Easy(overtakes=0), wt.NoBackfilling(), coincident, columns=("start",))
+    assert_same(workload, wt.Easy(overtakes=len(workload)), wt.Easy(), coincident)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import walltime as wt
 from tests.profiles import seeds
-from tests.strategies import OVERRUN, SIMULTANEOUS, crowded, examples
+from tests.strategies import COINCIDENT, OVERRUN, crowded, examples
 from walltime.engine.kernel.number import index
 from walltime.engine.kernel.profile import size_class
 
@@ -82,12 +82,12 @@ def longest_queue(schedule: wt.Schedule) -> int:
     return int(queue_length(schedule.submit, schedule.start)[1].max(initial=0))
 
 
-@pytest.mark.parametrize("simultaneous", ["batch", "sequential"])
+@pytest.mark.parametrize("coincident", ["batch", "sequential"])
 @pytest.mark.parametrize("seed", range(12))
-def test_indexed_queue__gives_the_schedule_of_a_plain_search(seed, simultaneous):
+def test_indexed_queue__gives_the_schedule_of_a_plain_search(seed, coincident):
     jobs = overloaded(seed, 3000)
     for indexed, plain in ((wt.Easy(), wt.Easy(order=all_the_same)), (wt.Hybrid(depth=0), wt.Hybrid(depth=0, order=all_the_same))):
-        a, b = (wt.simulate(jobs, policy, simultaneous=simultaneous) for policy in (indexed, plain))
+        a, b = (wt.simulate(jobs, policy, coincident=coincident) for policy in (indexed, plain))
         assert a.start.tolist() == b.start.tolist()
         assert a.kind.tolist() == b.kind.tolist()
 
@@ -107,10 +107,10 @@ def test_overloaded_workloads__do_cross_the_thresholds_of_the_index():
     assert SHORT < LONG
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @examples(100)
 @given(data=st.data())
-def test_index_from_the_first_job_on__equals_the_reference(simultaneous, data):
+def test_index_from_the_first_job_on__equals_the_reference(coincident, data):
     jobs = data.draw(crowded(), label="workload")
     policy = data.draw(st.sampled_from([wt.Easy(), wt.Hybrid(depth=0), *ORDERED]))
     with pytest.MonkeyPatch.context() as patch:
@@ -118,26 +118,26 @@ def test_index_from_the_first_job_on__equals_the_reference(simultaneous, data):
         patch.setattr(index, "SHORT", data.draw(st.integers(0, 3), label="short"))
         for overrun in OVERRUN:
             kernel, reference = (
-                wt.simulate(jobs, policy, simultaneous=simultaneous, overrun=overrun, engine=e) for e in ("kernel", "reference")
+                wt.simulate(jobs, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference")
             )
             for name in ("start", "kind", "reserved_start"):
                 assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize("simultaneous", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("coincident", ["batch", pytest.param("sequential", marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     "number",
     [pytest.param(k, marks=pytest.mark.nightly if "patience" in one.label else (), id=one.label) for k, one in enumerate(ORDERED)],
 )
-def test_ordered_queue_of_many_blocks__equals_the_reference(number, simultaneous, monkeypatch):
+def test_ordered_queue_of_many_blocks__equals_the_reference(number, coincident, monkeypatch):
     # Some hundred waiting jobs: many blocks of ranks; indexed from 100 places on in every other one.
     workloads = (overloaded(seed, 350) for seed in itertools.count(10 * number))
     jobs = next(w for w in workloads if longest_queue(wt.simulate(w, wt.Easy())) > 120)
     if number % 2:
         monkeypatch.setattr(index, "LONG", 100)
         monkeypatch.setattr(index, "SHORT", 50)
-    kernel, reference = (wt.simulate(jobs, ORDERED[number], simultaneous=simultaneous, engine=e) for e in ("kernel", "reference"))
+    kernel, reference = (wt.simulate(jobs, ORDERED[number], coincident=coincident, engine=e) for e in ("kernel", "reference"))
     assert longest_queue(kernel) > 60
     for name in ("start", "kind", "reserved_start"):
         assert getattr(kernel, name).tolist() == getattr(reference, name).tolist(), name
@@ -219,8 +219,8 @@ def crush(seed: int, grain: int = 1, early: float = 1.0) -> wt.Workload:
     return wt.Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, planned=planned, procs=procs, machine_procs=machine)
 
 
-def assert_engines_agree(jobs: wt.Workload, policy: wt.policy.Policy, simultaneous: str, overrun: str) -> None:
-    kernel, reference = (wt.simulate(jobs, policy, simultaneous=simultaneous, overrun=overrun, engine=e) for e in ("kernel", "reference"))
+def assert_engines_agree(jobs: wt.Workload, policy: wt.policy.Policy, coincident: str, overrun: str) -> None:
+    kernel, reference = (wt.simulate(jobs, policy, coincident=coincident, overrun=overrun, engine=e) for e in ("kernel", "reference"))
     assert longest_queue(reference) > 1000
     for name in ("start", "kind", "reserved_start"):
         fast, slow = getattr(kernel, name), getattr(reference, name)
@@ -229,16 +229,16 @@ def assert_engines_agree(jobs: wt.Workload, policy: wt.policy.Policy, simultaneo
 
 @pytest.mark.parametrize("seed", seeds(40))
 def test_easy__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
-    assert_engines_agree(crush(seed), wt.Easy(), SIMULTANEOUS[seed // 20 % 2], OVERRUN[seed % 3])
+    assert_engines_agree(crush(seed), wt.Easy(), COINCIDENT[seed // 20 % 2], OVERRUN[seed % 3])
 
 
 @pytest.mark.parametrize("seed", seeds(20))
 def test_fcfs__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
-    assert_engines_agree(crush(seed), wt.NoBackfilling(), SIMULTANEOUS[seed // 4 % 2], OVERRUN[seed % 3])
+    assert_engines_agree(crush(seed), wt.NoBackfilling(), COINCIDENT[seed // 4 % 2], OVERRUN[seed % 3])
 
 
 @pytest.mark.parametrize("seed", [3 * seed for seed in seeds(8)])  # eight have all shapes and all estimates
 def test_conservative__with_over_a_thousand_waiting_jobs_equals_the_reference(seed):
     # The reference compresses a thousand jobs at every early end, so these are few, or the profile has few steps.
     grain, early = ((1, 0.02), (600, 0.1))[seed % 2]
-    assert_engines_agree(crush(seed, grain, early), wt.Conservative(), SIMULTANEOUS[seed // 4 % 2], "kill")
+    assert_engines_agree(crush(seed, grain, early), wt.Conservative(), COINCIDENT[seed // 4 % 2], "kill")

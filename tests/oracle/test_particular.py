@@ -72,7 +72,7 @@ def test_easy_with_particular_processors__has_no_other_interpretations(options):
     assert error.value.code == "conflicting_options"
 
 
-@pytest.mark.parametrize("rules", [{"prediction": "tsafrir07"}, {"simultaneous": "one-by-one"}])
+@pytest.mark.parametrize("rules", [{"prediction": "tsafrir07"}, {"coincident": "one-by-one"}])
 def test_particular_processors__need_requests_and_one_pass_for_each_instant(rules):
     jobs = wt.Workload.from_arrays(submit=[0], runtime=[1], procs=[1], machine_procs=1)
     with pytest.raises(wt.PolicyError) as error:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, note, strategies as st
 
 import walltime as wt
-from tests.strategies import SIMULTANEOUS, crowded, examples, policies, shrunk, workloads
+from tests.strategies import COINCIDENT, crowded, examples, policies, shrunk, workloads
 from walltime.errors import PolicyError
 from walltime.policy import PlanBased
 from walltime.simulation.specification import Scheduler
@@ -40,12 +40,12 @@ def test_plan__squares_prevent_long_waits():
     assert by_sum.wait.sum() < by_square.wait.sum()
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @examples(60)
 @given(workload=RUNS, policy=policies("plan"), seed=st.integers(0, 3))
-def test_plan__engines_agree_and_the_auditor_finds_no_fault(simultaneous, workload, policy, seed):
+def test_plan__engines_agree_and_the_auditor_finds_no_fault(coincident, workload, policy, seed):
     note(f"{shrunk(workload)}\n{policy!r}")
-    rules = {"simultaneous": simultaneous, "seed": seed}
+    rules = {"coincident": coincident, "seed": seed}
     kernel, reference = (wt.simulate(workload, policy, engine=engine, **rules) for engine in ("kernel", "reference"))
     for name in ("start", "kind", "reserved_start"):
         assert np.array_equal(getattr(kernel, name), getattr(reference, name)), name

@@ -11,10 +11,10 @@ from hypothesis import given, note, strategies as st
 import walltime as wt
 from tests.strategies import (
     BITS,
+    COINCIDENT,
     CORRECTIONS,
     OVERRUN,
     POLICY_KINDS,
-    SIMULTANEOUS,
     crowded,
     examples,
     policies,
@@ -44,17 +44,17 @@ def assert_engines_agree(workload: wt.Workload, policy: wt.policy.Policy, **opti
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", POLICY_KINDS)
 @examples(20)
 @given(data=st.data())
-def test_kernel__equals_reference_with_predictions(kind, simultaneous, data):
+def test_kernel__equals_reference_with_predictions(kind, coincident, data):
     workload = data.draw(with_users(data.draw(st.sampled_from((workloads(max_size=25), crowded())))), label="workload")
     history = data.draw(st.sampled_from(("simulation", "simulation", "simulation", "log")))
     assert_engines_agree(
         workload,
         data.draw(policies(kind), label="policy"),
-        simultaneous=simultaneous,
+        coincident=coincident,
         dialect=data.draw(st.sampled_from(("papers", "papers:expiry=silent", *ARRIVALS)), label="dialect"),
         overrun=data.draw(st.sampled_from(OVERRUN)),
         prediction=wt.Prediction(
@@ -86,10 +86,10 @@ class Sees:
 
 
 @pytest.mark.parametrize("machine", ["number", "pools"])
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @examples(40)
 @given(data=st.data())
-def test_predictor_in_plain_python__called_by_the_kernel_equals_reference(simultaneous, machine, data):
+def test_predictor_in_plain_python__called_by_the_kernel_equals_reference(coincident, machine, data):
     workload = data.draw(with_users(crowded()), label="workload")
     if machine == "number" and data.draw(st.booleans(), label="feedback"):
         place = [data.draw(st.integers(-1, i - 1)) for i in range(len(workload))]
@@ -101,7 +101,7 @@ def test_predictor_in_plain_python__called_by_the_kernel_equals_reference(simult
         correction=data.draw(st.sampled_from([c for c in CORRECTIONS if c != "soft"]), label="correction"),
     )
     policy = data.draw(policies("easy" if machine == "pools" else data.draw(st.sampled_from(POLICY_KINDS))), label="policy")
-    options = {"simultaneous": simultaneous, "prediction": made}
+    options = {"coincident": coincident, "prediction": made}
     if machine == "pools":
         half = max(workload.machine_procs // 2, 1)
         pools = (wt.machine.Pool("a", half, 1), wt.machine.Pool("b", half, 1))
@@ -166,11 +166,11 @@ def test_kernel__equals_reference_with_soft_walltimes(kind, data):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @pytest.mark.parametrize("kind", ["easy", "conservative", "hybrid:few"])
 @examples(30)
 @given(data=st.data())
-def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, simultaneous, data):
+def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
     predictor = wt.predictors.Tsafrir07(k=1, key=data.draw(st.sampled_from(("all", "user"))), recompute=True)
     predictions_for = data.draw(st.sampled_from(("111", "110", "010", "011")), label="predictions_for")
@@ -180,21 +180,21 @@ def test_kernel__equals_reference_with_waiting_jobs_predicted_again(kind, simult
         patch.setattr(index, "SHORT", 2)
         dialect = data.draw(st.sampled_from(("papers", "papers:expiry=silent")), label="dialect")
         prediction = wt.Prediction(predictor, predictions_for=predictions_for)
-        assert_engines_agree(workload, policy, simultaneous=simultaneous, dialect=dialect, prediction=prediction)
+        assert_engines_agree(workload, policy, coincident=coincident, dialect=dialect, prediction=prediction)
 
 
-@pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+@pytest.mark.parametrize("coincident", COINCIDENT)
 @examples(50)
 @given(data=st.data())
 @pytest.mark.slow
-def test_kernel__equals_reference_with_a_threshold_of_wfp(simultaneous, data):
+def test_kernel__equals_reference_with_a_threshold_of_wfp(coincident, data):
     workload = data.draw(with_users(crowded()), label="workload")
     order = wt.policy.Wfp(exponent=data.draw(st.integers(1, 3)), threshold=data.draw(st.sampled_from((0.25, 0.75, 1.0))))
     backfill_order = data.draw(st.sampled_from((None, wt.SJF)))
     policy = wt.Hybrid(order=order, backfill_order=backfill_order, depth=data.draw(st.integers(0, 1)))
     predictions_for = data.draw(st.sampled_from(BITS))
     assert_engines_agree(
-        workload, policy, simultaneous=simultaneous, prediction=wt.Prediction(data.draw(predictors()), predictions_for=predictions_for)
+        workload, policy, coincident=coincident, prediction=wt.Prediction(data.draw(predictors()), predictions_for=predictions_for)
     )
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 import walltime as wt
-from tests.strategies import OVERRUN, PERFECT, SIMULTANEOUS, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_planned, workloads
+from tests.strategies import COINCIDENT, OVERRUN, PERFECT, UPPER_BOUNDS, crowded, examples, orders, policies, real_and_planned, workloads
 from walltime.engine.interface.number import NumberEngine
 from walltime.engine.problem import Problem
 from walltime.policy.log_view import LogView
 
 MANY, SOME = examples(100), examples(50)
-in_both_modes = pytest.mark.parametrize("simultaneous", SIMULTANEOUS)
+in_both_modes = pytest.mark.parametrize("coincident", COINCIDENT)
 
 
 def any_size(estimates=None):
@@ -34,9 +34,9 @@ def same(a: wt.Schedule, b: wt.Schedule, *columns: str) -> None:
 @in_both_modes
 @MANY
 @given(workload=any_size(UPPER_BOUNDS), backfill_order=orders())
-def test_easy__head_never_starts_after_its_reservation(simultaneous, workload, backfill_order):
+def test_easy__head_never_starts_after_its_reservation(coincident, workload, backfill_order):
     # mualem01, Property 2: the delay of the head depends on running jobs only.
-    schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), simultaneous=simultaneous)
+    schedule = wt.simulate(workload, wt.Easy(backfill_order=backfill_order), coincident=coincident)
     had = schedule.reserved_start >= 0
     assert (schedule.start[had] <= schedule.reserved_start[had]).all()
 
@@ -45,9 +45,9 @@ def test_easy__head_never_starts_after_its_reservation(simultaneous, workload, b
 @in_both_modes
 @MANY
 @given(workload=any_size(UPPER_BOUNDS), order=orders())
-def test_conservative__no_job_starts_after_its_first_promise(simultaneous, workload, order):
+def test_conservative__no_job_starts_after_its_first_promise(coincident, workload, order):
     # mualem01, section 2.1: compression never delays anybody, in whichever order.
-    schedule = wt.simulate(workload, wt.Conservative(order=order), simultaneous=simultaneous)
+    schedule = wt.simulate(workload, wt.Conservative(order=order), coincident=coincident)
     assert (schedule.reserved_start >= workload.submit).all()
     assert (schedule.start <= schedule.reserved_start).all()
 
@@ -55,26 +55,26 @@ def test_conservative__no_job_starts_after_its_first_promise(simultaneous, workl
 @in_both_modes
 @MANY
 @given(workload=any_size(PERFECT))
-def test_conservative__both_variants_coincide_with_perfect_estimates(simultaneous, workload):
+def test_conservative__both_variants_coincide_with_perfect_estimates(coincident, workload):
     # With perfect estimates nothing is compressed; then every job starts at its first reserved start.
-    compress = wt.simulate(workload, wt.Conservative(), simultaneous=simultaneous)
-    same(compress, wt.simulate(workload, wt.Conservative(variant="scratch"), simultaneous=simultaneous))
+    compress = wt.simulate(workload, wt.Conservative(), coincident=coincident)
+    same(compress, wt.simulate(workload, wt.Conservative(variant="scratch"), coincident=coincident))
     assert compress.start.tolist() == compress.reserved_start.tolist()
 
 
 @in_both_modes
 @MANY
 @given(workload=any_size(UPPER_BOUNDS), order=orders(), backfill_order=orders())
-def test_easy__equals_one_reservation_made_from_scratch(simultaneous, workload, order, backfill_order):
+def test_easy__equals_one_reservation_made_from_scratch(coincident, workload, order, backfill_order):
     # Hybrid(1) takes EASY's path by definition, so the general path is made to run with depth 1 here.
     runtime, planned = real_and_planned(workload, "kill")
     columns = (workload.submit, runtime, planned, workload.procs, workload.machine_procs)
     policy = wt.Hybrid(depth=2, order=order, backfill_order=backfill_order)
     known = LogView.of(policy.reads, workload, workload.requested)
-    fresh = NumberEngine(Problem(*columns, policy, known=known, simultaneous=simultaneous))
+    fresh = NumberEngine(Problem(*columns, policy, known=known, coincident=coincident))
     fresh._memory.rules.depth = 1
     fresh.run()
-    easy = wt.simulate(workload, wt.Easy(order=order, backfill_order=backfill_order), simultaneous=simultaneous)
+    easy = wt.simulate(workload, wt.Easy(order=order, backfill_order=backfill_order), coincident=coincident)
     assert easy.start.tolist() == fresh.start.tolist()
     assert easy.kind.tolist() == fresh.kind.tolist()
 
@@ -82,26 +82,26 @@ def test_easy__equals_one_reservation_made_from_scratch(simultaneous, workload, 
 @in_both_modes
 @SOME
 @given(workload=any_size(), order=orders(), backfill_order=orders(), overrun=st.sampled_from(OVERRUN))
-def test_hybrid__of_depth_one_is_easy(simultaneous, workload, order, backfill_order, overrun):
+def test_hybrid__of_depth_one_is_easy(coincident, workload, order, backfill_order, overrun):
     a, b = wt.Hybrid(depth=1, order=order, backfill_order=backfill_order), wt.Easy(order=order, backfill_order=backfill_order)
-    same(*(wt.simulate(workload, p, simultaneous=simultaneous, overrun=overrun) for p in (a, b)))
+    same(*(wt.simulate(workload, p, coincident=coincident, overrun=overrun) for p in (a, b)))
 
 
 @in_both_modes
 @SOME
 @given(workload=any_size(), order=orders(), overrun=st.sampled_from(OVERRUN), backfill_order=orders())
-def test_hybrid__deeper_than_the_queue_is_conservative_from_scratch(simultaneous, workload, order, overrun, backfill_order):
+def test_hybrid__deeper_than_the_queue_is_conservative_from_scratch(coincident, workload, order, overrun, backfill_order):
     deep = wt.Hybrid(depth=len(workload), order=order, backfill_order=backfill_order)
     scratch = wt.Conservative(order=order, variant="scratch")
     if len(workload) > 1:  # else the depth is 1, which is EASY and promises less
-        same(*(wt.simulate(workload, p, simultaneous=simultaneous, overrun=overrun) for p in (deep, scratch)))
+        same(*(wt.simulate(workload, p, coincident=coincident, overrun=overrun) for p in (deep, scratch)))
 
 
 @in_both_modes
 @SOME
 @given(workload=any_size(), overrun=st.sampled_from(OVERRUN))
-def test_fcfs__starts_in_order_of_arrival(simultaneous, workload, overrun):
-    schedule = wt.simulate(workload, wt.NoBackfilling(), simultaneous=simultaneous, overrun=overrun)
+def test_fcfs__starts_in_order_of_arrival(coincident, workload, overrun):
+    schedule = wt.simulate(workload, wt.NoBackfilling(), coincident=coincident, overrun=overrun)
     assert (np.diff(schedule.start) >= 0).all()
     assert (schedule.kind != 2).all()
     assert (schedule.reserved_start == -1).all()
@@ -110,13 +110,13 @@ def test_fcfs__starts_in_order_of_arrival(simultaneous, workload, overrun):
 @in_both_modes
 @SOME
 @given(workload=any_size(UPPER_BOUNDS), factor=st.integers(2, 300), data=st.data())
-def test_fcfs__does_not_depend_on_the_estimates(simultaneous, workload, factor, data):
+def test_fcfs__does_not_depend_on_the_estimates(coincident, workload, factor, data):
     # It must not change the FCFS schedule, whereas a factor may change EASY's (tsafrir06, heel and toe).
     others = data.draw(st.lists(st.integers(1, 99), min_size=len(workload), max_size=len(workload)))
-    expected = wt.simulate(workload, wt.NoBackfilling(), simultaneous=simultaneous)
+    expected = wt.simulate(workload, wt.NoBackfilling(), coincident=coincident)
     for planned in (workload.planned * factor, np.array(others)):
         told = workload.with_planned(planned)
-        same(expected, wt.simulate(told, wt.NoBackfilling(), simultaneous=simultaneous))
+        same(expected, wt.simulate(told, wt.NoBackfilling(), coincident=coincident))
 
 
 # --------------------------------------------------------------------------------------------------------------- plain sense
@@ -125,8 +125,8 @@ def test_fcfs__does_not_depend_on_the_estimates(simultaneous, workload, factor, 
 @in_both_modes
 @MANY
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
-def test_schedule__has_room_for_every_job_and_begins_none_early(simultaneous, workload, policy, overrun):
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun)
+def test_schedule__has_room_for_every_job_and_begins_none_early(coincident, workload, policy, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     real, _ = real_and_planned(workload, overrun)
     assert (schedule.start >= workload.submit).all()
     assert (schedule.end == schedule.start + real).all()
@@ -142,8 +142,8 @@ def test_schedule__has_room_for_every_job_and_begins_none_early(simultaneous, wo
 @in_both_modes
 @MANY
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
-def test_schedule__kinds_say_how_jobs_started(simultaneous, workload, policy, overrun):
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun)
+def test_schedule__kinds_say_how_jobs_started(coincident, workload, policy, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     at_once = schedule.start == workload.submit
     assert at_once[schedule.kind == wt.policy.Kind.IMMEDIATE].all()
     assert (~at_once)[schedule.kind == wt.policy.Kind.RESERVED].all()
@@ -157,22 +157,22 @@ def test_schedule__kinds_say_how_jobs_started(simultaneous, workload, policy, ov
 @in_both_modes
 @SOME
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
-def test_schedule__jobs_start_when_something_arrives_or_ends(simultaneous, workload, policy, overrun):
+def test_schedule__jobs_start_when_something_arrives_or_ends(coincident, workload, policy, overrun):
     # Not under conservative with compression, where a reservation may come due by itself.
     if isinstance(policy, wt.Conservative) and policy.variant == "compress":
         policy = wt.Conservative(variant="scratch", order=policy.order)
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun)
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     assert np.isin(schedule.start, np.concatenate([workload.submit, schedule.end])).all()
 
 
 @in_both_modes
 @SOME
 @given(workload=any_size(UPPER_BOUNDS), policy=policies())
-def test_schedule__machine_is_never_empty_while_a_job_waits(simultaneous, workload, policy):
+def test_schedule__machine_is_never_empty_while_a_job_waits(coincident, workload, policy):
     # Again not under compression in a single pass: see the golden example of a due reservation.
     if isinstance(policy, wt.Conservative) and policy.variant == "compress":
         policy = wt.Conservative(variant="scratch", order=policy.order)
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous)
+    schedule = wt.simulate(workload, policy, coincident=coincident)
     for job in np.flatnonzero(schedule.start > workload.submit):
         before = schedule.start[job] - 1  # the last second in which it waited
         assert ((schedule.start <= before) & (before < schedule.end)).any()
@@ -181,15 +181,15 @@ def test_schedule__machine_is_never_empty_while_a_job_waits(simultaneous, worklo
 @in_both_modes
 @SOME
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN))
-def test_schedule__is_the_same_twice(simultaneous, workload, policy, overrun):
-    same(*(wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun) for _ in range(2)))
+def test_schedule__is_the_same_twice(coincident, workload, policy, overrun):
+    same(*(wt.simulate(workload, policy, coincident=coincident, overrun=overrun) for _ in range(2)))
 
 
 @pytest.mark.slow
 @in_both_modes
 @SOME
 @given(workload=any_size(), policy=policies(), overrun=st.sampled_from(OVERRUN), by=st.integers(1, 10**12))
-def test_schedule__moves_with_the_submits(simultaneous, workload, policy, overrun, by):
+def test_schedule__moves_with_the_submits(coincident, workload, policy, overrun, by):
     moved = wt.Workload.from_arrays(
         submit=workload.submit + by,
         runtime=workload.runtime,
@@ -200,7 +200,7 @@ def test_schedule__moves_with_the_submits(simultaneous, workload, policy, overru
         columns=workload.columns,
         origin=dataclasses.replace(workload.origin, unix_start_time=workload.origin.unix_start_time - by),
     )
-    a, b = (wt.simulate(w, policy, simultaneous=simultaneous, overrun=overrun) for w in (workload, moved))
+    a, b = (wt.simulate(w, policy, coincident=coincident, overrun=overrun) for w in (workload, moved))
     assert (a.start + by).tolist() == b.start.tolist()
     assert a.kind.tolist() == b.kind.tolist()
     assert np.where(a.reserved_start >= 0, a.reserved_start + by, -1).tolist() == b.reserved_start.tolist()
@@ -209,7 +209,7 @@ def test_schedule__moves_with_the_submits(simultaneous, workload, policy, overru
 @in_both_modes
 @SOME
 @given(workload=any_size(), policy=policies(), data=st.data())
-def test_schedule__depends_on_job_ids_only_where_submits_are_equal(simultaneous, workload, policy, data):
+def test_schedule__depends_on_job_ids_only_where_submits_are_equal(coincident, workload, policy, data):
     # Other ids, in the same order within a second, and the rows shuffled: the schedule of each job stays.
     count = len(workload)
     ids = np.array(data.draw(st.lists(st.integers(0, 10**6), min_size=count, max_size=count, unique=True)))
@@ -224,4 +224,4 @@ def test_schedule__depends_on_job_ids_only_where_submits_are_equal(simultaneous,
         **columns, job_id=ids[rows], machine_procs=workload.machine_procs, columns=others, origin=workload.origin
     )
     assert renamed.job_id.tolist() == ids.tolist()
-    same(*(wt.simulate(w, policy, simultaneous=simultaneous) for w in (workload, renamed)))
+    same(*(wt.simulate(w, policy, coincident=coincident) for w in (workload, renamed)))

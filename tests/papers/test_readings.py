@@ -72,7 +72,7 @@ def test_kth_readings__of_the_month_are_told_apart_by_the_jobs_column(rows):
 @pytest.mark.nightly
 def test_kth_readings__together_give_all_loads_and_five_of_ten_months_to_the_printed_digit(kth, rows):
     policy = wt.Easy(extra="literal", shadow="kept")
-    schedule = wt.simulate(later_number_first(kth), policy, simultaneous="one-by-one", overrun="extend")
+    schedule = wt.simulate(later_number_first(kth), policy, coincident="one-by-one", overrun="extend")
     table = printed("mualem01").tables["T1"]
     same, loads = [], []
     for month in schedule.monthly():

@@ -49,7 +49,7 @@ class Reading:
     draw: Callable[[Workload, int], Workload] | None = None
     easy: Policy | None = _EASY
     conservative: Policy | None = _CONSERVATIVE
-    simultaneous: str = "batch"
+    coincident: str = "batch"
     overrun: str = "kill"
     trim: str = "none"
     form: Literal["max", "p1"] = "p1"
@@ -141,8 +141,8 @@ _MONTH, _LOAD = "month of a job", "load of a month"
 
 READINGS: tuple[Reading, ...] = (
     Reading("events", _INSTANT, "terminations, arrivals, one pass", default=True),
-    Reading("events", _INSTANT, "a pass after each, arrivals first", simultaneous="sequential"),
-    Reading("events", _INSTANT, "a pass after each, terminations first", simultaneous="one-by-one"),
+    Reading("events", _INSTANT, "a pass after each, arrivals first", coincident="sequential"),
+    Reading("events", _INSTANT, "a pass after each, terminations first", coincident="one-by-one"),
     *(
         Reading("rounding", _ROUNDING, name, default=name == "nearest", draw=uniform_estimates(name), ticks=MILLI if name == "none" else 1)
         for name in ("nearest", "up", "down", "none")
@@ -184,7 +184,7 @@ READINGS: tuple[Reading, ...] = (
         "as the EASY of mualem01 seems to have run",
         change=later_number_first,
         easy=_KEPT,
-        simultaneous="one-by-one",
+        coincident="one-by-one",
         overrun="extend",
         form="max",
     ),
@@ -270,7 +270,7 @@ def _differences(mine: Months, months: Months) -> dict[str, Any]:
 
 
 def _simulate(reading: Reading, workload: Workload, policy: Policy) -> Schedule:
-    return simulate(workload, policy, simultaneous=reading.simultaneous, overrun=reading.overrun)
+    return simulate(workload, policy, coincident=reading.coincident, overrun=reading.overrun)
 
 
 def _averages(reading: Reading, schedule: Schedule) -> tuple[float, float]:

@@ -30,7 +30,7 @@ def audit(
     policy: Policy | None = None,
     *,
     overrun: str = "kill",
-    simultaneous: str | None = None,
+    coincident: str | None = None,
     dialect: Dialect | str = "papers",
     prediction: Prediction | str | None = None,
     planned_from_file: bool = False,
@@ -42,7 +42,7 @@ def audit(
     """Audit the columns of a schedule (as returned by `read_schedule`) against the workload.
 
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
-    schedules are checked. `overrun, dialect, simultaneous, prediction`: as in `simulate`; the predictor learns from the given schedule.
+    schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
     Planned runtimes follow from the workload and the prediction. With `planned_from_file`, the schedule's column `planned` is used; the
     report notes this, and lists differences from the right values.
 
@@ -65,7 +65,7 @@ def audit(
             "planned runtimes can be read from a schedule only for a machine with a single pool; leave the option out",
             "unsupported_machine",
         )
-    rules = Dialect.of(dialect, simultaneous)
+    rules = Dialect.of(dialect, coincident)
     with seeded(seed):
         return _Audit(workload, schedule, policy, overrun, rules, chosen, planned_from_file, placement, slots).report(progress)
 

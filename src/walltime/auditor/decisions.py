@@ -29,7 +29,7 @@ COMPILED = {"heads": (40, 9.0), "plans": (55, 13.0), "combinations": (45, 10.0)}
 """For each run, the number of its functions, and the approximate time to compile them, s."""
 STEPS = 20_000
 """Number of events between two reports of progress, at which Ctrl-C takes effect as well."""
-SIMULTANEOUS = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
+COINCIDENT = {"batch": s.BATCH, "sequential": s.SEQUENTIAL, "arrivals-first": s.ARRIVALS_FIRST, "one-by-one": s.ONE_BY_ONE}
 COMPRESSION = {"once": 0, "fixpoint": 1, "always": 2}
 EXTRA = {"all": s.ALL, "literal": s.LITERAL, "none": s.NONE}
 SHADOW = {"always": s.AFRESH, "kept": s.UNTIL_END, "once": s.ONCE}
@@ -286,7 +286,7 @@ def encode_policy(
         "threshold_of_all": passes.adapts,
         "procs": procs,
         "near": policy.order.threshold if isinstance(policy.order, Wfp) else 0.0,
-        "simultaneous": SIMULTANEOUS[dialect.simultaneous],
+        "coincident": COINCIDENT[dialect.coincident],
         "silent": dialect.expiry == "silent",
         "dynamic": any(map(changes, orders)) or (prediction is not None and prediction.predictor.again),
         "all_reserved": all_reserved,

@@ -106,7 +106,7 @@ DIMENSIONS: dict[str, Dimension] = {
         Dimension("learn_from", str, "simulation", "source of the predictor's history", values=Field(known=tuple(LEARN_FROM))),
         Dimension("machine", str, None, "a machine file; its path is relative to the plan's folder"),
         Dimension("overrun", str, "kill", "treatment of jobs that run longer than requested", values=Field(known=OVERRUN)),
-        Dimension("simultaneous", str, "batch", "order and passes of simultaneous events", values=Field(known=("batch", "sequential"))),
+        Dimension("coincident", str, "batch", "order and passes of simultaneous events", values=Field(known=("batch", "sequential"))),
         Dimension("dialect", str, "papers", "interpretations of open points: a dialect", Dialect.of),
     )
 }
@@ -241,7 +241,7 @@ def scheduler_of(settings: Mapping[str, Any]) -> Scheduler:
 
 def dialect_of(settings: Mapping[str, Any]) -> Dialect:
     """Return the dialect of a cell with these settings."""
-    return Dialect.of(settings["dialect"], None if settings["simultaneous"] == "batch" else settings["simultaneous"])
+    return Dialect.of(settings["dialect"], None if settings["coincident"] == "batch" else settings["coincident"])
 
 
 @functools.cache

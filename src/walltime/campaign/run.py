@@ -32,7 +32,7 @@ TASKS = 64
 """Approximate minimum number of tasks, so that all workers are busy even with few cells."""
 SLOW = 10
 """Approximate run time of conservative and hybrid backfilling relative to EASY."""
-SCHEDULING_SETTINGS = ("policy", "order", "backfill_order", *PREDICTION_OPTIONS, "machine", "simultaneous", "dialect")
+SCHEDULING_SETTINGS = ("policy", "order", "backfill_order", *PREDICTION_OPTIONS, "machine", "coincident", "dialect")
 """The parameters that decide whether a cell's machine is supported."""
 BYTES_PER_JOB, BYTES_OF_TEXT, COMPRESSED = 15, 60, (".gz", ".xz", ".bz2", ".zst")
 """Bytes per job, compressed or not, to estimate the number of jobs in a log from the size of its file."""

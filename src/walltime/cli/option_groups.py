@@ -281,7 +281,7 @@ class DecisionOptions:
         """Return the interpretation rules by their names in files and tables."""
         dialect = self.rules["dialect"]
         named = {} if dialect.label in ("papers", "pyss") else {"dialect": dialect.label}
-        return {"simultaneous": dialect.simultaneous, **named, "overrun": self.overrun}
+        return {"coincident": dialect.coincident, **named, "overrun": self.overrun}
 
 
 @dataclass(frozen=True)

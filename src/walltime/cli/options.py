@@ -300,8 +300,10 @@ OverrunOption = Annotated[
 SimultaneousOption = Annotated[
     Literal["batch", "sequential"] | None,
     _scheduler(
-        "Run one scheduling pass after all events of the same second (batch), or one after each event (sequential). Default: as "
-        "in the dialect; papers has batch.",
+        "Run one scheduling pass after all events of the same second (batch), or one after each event (sequential). Default: the "
+        "rule of the dialect, which is batch for papers.",
+        "--simultaneous",
+        "--coincident",
         advanced=True,
     ),
 ]

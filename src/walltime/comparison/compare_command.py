@@ -29,7 +29,7 @@ OTHERS = ("fcfs", "easy")
 ALL, BASELINE = "all", "easy"
 SHARED = (
     *("trace", "sha256", "procs", "jobs", "dropped", "changed", "noticed", "steps"),
-    *("feedback", "estimates", "overrun", "simultaneous", "dialect", "trim", "seed", "version"),
+    *("feedback", "estimates", "overrun", "coincident", "dialect", "trim", "seed", "version"),
 )
 """The keys of the `--json` record that are the same for all runs."""
 

@@ -154,7 +154,7 @@ def _check(schedules: Sequence[Schedule]) -> None:
 
 def _runs(schedules: Sequence[Schedule]) -> dict[str, Any]:
     """Return the settings of the runs: one value if all runs share it, else a value for each run."""
-    options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "simultaneous", "engine")}
+    options: dict[str, list[str]] = {name: [getattr(s, name) for s in schedules] for name in ("overrun", "coincident", "engine")}
     dialects = [s.dialect.label for s in schedules]
     if set(dialects) != {"papers"}:
         options["dialect"] = dialects

@@ -218,7 +218,7 @@ def run_record(schedule: Schedule, run: SchedulingOptions, trace: Path, seconds_
         "estimates": run.estimates,
         "feedback": w.feedback,
         "overrun": schedule.overrun,
-        "simultaneous": schedule.simultaneous,
+        "coincident": schedule.coincident,
         "dialect": schedule.dialect.label,
         "trim": trim,
         "seed": run.seed,

@@ -104,7 +104,7 @@ def matters(dialect: Dialect, scheduler: Scheduler) -> bool:
     if scheduler.prediction is None:
         changed -= {"arrivals", "expiry"}
     options = {field.name for field in fields(policy)}
-    return any(name in options or name in ("simultaneous", "expiry") for name in changed)
+    return any(name in options or name in ("coincident", "expiry") for name in changed)
 
 
 def default_schedulers(workload: Workload) -> list[str]:

@@ -44,7 +44,7 @@ class Problem:
     * `known`: the columns and the calendar that custom orders read; missing columns are -1 everywhere, and without it, requests equal
       planned runtimes
     * `machine`: a number of processors, pools or nodes; `demands`: the jobs' needs on pools or nodes
-    * `simultaneous`, `expiry`: how simultaneous events and expired predictions are handled (`walltime.policy.Dialect`)
+    * `coincident`, `expiry`: how simultaneous events and expired predictions are handled (`walltime.policy.Dialect`)
     * on nodes, `settings`: the settings of Slurm or OAR; `shares`: Slurm's accounts; `kill`: whether a limit shortened by Slurm's backfill
       kills jobs
     * `tick`: interval between the scheduler's checks, s; jobs arrive, end, and are expected to end only at multiples of it
@@ -63,7 +63,7 @@ class Problem:
     after: Array | None = None
     think: Array | None = None
     prediction: PredictionSource | None = None
-    simultaneous: str = "batch"
+    coincident: str = "batch"
     expiry: str = "pass"
     settings: Any = None
     shares: Shares | None = None

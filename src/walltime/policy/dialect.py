@@ -1,6 +1,6 @@
 """Dialects: named sets of interpretations, one for each published simulator that differs from our interpretation of the papers.
 
-An interpretation is a program's choice where the papers leave a point open, or its deviation from them. `simultaneous` and `expiry` concern
+An interpretation is a program's choice where the papers leave a point open, or its deviation from them. `coincident` and `expiry` concern
 the whole run; the others are options of policies, which a dialect sets for all policies that have them.
 """
 
@@ -17,7 +17,7 @@ from walltime.policy.orders import FCFS
 from walltime.specification import Family, Specification, Variant, spell
 from walltime.wording import shown
 
-Simultaneous = Literal["batch", "sequential", "arrivals-first", "one-by-one"]
+Coincident = Literal["batch", "sequential", "arrivals-first", "one-by-one"]
 Expiry = Literal["pass", "silent"]
 P = TypeVar("P", bound=Policy)
 
@@ -26,12 +26,12 @@ P = TypeVar("P", bound=Policy)
 class Dialect(Specification):
     """A set of interpretations; the defaults are our interpretation of the papers.
 
-    >>> Dialect.of("predictsim").expiry, Dialect.of("papers:simultaneous=sequential").label
+    >>> Dialect.of("predictsim").expiry, Dialect.of("papers:coincident=sequential").label
     ('silent', 'pyss')
     """
 
-    simultaneous: Simultaneous = "batch"
-    """events of the same second: one pass after all of them, or one after each"""
+    coincident: Coincident = "batch"
+    """simultaneous events: one pass after all of them, or one after each"""
     expiry: Expiry = "pass"
     """when a running job exceeds its prediction: an immediate pass, or none until the next event"""
     arrivals: Literal["all", "fitting"] = "all"
@@ -54,16 +54,16 @@ class Dialect(Specification):
     """reservations of EASY and conservative backfilling: of a number of processors, or of particular ones"""
 
     @staticmethod
-    def of(dialect: Dialect | str, simultaneous: str | None = None) -> Dialect:
-        """Return the dialect with this specification, such as `papers:simultaneous=sequential,shadow=kept`.
+    def of(dialect: Dialect | str, coincident: str | None = None) -> Dialect:
+        """Return the dialect with this specification, such as `papers:coincident=sequential,shadow=kept`.
 
-        `simultaneous` overrides the dialect's. Raises PolicyError for an unknown name, interpretation or value.
+        `coincident` overrides the dialect's. Raises PolicyError for an unknown name, interpretation or value.
         """
         chosen = DIALECTS.parse(dialect)
-        if simultaneous is not None and simultaneous not in (known := get_args(Simultaneous)):
-            handling = f"unknown value {shown(simultaneous)} of simultaneous. Valid options: {', '.join(known)}"
+        if coincident is not None and coincident not in (known := get_args(Coincident)):
+            handling = f"unknown value {shown(coincident)} of coincident (simultaneous events). Valid options: {', '.join(known)}"
             raise PolicyError(handling, "wrong_value")
-        changes: dict[str, Any] = {} if simultaneous is None else {"simultaneous": simultaneous}
+        changes: dict[str, Any] = {} if coincident is None else {"coincident": coincident}
         return replace(chosen, **changes)
 
     @property
@@ -93,13 +93,13 @@ DIALECTS = Family(
     "dialect",
     {
         "papers": _form("feitelson98, mualem01, tsafrir06 and tang13, with the interpretations in docs/background/dialects.md"),
-        "pyss": _form("the program pyss by the authors of mualem01 and tsafrir06", simultaneous="sequential"),
+        "pyss": _form("the program pyss by the authors of mualem01 and tsafrir06", coincident="sequential"),
         "predictsim": _form(
-            "the program predictsim of gaussier15, derived from pyss", simultaneous="sequential", expiry="silent", arrivals="fitting"
+            "the program predictsim of gaussier15, derived from pyss", coincident="sequential", expiry="silent", arrivals="fitting"
         ),
         "rlscheduler": _form(
             "the program RLScheduler of zhang20",
-            simultaneous="arrivals-first",
+            coincident="arrivals-first",
             backfill_order="fcfs",
             decisions="committed",
             ends="before",
@@ -109,7 +109,7 @@ DIALECTS = Family(
         "sc17": _form("the program of carastan17, whose policies order the first 32 waiting jobs by arrival", window=32),
         "batsched": _form("Batsim's scheduler batsched, which reserves particular processors", processors="particular"),
         "mualem01-measured": _form(
-            "reproduces the monthly rows of Table 1 of mualem01", simultaneous="one-by-one", extra="literal", shadow="kept"
+            "reproduces the monthly rows of Table 1 of mualem01", coincident="one-by-one", extra="literal", shadow="kept"
         ),
     },
 )

@@ -163,7 +163,7 @@ def spelled_options(schedules: Sequence[Schedule]) -> list[str] | None:
     if on_pools or len(runs) > 1 or replaced or varied or not workload.origin.sha256 or not all(_can_be_spelled(s) for s in schedules):
         return None
     ((overrun, dialect),) = runs
-    rules = ["--simultaneous", dialect.simultaneous] if dialect.label in ("papers", "pyss") else ["--dialect", dialect.label]
+    rules = ["--simultaneous", dialect.coincident] if dialect.label in ("papers", "pyss") else ["--dialect", dialect.label]
     policies = [word for s in schedules for word in ("--policy", s.label)]
     return ["--procs", str(workload.machine_procs), *policies, "--overrun", overrun, *rules]
 

@@ -123,9 +123,9 @@ class Schedule:
         return f"<Schedule {self.label}: {counted(len(self), 'job')} of {self.workload.origin.name}>"
 
     @property
-    def simultaneous(self) -> str:
+    def coincident(self) -> str:
         """Return how simultaneous events were handled."""
-        return self.dialect.simultaneous
+        return self.dialect.coincident
 
     @property
     def label(self) -> str:
@@ -375,7 +375,7 @@ class Schedule:
 
     def write(self, path: str | Path) -> Path:
         """Write atomically to .csv, .parquet, .swf or .swf.gz, and return the path. Raises OutputError."""
-        rules = {"overrun": self.overrun, "simultaneous": self.dialect.simultaneous, "dialect": self.dialect.label}
+        rules = {"overrun": self.overrun, "coincident": self.dialect.coincident, "dialect": self.dialect.label}
         columns = self.columns() if ".swf" in Path(path).suffixes else self.rows()
         return write_schedule(Path(path), self.workload, columns, policy=self.label, **rules)
 

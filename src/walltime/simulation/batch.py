@@ -136,7 +136,7 @@ def simulate_many(
     cases: Sequence[Case],
     *,
     trim: str = "none",
-    simultaneous: str | None = None,
+    coincident: str | None = None,
     dialect: Dialect | str = "papers",
     overrun: str = "kill",
     dynamics: bool = False,
@@ -147,7 +147,7 @@ def simulate_many(
     """Simulate the workload once for each case, on all cores, and keep only the averages.
 
     The results are as from `simulate`, for any number of `workers` (threads; default: one per core). `trim`: as in `Schedule.summary`;
-    `simultaneous, dialect, overrun, dynamics, machine`: as in `simulate`. `progress` is called with the number of finished cases.
+    `coincident, dialect, overrun, dynamics, machine`: as in `simulate`. `progress` is called with the number of finished cases.
 
     Raises PolicyError for an unknown policy or option, WorkloadError for an invalid workload or if no job is left to measure.
 
@@ -172,7 +172,7 @@ def simulate_many(
             raise PolicyError(fault, "number_out_of_range")
         if isinstance(case.estimates, np.ndarray) and (case.estimates.dtype != np.int64 or case.estimates.shape != (len(workload),)):
             raise PolicyError(f"estimates given as an array must be int64 with one entry per job ({len(workload)})", "wrong_length")
-    rules = Dialect.of(dialect, simultaneous)
+    rules = Dialect.of(dialect, coincident)
     metrics.check_trim(trim)
     effective(workload.runtime, workload.requested, workload.planned, overrun)
     options: dict[str, Any] = {"dialect": rules, "overrun": overrun, "machine": machine, "dynamics": dynamics}

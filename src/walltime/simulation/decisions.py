@@ -71,7 +71,7 @@ class DecidedSimulation:
     def __init__(self, workload: Workload, policy: None = None, *, overrun: str = "kill", **others: Any):
         check_workload(workload)
         plain = {
-            "simultaneous": (None, "batch"),
+            "coincident": (None, "batch"),
             "dialect": ("papers", PAPERS),
             "prediction": (None,),
             "machine": (None,),

@@ -102,7 +102,7 @@ def predict(
     def run(number: int, check: Callable[[int], None]) -> Replay:
         check(number)
         predicted, basis = predict_in_log(
-            predictors[number], jobs, (start, end, known), engine == "reference", dialect.simultaneous == "sequential"
+            predictors[number], jobs, (start, end, known), engine == "reference", dialect.coincident == "sequential"
         )
         return Replay(workload, predictors[number], predicted, basis, source, int(np.count_nonzero(~known)))
 

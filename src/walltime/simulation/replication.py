@@ -78,7 +78,7 @@ def replicate(
     *,
     prediction: Prediction | Predictor | str | None = None,
     trim: str = "none",
-    simultaneous: str | None = None,
+    coincident: str | None = None,
     dialect: Dialect | str = "papers",
     overrun: str = "kill",
     machine: Machine | None = None,
@@ -112,7 +112,7 @@ def replicate(
 
     def run(number: int, check: Callable[[int], None]) -> tuple[metrics.Summary, Any]:
         workload = workload_of(seeds[number])
-        rules: dict[str, Any] = {"simultaneous": simultaneous, "dialect": dialect, "overrun": overrun, "machine": machine}
+        rules: dict[str, Any] = {"coincident": coincident, "dialect": dialect, "overrun": overrun, "machine": machine}
         schedule = simulate(workload, scheduler, progress=check, seed=seeds[number], **rules)
         return schedule.summary(trim), None if keep is None else keep(schedule)
 

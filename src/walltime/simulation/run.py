@@ -43,7 +43,7 @@ def simulate(
     workload: Workload,
     policy: Policy | Scheduler | str | Any,
     *,
-    simultaneous: str | None = None,
+    coincident: str | None = None,
     dialect: Dialect | str = "papers",
     overrun: str = "kill",
     prediction: Prediction | Predictor | str | Any = None,
@@ -62,7 +62,7 @@ def simulate(
     `machine`: pools, partitions, outages and limits (`walltime.machine`), instead of the workload's single pool. The schedule then has
     the jobs that can run there; it is computed on one pool if that makes no difference (`Schedule.simulated_on`).
     `dialect`: the interpretations of the papers, a `walltime.policy.Dialect` or the name of one.
-    `simultaneous`: treatment of simultaneous events, instead of the dialect's.
+    `coincident`: treatment of simultaneous events, instead of the dialect's.
         `batch`: all terminations of an instant, then all arrivals, then one pass.
         `sequential`: a pass after every event, arrivals before terminations; jobs expected to end at this instant count as ended.
         `one-by-one`: the same with terminations before arrivals.
@@ -94,7 +94,7 @@ def simulate(
         raise PolicyError(fault, "wrong_type")
     begin = time.perf_counter()
     with seeded(seed), global_numbers(scheduler.own):
-        run = run_of(workload, scheduler, dialect=Dialect.of(dialect, simultaneous), overrun=overrun, machine=machine, dynamics=dynamics)
+        run = run_of(workload, scheduler, dialect=Dialect.of(dialect, coincident), overrun=overrun, machine=machine, dynamics=dynamics)
         simulation = run.engine(engine, straight=True)
         simulation.compile()
         loaded = time.perf_counter()
@@ -297,7 +297,7 @@ def check_support(scheduler: Scheduler, dialect: Dialect, machine: Machine | Non
         "predictor": scheduler.prediction is not None,
         "overheads": machine is not None and machine.overhead != NO_OVERHEAD,
         "windows": machine is not None and bool(machine.windows),
-        "events": (one_by_one := dialect.simultaneous in ("arrivals-first", "one-by-one")),
+        "events": (one_by_one := dialect.coincident in ("arrivals-first", "one-by-one")),
         "dialect": dialect != PAPERS and not one_by_one,
         "effects": dynamics,
     }
@@ -319,7 +319,7 @@ def number_problem(workload: Workload, scheduler: Scheduler, dialect: Dialect, t
         after=after,
         think=think,
         prediction=None if scheduler.prediction is None else JobPredictions(scheduler.prediction, workload, *times),
-        simultaneous=dialect.simultaneous,
+        coincident=dialect.coincident,
         expiry=dialect.expiry,
     )
 

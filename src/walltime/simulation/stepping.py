@@ -66,7 +66,7 @@ class Simulation:
         workload: Workload,
         policy: Policy | Scheduler | str | None = None,
         *,
-        simultaneous: str | None = None,
+        coincident: str | None = None,
         dialect: Dialect | str = "papers",
         overrun: str = "kill",
         prediction: Prediction | Predictor | str | None = None,
@@ -77,7 +77,7 @@ class Simulation:
         self._workload, self._new, self._job_id = workload, tuple[Workload, ...](), workload.job_id
         self._machine = machine
         self._run: Run | None = None
-        self._scheduler, self._dialect = Scheduler.of(policy, prediction), Dialect.of(dialect, simultaneous)
+        self._scheduler, self._dialect = Scheduler.of(policy, prediction), Dialect.of(dialect, coincident)
         self._overrun, self._wanted = overrun, engine
         self._passed = LONG_AGO  # all events up to this time, s, have been handled
         self._instant, self._steps = LONG_AGO, 0  # time of the last step, and number of steps at that time since `run_until`
@@ -97,7 +97,7 @@ class Simulation:
     def step(self) -> bool:
         """Handle the events of the next instant and make the scheduling pass; return whether there was such an instant.
 
-        If `simultaneous` separates simultaneous events, a step is one event and the pass after it; under OAR, it is one pass.
+        If `coincident` separates simultaneous events, a step is one event and the pass after it; under OAR, it is one pass.
         Raises EngineError if jobs wait forever.
         """
         self._catch_up()

@@ -258,11 +258,11 @@ def test_audit__of_no_jobs_finds_nothing():
     st.sampled_from(["batch", "sequential"]),
     st.sampled_from(["kill", "extend", "continue"]),
 )
-def test_audit__passes_every_schedule_of_the_engine(rows, policy, simultaneous, overrun):
+def test_audit__passes_every_schedule_of_the_engine(rows, policy, coincident, overrun):
     submit, runtime, slack, procs = zip(*rows, strict=True)
     requested = [max(1, r + s - 2) for r, s in zip(runtime, slack, strict=True)]
     jobs = Workload.from_arrays(submit=submit, runtime=runtime, requested=requested, procs=procs, machine_procs=4)
-    report = simulate(jobs, policy, simultaneous=simultaneous, overrun=overrun).audit()
+    report = simulate(jobs, policy, coincident=coincident, overrun=overrun).audit()
     assert report.ok, str(report)
 
 

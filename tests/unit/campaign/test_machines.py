@@ -98,7 +98,7 @@ def test_simulate_many__on_a_machine(plan):
         ('groups = ["class"]', "dynamics = true"),
         (
             "procs = 64",
-            'procs = 64\nsimultaneous = "sequential"',
+            'procs = 64\ncoincident = "sequential"',
         ),
     ],
 )

@@ -53,11 +53,14 @@ def test_list__suggests_a_name_for_a_misspelt_one(capsys):
     assert call(capsys, "list", "policy")[0] == 2
 
 
-def test_simultaneous__option_and_key_have_one_name(capsys, tmp_path):
+def test_coincident__is_another_spelling_of_simultaneous(capsys, tmp_path):
     log = tmp_path / "log.swf"
     log.write_text(HEADER + record(1, 0, 10, 4, 10) + record(2, 0, 10, 4, 10))
-    answer = json.loads(call(capsys, "simulate", log, "--simultaneous", "sequential", "--policy", "fcfs", "--json")[1])
-    assert answer["simultaneous"] == "sequential"
+    old, new = (
+        json.loads(call(capsys, "simulate", log, option, "sequential", "--policy", "fcfs", "--json")[1])
+        for option in ("--coincident", "--simultaneous")
+    )
+    assert old["coincident"] == new["coincident"] == "sequential"
 
 
 def test_list__without_a_kind_lists_the_kinds_and_what_takes_their_names(capsys):

@@ -91,9 +91,9 @@ def called(policy, machine, feature):
     if feature in ("predictor", "plain"):
         options["prediction"] = wt.Prediction("last" if feature == "predictor" else wt.predictors.PlainPredictor(Halved))
     if feature == "events":
-        options["simultaneous"] = "one-by-one"
+        options["coincident"] = "one-by-one"
     if feature == "dialect":
-        options["simultaneous"] = "sequential"
+        options["coincident"] = "sequential"
     if feature == "effects":
         options["dynamics"] = True
     return workload, policy, options

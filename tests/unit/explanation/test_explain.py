@@ -218,7 +218,7 @@ def test_reference_policies__have_explanations(policy):
 
 
 def test_one_by_one__have_explanations():
-    schedule = wt.simulate(JOBS, "easy", simultaneous="one-by-one")
+    schedule = wt.simulate(JOBS, "easy", coincident="one-by-one")
     assert [wt.explain(schedule, job, sooner=False).start for job in range(1, 7)] == schedule.start.tolist()
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, strategies as st
 
 import walltime as wt
 from tests.strategies import (
+    COINCIDENT,
     CORRECTIONS,
     OVERRUN,
     PERFECT,
-    SIMULTANEOUS,
     crowded,
     examples,
     policies,
@@ -35,10 +35,10 @@ def some_jobs(data, schedule, most=3) -> list[int]:
 
 
 @pytest.mark.slow
-@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(SIMULTANEOUS), st.sampled_from(OVERRUN))
+@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
 @examples(150)
-def test_snapshots__both_engines_show_the_same(data, workload, policy, simultaneous, overrun):
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun)
+def test_snapshots__both_engines_show_the_same(data, workload, policy, coincident, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     for job in some_jobs(data, schedule):
         seen = [list(snapshots_by(engine, schedule, job)) for engine in ("kernel", "reference")]
         for kernel, reference in zip(*seen, strict=False):
@@ -116,10 +116,10 @@ def test_snapshots__both_engines_rank_alike_by_what_has_been(policy, data, workl
 
 
 @pytest.mark.slow
-@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(SIMULTANEOUS), st.sampled_from(OVERRUN))
+@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN))
 @examples(150)
-def test_story__agrees_with_the_schedule(data, workload, policy, simultaneous, overrun):
-    schedule = wt.simulate(workload, policy, simultaneous=simultaneous, overrun=overrun)
+def test_story__agrees_with_the_schedule(data, workload, policy, coincident, overrun):
+    schedule = wt.simulate(workload, policy, coincident=coincident, overrun=overrun)
     submit, start, index = schedule.submit, schedule.start, np.arange(len(workload))
     for job in some_jobs(data, schedule):
         explanation = wt.explain(schedule, int(workload.job_id[job]), sooner=False)
@@ -198,13 +198,13 @@ def changed(workload: wt.Workload, job: int, **values: int) -> wt.Workload:
     )
 
 
-@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(SIMULTANEOUS), st.sampled_from(OVERRUN), st.sampled_from((1, 60, 900)))
+@given(st.data(), ANY_WORKLOAD, policies(), st.sampled_from(COINCIDENT), st.sampled_from(OVERRUN), st.sampled_from((1, 60, 900)))
 @examples(60)
 @pytest.mark.slow
-def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workload, policy, simultaneous, overrun, unit):
+def test_alternatives__are_what_a_simulation_with_the_change_gives(data, workload, policy, coincident, overrun, unit):
     times = {name: getattr(workload, name) * unit for name in ("submit", "runtime", "requested", "planned")}
     workload = replace(workload, **times)
-    rules = {"simultaneous": simultaneous, "overrun": overrun}
+    rules = {"coincident": coincident, "overrun": overrun}
     schedule = wt.simulate(workload, policy, **rules)
     (job,) = some_jobs(data, schedule, 1)
     explanation = wt.explain(schedule, int(workload.job_id[job]))

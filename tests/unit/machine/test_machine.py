@@ -294,7 +294,7 @@ def test_outage__needs_a_calendar_and_an_order():
         ("easy:order=wfp,extra=literal", {}, ("unsupported_policy", "order=wfp", "extra=literal")),
         ("conservative:compression=always", {}, ("unsupported_policy", "compression=always")),
         ("easy", {"dynamics": True}, ("unsupported_policy", "effects")),
-        ("easy", {"simultaneous": "sequential"}, ("unsupported_policy", "easy", "interpretations")),
+        ("easy", {"coincident": "sequential"}, ("unsupported_policy", "easy", "interpretations")),
     ],
 )
 def test_simulate__says_what_it_does_not_support(machine, policy, options, what):

@@ -101,14 +101,14 @@ def test_one_by_one__makes_a_pass_between_two_terminations():
     # At 4 job 1 ends, as expected, and job 2 early. After the first event only 2 processors are free, enough for job 4.
     w = jobs([0, 2, 3, 3], [4, 2, 4, 4], [2, 2, 3, 2], requested=[4, 6, 4, 4])
     assert starts(w, wt.Easy(), engine="reference") == [0, 2, 4, 8]
-    assert starts(w, wt.Easy(), simultaneous="one-by-one") == [0, 2, 8, 4]
+    assert starts(w, wt.Easy(), coincident="one-by-one") == [0, 2, 8, 4]
 
 
 def test_one_by_one__handles_terminations_before_arrivals():
     # At 3 job 1 ends and job 3 arrives; job 2 waits for the whole machine.
     w = jobs([0, 2, 3], [3, 5, 5], [2, 4, 2], requested=[8, 7, 5])
-    assert starts(w, wt.Easy(), simultaneous="sequential") == [0, 8, 3]
-    assert starts(w, wt.Easy(), simultaneous="one-by-one") == [0, 3, 8]
+    assert starts(w, wt.Easy(), coincident="sequential") == [0, 8, 3]
+    assert starts(w, wt.Easy(), coincident="one-by-one") == [0, 3, 8]
 
 
 def test_later_number_first__turns_round_jobs_of_one_second_and_keeps_all_else():
@@ -152,9 +152,9 @@ def test_readings_of_policies__that_are_not_the_default_run_on_the_reference_eng
             NumberEngine(Problem(*columns, policy))
         alone = wt.simulate(w, policy).summary().mean_wait
         assert simulate_many(w, [Case(policy)], workers=1).values("mean_wait")[0] == alone
-    assert starts(w, wt.Easy(), simultaneous="one-by-one") == [0, 5]
+    assert starts(w, wt.Easy(), coincident="one-by-one") == [0, 5]
     with raises(PolicyError, "unsupported_policy"):
-        NumberEngine(Problem(*columns, wt.Easy(), simultaneous="one-by-one"))
+        NumberEngine(Problem(*columns, wt.Easy(), coincident="one-by-one"))
 
 
 def test_readings_of_policies__at_their_default_are_the_policies():

@@ -26,12 +26,12 @@ def test_every_dialect_has_its_name_and_source_and_can_be_spelled():
 
 
 def test_single_readings_change_a_dialect():
-    changed = Dialect.of("papers:shadow=kept,simultaneous=sequential")
-    assert changed.label == "papers:simultaneous=sequential,shadow=kept"
+    changed = Dialect.of("papers:shadow=kept,coincident=sequential")
+    assert changed.label == "papers:coincident=sequential,shadow=kept"
     assert Dialect.of(changed.label) == changed
     assert Dialect.of("predictsim:expiry=pass,arrivals=all") == DIALECTS["pyss"]
-    assert Dialect.of("predictsim", simultaneous="batch").changed == {"expiry": "silent", "arrivals": "fitting"}
-    assert Dialect.of("pyss:simultaneous=batch") == PAPERS
+    assert Dialect.of("predictsim", coincident="batch").changed == {"expiry": "silent", "arrivals": "fitting"}
+    assert Dialect.of("pyss:coincident=batch") == PAPERS
     assert Dialect.of("sc17:window=16").label == "papers:window=16"
 
 
@@ -40,11 +40,11 @@ def test_single_readings_change_a_dialect():
     [
         ("french", ("unknown_name", "'french'", "papers", "pyss")),
         ("pys", ("unknown_name", "'pys'", "'pyss'", "papers")),
-        ("papers:tense=past", ("unknown_option", "'tense'", "'papers:tense=past'", "simultaneous", "expiry")),
+        ("papers:tense=past", ("unknown_option", "'tense'", "'papers:tense=past'", "coincident", "expiry")),
         ("papers:shadow", ("missing_value", "'papers:shadow'", "shadow=VALUE")),
         ("papers:shadow=long", ("wrong_value", "'papers:shadow=long'", "'long'")),
         ("papers:window=-1", ("wrong_value", "'papers:window=-1'", "0", "'-1'")),
-        ("papers:simultaneous=never", ("wrong_value", "batch", "sequential", "'never'")),
+        ("papers:coincident=never", ("wrong_value", "batch", "sequential", "'never'")),
     ],
 )
 def test_what_is_no_dialect(text, told):
@@ -180,15 +180,15 @@ def test_shadow_time__once_is_not_found_anew_when_a_job_ends_early():
 def test_arrivals_first__terminations_of_one_instant_come_one_by_one():
     # Jobs 1 and 2 end at 10. Under `sequential` both count as gone, so job 3 has room; else job 4 takes what the first one leaves.
     w = jobs([0, 0, 1, 2], [10, 10, 8, 5], [10, 10, 8, 5], [2, 2, 4, 2])
-    assert starts(w, wt.Hybrid(depth=0), simultaneous="sequential") == [0, 0, 10, 18]
-    assert starts(w, wt.Hybrid(depth=0), simultaneous="arrivals-first") == [0, 0, 15, 10]
+    assert starts(w, wt.Hybrid(depth=0), coincident="sequential") == [0, 0, 10, 18]
+    assert starts(w, wt.Hybrid(depth=0), coincident="arrivals-first") == [0, 0, 15, 10]
 
 
 def test_arrivals_first__and_terminations_first():
     # At 10 job 1 ends and job 3 arrives, which comes first. Before that termination there is room for neither.
     w = jobs([0, 1, 10], [10, 8, 5], [20, 8, 5], [3, 3, 2])
-    assert starts(w, wt.NoBackfilling(order=wt.SJF), simultaneous="arrivals-first") == [0, 15, 10]
-    assert starts(w, wt.NoBackfilling(order=wt.SJF), simultaneous="one-by-one") == [0, 10, 18]
+    assert starts(w, wt.NoBackfilling(order=wt.SJF), coincident="arrivals-first") == [0, 15, 10]
+    assert starts(w, wt.NoBackfilling(order=wt.SJF), coincident="one-by-one") == [0, 10, 18]
 
 
 @pytest.mark.parametrize("option", [{"window": -1}, {"window": 1.5}, {"decisions": "none"}, {"ends": "after"}])

@@ -74,7 +74,7 @@ def test_history__does_not_count_what_happens_now():
 @pytest.mark.parametrize("order", [of_last, decaying, patient, short_of_patient], ids=["last", "half-life", "alike", "of the job, too"])
 def test_history__kernel_equals_reference(policy, order):
     policy, _, one_by_one = policy.partition(" ")
-    rules = {"simultaneous": "sequential"} if one_by_one else {}
+    rules = {"coincident": "sequential"} if one_by_one else {}
     chosen = wt.simulation.parse_scheduler(policy).policy
     changed, moved = replace(chosen, order=order), 0
     for seed in seeds(6):

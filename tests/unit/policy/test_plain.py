@@ -285,16 +285,16 @@ def test_wake_up__holds_though_something_else_happens_before():
     assert asked == [0, 1, 2, 3, 5, 8, 9, 10, 13]
 
 
-@pytest.mark.parametrize("simultaneous", ["batch", "sequential", "one-by-one"])
-def test_wake_up__at_the_time_of_an_event_is_no_event_of_its_own(simultaneous):
+@pytest.mark.parametrize("coincident", ["batch", "sequential", "one-by-one"])
+def test_wake_up__at_the_time_of_an_event_is_no_event_of_its_own(coincident):
     asked = []
 
     def choose(now, waiting, running, free):
         asked.append(int(now))
         return wt.policy.Choice(first_fit(now, waiting, running, free), wake_at=9) if now < 9 else first_fit(now, waiting, running, free)
 
-    plain = wt.simulate(JOBS, policy_of(first_fit), simultaneous=simultaneous)
-    assert wt.simulate(JOBS, policy_of(choose), simultaneous=simultaneous).start.tolist() == plain.start.tolist()
+    plain = wt.simulate(JOBS, policy_of(first_fit), coincident=coincident)
+    assert wt.simulate(JOBS, policy_of(choose), coincident=coincident).start.tolist() == plain.start.tolist()
     assert asked.count(9) == 1
 
 

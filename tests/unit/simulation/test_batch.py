@@ -61,9 +61,9 @@ def test_simulate_many__gives_what_simulate_gives(trim, overrun):
 def test_simulate_many__with_feedback_and_one_pass_per_event():
     jobs = MODELS["feitelson96"].generate(400, 64, 0.8, seed=3).with_feedback()
     cases = [wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=seed) for seed in range(3)]
-    batch = wt.simulate_many(jobs, cases, simultaneous="sequential")
+    batch = wt.simulate_many(jobs, cases, coincident="sequential")
     for case, summary in zip(cases, batch.summaries, strict=True):
-        assert_same(summary, one_by_one(jobs, case, simultaneous="sequential").summary())
+        assert_same(summary, one_by_one(jobs, case, coincident="sequential").summary())
 
 
 @examples(100)
@@ -108,7 +108,7 @@ def test_simulate_many__without_cases_or_jobs():
         (wt.simulation.Case(estimates=JOBS.requested.astype(float)), {}, ("wrong_length",)),
         (wt.simulation.Case(), {"trim": "p4"}, ("unknown_trim",)),
         (wt.simulation.Case(), {"overrun": "never"}, ("unknown_overrun_rule",)),
-        (wt.simulation.Case(), {"simultaneous": "never"}, ("wrong_value", "simultaneous")),
+        (wt.simulation.Case(), {"coincident": "never"}, ("wrong_value", "coincident")),
         (wt.simulation.Case(estimates=wt.estimates.FModel(4), seed=-1), {}, ("number_out_of_range", "seed", "0")),
     ],
 )

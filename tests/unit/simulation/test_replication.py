@@ -88,8 +88,8 @@ def test_options__reach_the_simulation():
     assert waits["extend"] == waits["continue"] == (0 + 99 + 108) / 3
     trimmed = replicate(lambda seed: JOBS, POLICY, [0], trim="tsafrir06").summaries[0]
     assert trimmed == wt.simulate(JOBS, POLICY).summary("tsafrir06")
-    one_by_one = replicate(lambda seed: JOBS, wt.Conservative(), [0], simultaneous="sequential").summaries[0]
-    assert one_by_one == wt.simulate(JOBS, wt.Conservative(), simultaneous="sequential").summary()
+    one_by_one = replicate(lambda seed: JOBS, wt.Conservative(), [0], coincident="sequential").summaries[0]
+    assert one_by_one == wt.simulate(JOBS, wt.Conservative(), coincident="sequential").summary()
 
 
 def test_progress__counts_to_the_number_of_seeds():

@@ -29,8 +29,8 @@ def problem(**changes):
 
 
 def test_simulate__result_says_how_it_was_made():
-    schedule = wt.simulate(JOBS, wt.Easy(), simultaneous="sequential", overrun="continue")
-    assert (schedule.simultaneous, schedule.overrun, schedule.policy) == ("sequential", "continue", wt.Easy())
+    schedule = wt.simulate(JOBS, wt.Easy(), coincident="sequential", overrun="continue")
+    assert (schedule.coincident, schedule.overrun, schedule.policy) == ("sequential", "continue", wt.Easy())
     assert schedule.workload is JOBS
     assert (schedule.start.dtype, schedule.end.dtype, schedule.kind.dtype, schedule.reserved_start.dtype) == (
         "int64",
@@ -45,7 +45,7 @@ def test_simulate__result_says_how_it_was_made():
 @both_engines
 def test_simulate__unknown_coincident(golden, engine):
     with pytest.raises(wt.PolicyError) as caught:
-        wt.simulate(JOBS, wt.Easy(), simultaneous="both", engine=engine)
+        wt.simulate(JOBS, wt.Easy(), coincident="both", engine=engine)
     golden("compare", str(caught.value))
 
 
@@ -169,7 +169,7 @@ def test_machine_with_too_many_processors__is_refused():
 def test_simulate__unknown_coincident_without_jobs():
     empty = wt.Workload.from_arrays(submit=[], runtime=[], procs=[], machine_procs=1)
     with pytest.raises(wt.PolicyError):
-        wt.simulate(empty, wt.Easy(), simultaneous="both", engine="reference")
+        wt.simulate(empty, wt.Easy(), coincident="both", engine="reference")
 
 
 TOO_LONG_TOGETHER = """

@@ -136,7 +136,7 @@ def nothing_but_arrivals(state, rules, jobs, lists):
         ends = ends or jobs[job].end == state.now
         expires = expires or (can_be_corrected(rules, jobs, job) and jobs[job].start + jobs[job].run == state.now)
     arrives = arrival >= 0 and jobs[arrival].submit == state.now
-    if not arrives or (ends and rules.simultaneous != s.SEQUENTIAL):
+    if not arrives or (ends and rules.coincident != s.SEQUENTIAL):
         return False
     return rules.silent == 1 or not expires
 
@@ -189,7 +189,7 @@ def one_event(state, rules, jobs, lists, profile):
     are listed at the end of `lists.other`.
     """
     size = len(lists.other)
-    if rules.simultaneous != s.ARRIVALS_FIRST:
+    if rules.coincident != s.ARRIVALS_FIRST:
         k = 0
         while k < state.running:
             job = lists.running[k]
@@ -204,7 +204,7 @@ def one_event(state, rules, jobs, lists, profile):
                 k += 1
     correct_expired(state, rules, jobs, lists)
     arrival = first_arrival(state, jobs)
-    if arrival >= 0 and rules.simultaneous != s.ONE_BY_ONE:
+    if arrival >= 0 and rules.coincident != s.ONE_BY_ONE:
         arrive(state, jobs, lists, arrival)
         return
     ending = first_ending(state, jobs, lists)
@@ -311,7 +311,7 @@ def run_along(state, rules, jobs, lists, profile, tables, steps):
                 correct_expired(state, rules, jobs, lists)
                 continue
             quiet, waited = nothing_but_arrivals(state, rules, jobs, lists), state.waiting
-            if rules.simultaneous == s.BATCH:
+            if rules.coincident == s.BATCH:
                 all_events(state, rules, jobs, lists, profile)
             else:
                 one_event(state, rules, jobs, lists, profile)

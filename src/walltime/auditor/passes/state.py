@@ -53,7 +53,7 @@ JOB = record_dtype(
 
 RULES = record_dtype(
     "kind plans keeps backfills procs depth shadow extra before fitting window committed threshold_of_all compression ahead objective "
-    "recent overtakes simultaneous silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor "
+    "recent overtakes coincident silent correction capped dynamic asks plain_heads all_reserved head_runtime_factor "
     "iterations cost_power "
     "power back_power near omega factor",
     "near omega factor",

@@ -110,7 +110,7 @@ def features_of(problem: Problem) -> list[str]:
         "history": has_history(problem.policy),
         "threshold": isinstance(order, Wfp) and bool(order.threshold),
         "feedback": problem.after is not None,
-        "events": problem.simultaneous in ("arrivals-first", "one-by-one"),
+        "events": problem.coincident in ("arrivals-first", "one-by-one"),
         "second": demands is not None and bool(demands.second.any()),
         "outages": not isinstance(machine, int) and bool(machine.outages),
         "limits": not isinstance(machine, int) and bool(machine.limits),

@@ -166,7 +166,7 @@ class NumberEngine(CompiledEngine):
             procs=problem.machine_procs,
             depth=depth,
             backfill=int(passes.backfills),
-            sequential=int(problem.simultaneous == "sequential"),
+            sequential=int(problem.coincident == "sequential"),
             quiet_expiry=int(problem.expiry == "silent"),
             quiet_arrivals=int(not passes.every_arrival),
             long_queue=index.LONG if passes.backfills else NEVER,  # without backfilling there is nothing to search

@@ -17,7 +17,7 @@ from walltime.policy import FCFS, Order, Wfp
 from walltime.policy.easy import find_shadow
 from walltime.policy.later import first_random
 
-SIMULTANEOUS = ("batch", "sequential", "arrivals-first", "one-by-one")
+COINCIDENT = ("batch", "sequential", "arrivals-first", "one-by-one")
 
 
 class Reference(Engine):
@@ -27,12 +27,12 @@ class Reference(Engine):
     """
 
     def __init__(self, problem: Problem):
-        if problem.simultaneous not in SIMULTANEOUS:
-            raise PolicyError(f"unknown value {problem.simultaneous!r} of simultaneous. Valid options: {', '.join(SIMULTANEOUS)}")
+        if problem.coincident not in COINCIDENT:
+            raise PolicyError(f"unknown way to handle simultaneous events {problem.coincident!r}. Valid options: {', '.join(COINCIDENT)}")
         assert isinstance(problem.machine, int), "or another reference is for it"
         super().__init__(problem, problem.machine)
         self.jobs = [Job(index, *row) for index, row in enumerate(problem.rows())]
-        self.simultaneous, self.expiry, self.dynamics = problem.simultaneous, problem.expiry, problem.logged
+        self.coincident, self.expiry, self.dynamics = problem.coincident, problem.expiry, problem.logged
         self.waiting: list[Job] = []  # in order of arrival
         self.running: list[Job] = []  # in the order in which they started
         self.terminating: list[Job] = []  # jobs that count as ended but whose termination is not yet handled (not with `batch`)
@@ -74,7 +74,7 @@ class Reference(Engine):
             return True
         self._wake_ups.discard(self.now)
         quiet, waiting = self._nothing_but_arrivals(), len(self.waiting)
-        (self._all_events if self.simultaneous == "batch" else self._one_event)()
+        (self._all_events if self.coincident == "batch" else self._one_event)()
         if not quiet or any(job.procs <= self.free for job in self.waiting[waiting:]):
             self._pass()
         return True
@@ -89,7 +89,7 @@ class Reference(Engine):
         if self.predictions is None or self.passes.every_arrival:
             return False
         ends = self.terminating or any(job.end == self.now for job in self.running)
-        if not self._arriving or self._arriving[0].submit != self.now or (ends and self.simultaneous != "sequential"):
+        if not self._arriving or self._arriving[0].submit != self.now or (ends and self.coincident != "sequential"):
             return False
         expires = any(self._can_be_corrected(job) and job.expected_end == self.now for job in self.running)
         return self.expiry == "silent" or not expires
@@ -109,12 +109,12 @@ class Reference(Engine):
         Predictions that expire now are corrected before the first event of this instant; if there is none, they are the event.
         """
         ending = [job for job in self.running if job.expected_end == self.now == job.end]
-        for job in ending if self.simultaneous != "arrivals-first" else ():
+        for job in ending if self.coincident != "arrivals-first" else ():
             self.running.remove(job)
             self.terminating.append(job)
         self._correct_expired()
         arrives = bool(self._arriving) and self._arriving[0].submit == self.now
-        if arrives and self.simultaneous != "one-by-one":
+        if arrives and self.coincident != "one-by-one":
             self._arrive()
             return
         ending = self.terminating + [job for job in self.running if job.end == self.now]

@@ -92,8 +92,8 @@ def _print(command: str, as_json: bool) -> None:
 
 @manual(
     "guides/machine-from-slurm",
-    ("Print the command that exports the settings.", "slurm cluster-command"),
-    ("Let the command write another file.", "slurm cluster-command --out settings.txt"),
+    ("Print the command.", "slurm cluster-command"),
+    ("Print it with another output file.", "slurm cluster-command --out settings.txt"),
 )
 def cluster_command(
     *,
@@ -113,7 +113,7 @@ def cluster_command(
 @manual(
     "guides/machine-from-slurm",
     ("Make a machine file from the settings of a cluster.", "slurm cluster cluster.txt --out machine.toml"),
-    ("Print the machine file instead of writing it.", "slurm cluster cluster.txt"),
+    ("Print it.", "slurm cluster cluster.txt"),
 )
 def cluster(
     files: Annotated[
