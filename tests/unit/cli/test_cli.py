@@ -435,12 +435,13 @@ def read_to_the_end(terminal: int) -> None:
 def test_asked_to_end__leaves_no_file_as_ctrl_c_does(tmp_path, name):
     log = tmp_path / "log.swf"
     log.write_text(HEADER + record(1, 0, 10, 1, 20))
-    stopped = "import os, sys, time\nos.fsync = lambda _: (print('writing', flush=True), time.sleep(60))\n"
+    # Short sleeps: a signal that arrives just before a long one would be seen at its end only.
+    stopped = "import os, sys, time\nos.fsync = lambda _: (print('writing', flush=True), [time.sleep(0.01) for _ in range(6000)])\n"
     call_of = f"sys.argv = {['walltime', 'convert', str(log), '--out', str(tmp_path / name)]!r}\nfrom walltime.cli.main import main\nmain()"
-    process = subprocess.Popen([sys.executable, "-c", stopped + call_of], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "writing\n"
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=60)
+    with subprocess.Popen([sys.executable, "-c", stopped + call_of], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "writing\n"
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (143, "walltime: interrupted; no file was left half-written\n")
     assert [path.name for path in tmp_path.iterdir()] == ["log.swf"]
 
