@@ -1,4 +1,4 @@
-"""Prepare the input of schedulers that plan single nodes: nodes, the needs of jobs, shares of accounts, and priorities."""
+"""Prepare the input of schedulers that plan individual nodes: nodes, the needs of jobs, shares of accounts, and priorities."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

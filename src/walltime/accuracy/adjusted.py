@@ -164,7 +164,7 @@ def adjust_walltimes(
 
 
 def is_too_slow(workload: Workload, machine: Machine | None) -> bool:
-    """Return whether adjusted walltimes take too long to simulate, as only plain Python simulates predictions on single nodes."""
+    """Return whether adjusted walltimes take too long to simulate, because only plain Python simulates predictions on individual nodes."""
     if machine is None or not machine.has_nodes or len(workload) <= MOST_PLAIN_JOBS:
         return False
     return support(simulated_policy(machine)[0], "nodes", ["predictor"]).engine != "kernel"

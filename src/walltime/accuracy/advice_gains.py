@@ -27,7 +27,7 @@ COPIES = 5
 DOUBTED = ("cores", "gpus", "memory", "time")
 """The order in which resources are removed from the advice if they do not clearly help."""
 MOST_ON_NODES = 6000
-"""Largest number of jobs that are simulated on a machine with single nodes, where a simulation takes seconds: those of the last weeks."""
+"""Largest number of jobs simulated on a machine of nodes, where simulations take seconds: the jobs of the last weeks."""
 LEAST_GAIN, LEAST_SHARE = 60, 0.02
 """Smallest gain of a user that counts as clear: s per job, and as a share of the wait."""
 

@@ -44,7 +44,7 @@ def audit(
     `schedule`: int64 columns, at least `job_id, start, end`, one row per job in any order. Without a `policy`, only the rules for all
     schedules are checked. `overrun, dialect, coincident, prediction`: as in `simulate`; the predictor learns from the given schedule.
     Planned runtimes follow from the workload and the prediction. With `planned_from_file`, the schedule's column `planned` is used; the
-    report notes this, and lists differences from the right values.
+    report notes this, and lists differences from the computed values.
 
     `placement`: the needs of the jobs on a machine with several pools, from `walltime.machine.place`, which also returns the workload to be
     passed. A column `given` of the schedule, as in `Schedule.given`, has the processors that jobs had in each pool. `slots`: the jobs'

@@ -1,4 +1,4 @@
-"""A walk along a schedule of FCFS, EASY or conservative backfilling on single nodes, in which the reference engine makes the decisions."""
+"""A walk along a schedule of FCFS, EASY or conservative backfilling on a machine of nodes; the reference engine makes the decisions."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

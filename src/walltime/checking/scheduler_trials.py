@@ -171,7 +171,7 @@ class SchedulerTrials:
     def _is_slow(self, scheduler: Scheduler, dialect: Dialect) -> bool:
         """Return whether a scheduler is worth a first trial on the jobs since the queue was last empty.
 
-        It is if only the reference engine runs it, if its decisions depend on nothing before that time, and if these are at most half of
+        This holds if only the reference engine runs it, its decisions depend on nothing before that time, and these are at most half of
         the jobs.
         """
         if 2 * len(self._recent) > len(self._head) or scheduler.prediction is not None or scheduler.policy.name in WITH_MEMORY:
@@ -216,7 +216,7 @@ class SchedulerTrials:
 
 
 def _since_empty_queue(head: Workload, start: Array, end: Array, time: int) -> tuple[Workload, Array]:
-    """Return the jobs since the queue was last empty before `time`, with those that ran at that moment, and their indices in `head`.
+    """Return the jobs since the queue was last empty before `time`, including jobs that ran at that time, and their indices in `head`.
 
     `start, end`: int64 s. The jobs that ran are submitted at their starts. So a scheduler that depends only on waiting and running jobs
     reaches the same state as after all earlier jobs.

@@ -1,4 +1,4 @@
-"""Find times at which a job did not fit on single nodes although the nodes together had enough free resources, and the reason."""
+"""Find times at which no choice of nodes fitted a job although all nodes together had enough free resources, and the reason."""
 
 from collections.abc import Iterator, Mapping
 

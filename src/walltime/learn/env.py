@@ -135,7 +135,7 @@ class BackfillingEnv(gymnasium.Env[Any, Any]):
         return self._batch.cost(0)
 
     def baseline(self, formula: str) -> float:
-        """Return the `cost` of the current episode when this formula decides in it."""
+        """Return the `cost` of the current episode under this formula."""
         if formula not in FORMULAS:
             raise PolicyError(f"unknown formula {formula!r}. Valid formulas: {', '.join(FORMULAS)}")
         return self._batch.baseline(self._number, formula)

@@ -219,7 +219,7 @@ def evaluate(
 
     `agents`: results of `train`, or their folders; or functions from an observation of `BackfillingEnv` and the mask of allowed actions
     (bool) to an action, for agents of other libraries. For functions, `task` names the windows and the metric (default: `Task()`), and
-    `options` are the environment's in training, such as `decision` and `slots`; a trained agent has its own. `workload`: the log of the
+    `options` are those of the training environment, such as `decision` and `slots`; trained agents store theirs. `workload`: the log of the
     training, or another. All schedulers get the same windows with the jobs of the warm start. Costs are compared by their logarithms,
     so that windows count equally, and changes are in %.
     `progress` is called with the number of finished schedulers and agents (see `count_steps`).

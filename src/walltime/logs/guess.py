@@ -126,7 +126,7 @@ class Guessing:
         return name in (*TIMES, *COUNTS, "job_id") and len(set(self.sample.columns[title])) == 1
 
     def _leave_constant_sizes(self) -> None:
-        """Do not use processors that are the same in all rows while nodes differ: they may be those of a node."""
+        """Discard a column of processors that is constant while nodes differ: it may count the processors of a node."""
         constant = {name for name, source in self.sources.items() if self._is_constant(name, source.column or "")}
         if not {"nodes", "requested_nodes"} & self.sources.keys() - constant:
             return

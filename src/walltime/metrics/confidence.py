@@ -92,7 +92,7 @@ def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval
 def range_of_runs(values: Array) -> Interval:
     """Return the mean of runs with different seeds, and the range in which one further run would lie.
 
-    For fewer than 20 runs, the range is from the smallest to the largest value; its probability to contain a further run is
+    For fewer than 20 runs, the range is from the smallest to the largest value, and contains another run with probability
     `(n - 1) / (n + 1)`. From 20 runs on, it is from the 5th to the 95th percentile, with 90 %. Raises WorkloadError without `values`.
     Source: order statistics of n independent values divide the probability of a further one into n + 1 equal parts (Wilks, Ann. Math.
     Statist. 12, 1941); percentiles by Weibull's rule, p (n + 1).

@@ -21,7 +21,7 @@ INCREMENTS = (*(n * MINUTE for n in (1, 5, 15, 30)), *(n * HOUR for n in (1, 2, 
 
 @dataclass(frozen=True)
 class PredictionUses(Specification):
-    """Whether each of the three uses of a runtime in a scheduler takes the prediction or the user estimate.
+    """Whether each of a scheduler's three uses of a runtime takes the prediction or the request.
 
     `regular` adjustment uses predictions for all three, `selective` for the first two.
 
@@ -73,8 +73,8 @@ class Correction(Specification):
     """The new expected runtime of a running job that has exceeded its prediction.
 
     `kind="tsafrir07"`: at the k-th correction the initial prediction, or with `relative="elapsed"` the elapsed time, plus the k-th
-    of `increments`; after the last, the user estimate. `estimate`: the user estimate at once. `double`: twice the
-    previous value. `half`: the elapsed time plus half of the rest of the user estimate, as Slurm plans overdue jobs under
+    of `increments`; after the last, the request. `estimate`: the request at once. `double`: twice the
+    previous value. `half`: the elapsed time plus half of the rest of the request, as Slurm plans overdue jobs under
     time_min_as_soft_limit; Slurm does so in each pass, here it is done when the previous value is reached. `soft`: the
     prediction is added again each time, as PBS Professional extends an exceeded soft_walltime. Only an uncapped `double` exceeds the user
     estimate. `none`: no correction; the job counts as overdue and may end at any moment.
@@ -134,7 +134,7 @@ REGULAR, BY_INCREMENTS = PredictionUses(), Correction()
 class Prediction(Specification):
     """Runtimes predicted at submission, for planning only: jobs are still killed at their users' requests.
 
-    Under hybrid and conservative backfilling from scratch a started job occupies its own length until the end of the pass, then its
+    Under hybrid and conservative backfilling from scratch, a started job keeps its planned length until the end of the pass, then its
     expected runtime. Under conservative backfilling all reservations are recomputed when a prediction is corrected, when a waiting job is
     predicted again, and after the start of a job whose expected runtime exceeds its own length. So a job may start after its first
     reservation.

@@ -61,7 +61,7 @@ def simulate(
     class or an object with `predict` and `observe` is a predictor as well.
     `machine`: pools, partitions, outages and limits (`walltime.machine`), instead of the workload's single pool. The schedule then has
     the jobs that can run there; it is computed on one pool if that makes no difference (`Schedule.simulated_on`).
-    `dialect`: the interpretations of the papers, a `walltime.policy.Dialect` or the name of one.
+    `dialect`: interpretations of points that papers leave open, a `walltime.policy.Dialect` or the name of one.
     `coincident`: treatment of simultaneous events, instead of the dialect's.
         `batch`: all terminations of an instant, then all arrivals, then one pass.
         `sequential`: a pass after every event, arrivals before terminations; jobs expected to end at this instant count as ended.

@@ -68,7 +68,7 @@ class Cluster:
 
 
 def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
-    """Return the cluster that these files with Slurm's output describe, in any order, in one file or several.
+    """Return the cluster that Slurm's output describes, in one file or several, in any order.
 
     Accepted outputs are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without,
     `sinfo --json` of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`. Only the nodes are required. Raises

@@ -75,7 +75,7 @@ def patterns_table(patterns: Sequence[Pattern]) -> Table:
 
 
 def groups_table(by: str, groups: Sequence[GroupHours], alike: Sequence[str]) -> Table:
-    """Return a table of the groups of one grouping; `alike`: all groupings that form these same groups."""
+    """Return a table of the groups of one grouping; `alike`: all groupings with the same groups."""
     names = [name for name in groups[0].hours if name != "nodes"]
     rows: list[Row] = []
     for group in groups:

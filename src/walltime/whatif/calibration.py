@@ -172,8 +172,8 @@ def calibrate(
     """Simulate the log under the site's own policy, and return the agreement between simulated and recorded waits.
 
     `machine`: by default one pool of the log's processors under EASY. `policy`: by default the policy of the machine. `trim`: which
-    jobs are compared, as in `Schedule.summary`; by default all but the first 1 % to end, which met an empty machine, and the jobs that end
-    after the last submission, unless this leaves out over a tenth. `schedule`: the schedule, if it has already been simulated.
+    jobs are compared, as in `Schedule.summary`. The default leaves out the first 1 % to end, which met an empty machine, and the jobs that
+    end after the last submission, unless these are more than a tenth. `schedule`: the schedule, if it has already been simulated.
 
     Raises WorkloadError for a log without recorded waits, and the errors of `simulate`.
 

@@ -230,7 +230,7 @@ def what_if(
 ) -> WhatIf:
     """Simulate today's setting and each change alone, and return the effects of the changes.
 
-    `machine`: by default (None) one pool of the log's processors under EASY.
+    `machine`: by default (None) a single pool with the log's processors, under EASY.
     `changes`: alternatives, such as `nodes+=10%`, which are ranked by gain minus cost.
     `against`: other machines, which are alternatives as well; a machine without a policy has today's policy.
     `together`: also simulate all changes together, unless two of them set the same value.

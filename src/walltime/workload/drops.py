@@ -113,7 +113,7 @@ def shares_of(drops: Iterable[Drop]) -> tuple[float, float]:
 
 
 def warning_of(drops: Iterable[Drop]) -> list[str]:
-    """Return a sentence if the jobs left out have over 5 % of the work, or if left-out jobs of unknown work are over 5 % of the jobs.
+    """Return a sentence if left-out jobs have more than 5 % of the work, or those of unknown work are more than 5 % of the jobs.
 
     Earlier runs of jobs that stay do not count.
 

@@ -284,7 +284,7 @@ class Workload:
 
     @property
     def warnings(self) -> list[str]:
-        """Return the sentences with which every result begins: on much work left out, and on jobs from several clusters."""
+        """Return the sentences that begin every result, if much work is left out or jobs are from several clusters."""
         clusters = self.columns.get("cluster", np.zeros(0, np.int64))
         numbers, counts = np.unique(clusters[clusters >= 0], return_counts=True)
         told = [f"{self.origin.name_of('cluster', k)} {count:,}" for k, count in zip(numbers.tolist(), counts.tolist(), strict=True)]

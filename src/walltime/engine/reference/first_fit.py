@@ -1,4 +1,4 @@
-"""The reference engine for first fit on single nodes: the rules of kernel/nodes/easy.py, written independently in plain Python."""
+"""The reference engine for first fit on individual nodes: the rules of kernel/nodes/easy.py, written independently in plain Python."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -71,7 +71,7 @@ class Distinct:
         self._places = texts.replace_strict(self.texts, range(len(self.texts)), return_dtype=pl.Int64)
 
     def array(self, values: Array) -> Array:
-        """Return the value of each row; `values`: those of the distinct texts."""
+        """Return the value of each row from the `values` of the distinct texts."""
         found: Array = values[self._places.to_numpy()]
         return found
 

@@ -58,7 +58,7 @@ class Sweep:
         return np.array([self.rows[_name(f / 2, self._emax, deterministic=True)][0][metric] for f in self.f], np.float64)
 
     def random(self, metric: str) -> list[Array]:
-        """Return a metric with the random model: for each f, an array of one value per seed, in order of the seeds; one value for f = 0."""
+        """Return a metric under the random model: for each f, an array with one value per seed in order; for f = 0, a single value."""
         return [np.array([row[metric] for row in self.rows[_name(f, self._emax)]], np.float64) for f in self.f]
 
     def mean(self, metric: str) -> Array:

@@ -44,7 +44,7 @@ def class_sentences(report: Report, jobs: Mapping[str, QueueJob], min_jobs: int)
 
 
 def measures(jobs: Sequence[QueueJob], advice: Advice, predictor: Tang13, settings: SidecarSettings, now: float) -> list[Measure]:
-    """Return at most three options, those that would let the side-car adjust most of `jobs`, which it leaves alone; `now`: Unix time."""
+    """Return up to three options that would let the side-car adjust the most of `jobs`, now left alone; `now`: Unix time."""
     least = -int(-POLLS_IN_FLOOR * settings.every // 60)
     variants = {
         "--gain 1": (predictor, replace(settings, gain=1.0)),

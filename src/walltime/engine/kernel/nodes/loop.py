@@ -1,4 +1,4 @@
-"""The event loop for Slurm's scheduling: a main scheduler at events, and a backfill scheduler in cycles, on single nodes.
+"""The event loop for Slurm's scheduling: a main scheduler at events, and a backfill scheduler in cycles, on individual nodes.
 
 The rules, which reference/slurm.py and reference/nodes.py implement in plain Python:
 

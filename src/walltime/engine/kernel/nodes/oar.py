@@ -1,4 +1,4 @@
-"""The event loop for OAR's scheduling: one serial server, whose passes plan all jobs again on single nodes.
+"""The event loop for OAR's scheduling: one serial server, whose passes plan all jobs again on individual nodes.
 
 The rules, which reference/oar.py implements in plain Python; real time is in ms, starts and ends are in s:
 
