@@ -74,10 +74,10 @@ def suggest(
     request was killed and would have run longer, so it counts as longer than any walltime up to its request.
 
     For each risk, the walltime is the smallest, rounded up to 5 min, under which at most this share of the earlier jobs would have
-    been killed. `upper` is the one-sided 95 % bound of Clopper and Pearson for as many kills as the risk allows, even if fewer jobs ran longer. The walltime is chosen
-    from the same jobs, so this is the exact bound for the probability of exceeding an order statistic. `backtest` goes
-    through the earlier jobs in order, makes a suggestion for each from the jobs before it, and counts the jobs that it would have killed:
-    the quality of the rule on future jobs.
+    been killed. `upper` is the one-sided 95 % bound of Clopper and Pearson for as many kills as the risk allows, even if fewer jobs ran
+    longer. The walltime is chosen from the same jobs, so this is the exact bound for the probability of exceeding an order statistic.
+    `backtest` goes through the earlier jobs in order, makes a suggestion for each from the jobs before it, and counts the jobs that it
+    would have killed: the quality of the rule on future jobs.
 
     Raises WorkloadError if the log has no such user, or too few jobs of that user; PolicyError for a risk outside 0 to 100.
     Source: percentiles of earlier runtimes as in tang13, section 4; Clopper and Pearson, Biometrika 26 (1934); order statistics: Wilks,
