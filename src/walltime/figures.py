@@ -148,7 +148,7 @@ def nodes(
     """Draw the used share of each node's processors, GPUs and memory over time; nodes are in the order of their pools.
 
     `begin`, `end`: as in `gantt`. `of`: "processors", the name of the second resource, or "memory"; by default all of them, in one panel
-    each, or on given axes the processors. Raises WorkloadError for a schedule without single nodes.
+    each, or on given axes the processors. Raises WorkloadError for a schedule without individual nodes.
     """
     check_schedules([schedule])
     if begin is None or end is None:
@@ -267,7 +267,7 @@ def bands(results: Sequence[Replications], of: str = "wait", *, ax: Axes | None 
 def panels(rows: int, columns: int, *, width: str | float = "page", height: float | None = None, **options: Any) -> tuple[Figure, Any]:
     """Return a new figure in the style of this module, and its axes from `Figure.subplots`, to draw several figures on.
 
-    `height`: inches, by default in the usual ratio to the width of a panel. `options`: further arguments of `Figure.subplots`.
+    `height`: inches, by default in the usual ratio to the width of a panel. `options`: additional arguments of `Figure.subplots`.
     """
     inches = width_in_inches(width)
     with of_schedules.style():

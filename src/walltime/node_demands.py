@@ -30,14 +30,14 @@ COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_pro
 
 
 def runs_on_nodes(policy: Policy | None, machine: Machine | None) -> bool:
-    """Return whether a policy places jobs on single nodes of a machine."""
+    """Return whether a policy places jobs on individual nodes of a machine."""
     if policy is None or policy.plans_nodes or machine is None:
         return policy is not None and policy.plans_nodes
     return bool(machine.by_node) or (machine.has_nodes and bool(policy.machines["nodes"].engine))
 
 
 def problem_fields(placed: Workload, placement: Placement, policy: Policy, demands: NodeDemands | None = None) -> dict[str, Any]:
-    """Return the fields of a problem that a policy for single nodes needs: `machine`, `demands`, `settings` and, for Slurm, `shares`.
+    """Return the fields of a problem that a policy for individual nodes needs: `machine`, `demands`, `settings` and, for Slurm, `shares`.
 
     `demands`: by default the result of `demands_on`.
     """

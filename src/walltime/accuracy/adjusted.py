@@ -173,7 +173,7 @@ def is_too_slow(workload: Workload, machine: Machine | None) -> bool:
 def simulated_policy(machine: Machine | None, predicts: bool = True) -> tuple[Policy, str]:
     """Return the policy to simulate, and the label of the machine's policy if EASY replaces it.
 
-    `predicts`: whether the policy must accept predictions; policies for single nodes do not.
+    `predicts`: whether the policy must accept predictions; policies for individual nodes do not.
     """
     if machine is None or machine.policy is None:
         return Easy(), ""

@@ -40,7 +40,7 @@ def accuracy_page(
 ) -> Page:
     """Return the report page of an analysis by `estimate_accuracy`.
 
-    `settings`: further entries of the provenance record, such as `command`. `log`: the log and the options with which it is read, used
+    `settings`: additional entries of the provenance record, such as `command`. `log`: the log and the options with which it is read, used
     in the commands on the page; by default its name.
     """
     workload, t = accuracy.workload, accuracy.total

@@ -95,7 +95,7 @@ class PoolLevels:
 def _fit(schedule: MachineSchedule, jobs: Array, moment: int, need: Array, has: Array, levels: list[PoolLevels], by_node: bool) -> bool:
     """Return whether these jobs fit into the pools of their partitions together.
 
-    If a pool has lost processors, either its use is at most the rest, or no job in it has started since the loss. On single nodes
+    If a pool has lost processors, either its use is at most the rest, or no job in it has started since the loss. On individual nodes
     (`by_node`), all jobs must fit into the pools as if there were no losses, and the jobs that started since the last change into what is
     left.
     """

@@ -33,7 +33,7 @@ MACHINE_CHECKS = {
     "preemption": "a run ends early exactly where Slurm preempts it, or where it loses a node",
     "limit_shortened": "a limit is shortened only for jobs with a time_min, not below it, and as Slurm does it",
 }
-"""Further rules for machines with several pools, and their requirements."""
+"""Additional rules for machines with several pools, and their requirements."""
 NODE_WALKS: Mapping[str, Callable[[MachineSchedule, Any], Any]] = {"slurm": SlurmWalk, "oar": OarWalk}
 """Walks along schedules of policies that plan nodes, by the kinds of `walltime.policy.PassSpec`."""
 DECISIONS = ("head_waits", "left_waiting", "reservation_delayed", "out_of_turn", "reserved_start_missed")

@@ -1,4 +1,4 @@
-"""Read the results of a plan from its store: cells, caveats, comparisons, and further metrics from the schedules that it keeps."""
+"""Read the results of a plan from its store: cells, caveats, comparisons, and additional metrics from the schedules that it keeps."""
 
 from __future__ import annotations
 

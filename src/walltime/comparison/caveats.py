@@ -118,7 +118,7 @@ def _beyond_reservations(schedule: Schedule) -> str:
 
 
 def placement_note(schedule: Schedule) -> str:
-    """Return a sentence on how jobs are placed on single nodes by first fit, and by which of their requests."""
+    """Return a sentence on how jobs are placed on individual nodes by first fit, and by which of their requests."""
     assert schedule.placement is not None
     machine, columns = schedule.placement.machine, schedule.workload.columns
     found = {

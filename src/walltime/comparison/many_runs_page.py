@@ -45,7 +45,7 @@ def replicated_page(
 
     `workload`: the source of the replications. `combinations`: the parameters of each result, such as its policy, load and
     estimates, if they differ in more than the policy. `trim`: the same as for `replicate`. `notes`: sentences to add under "Caveats".
-    `level`: the level of the intervals. `settings`: further entries of the provenance, and as `command` the command line. Distributions are
+    `level`: the level of the intervals. `settings`: other entries of the provenance, and as `command` the command line. Distributions are
     drawn for results that kept `curves(trim)`. Raises WorkloadError without results or for different seeds.
     """
     if not results or len({tuple(result.seeds) for result in results}) > 1:
@@ -121,7 +121,7 @@ def curves(trim: str = "none") -> Callable[[Schedule], tuple[Array, Array]]:
 
 
 def draw_bands(axes: Axes, curves: Mapping[str, Array], grid: Array, of: Distribution) -> None:
-    """Draw mean cumulative distributions, and the bands in which a further run would lie.
+    """Draw mean cumulative distributions, and the bands in which another run would lie.
 
     `curves`: by label, float64 percent, shape (replications, points). `grid`: the values on the horizontal axis. `of`: their name.
     """

@@ -41,7 +41,7 @@ def write_comparison_page(
     The page needs no network and no other file, and equal schedules give equal bytes. It is written completely or not at all. `live`: add
     scripts and the jobs of all schedules, so that a browser can show any job and any stretch of time; without them, the page is smaller and
     has static figures, as in browsers without scripts. `trim`: which jobs are measured, as in `Schedule.summary`. `notes`: sentences
-    to add under "Caveats". `settings`: further entries of the provenance, such as `seed`, `estimates` (the model or its name), and as
+    to add under "Caveats". `settings`: additional entries of the provenance, such as `seed`, `estimates` (the model or its name), and as
     `command` the command line, a string or a list of arguments. `spread`: from `walltime.simulation.shaking_spread`, so that the page marks
     the differences that shaking the log may reverse. Returns the path. Raises WorkloadError if the schedules differ in jobs or machine,
     PolicyError for an unknown trim, OutputError if the page cannot be written.
@@ -256,7 +256,7 @@ def _figures(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
 
 
 def _nodes(names: Sequence[str], schedules: Sequence[Schedule]) -> list[Section]:
-    """Return a section with the nodes of each schedule that has single nodes; an empty list if none has."""
+    """Return a section with the nodes of each schedule that has individual nodes; an empty list if none has."""
     from walltime.report import figures
     from walltime.report.nodes_figure import nodes_figure
 

@@ -319,7 +319,7 @@ def groups_tables(lines: Sequence[CombinationMean], title: str, baseline: Baseli
 
 
 def mean_cell(line: CombinationMean, shown: Measure, below: Sequence[str] = ()) -> Cell:
-    """Return the mean with the half-width of its confidence interval; `below`: further small print."""
+    """Return the mean with the half-width of its confidence interval; `below`: additional small print."""
     mean = float(line.band.mean)
     if line.interval is None:
         return Cell(shown.show(mean), below, f"{raw(mean, '')}, a single run", mean)

@@ -88,7 +88,7 @@ def draw_intervals(axes: Axes, lines: Sequence[CombinationMean]) -> None:
 
 
 def sweep_figure(lines: Sequence[CombinationMean], over: str) -> tuple[Figure, int]:
-    """Return the figure of one measure over a parameter, a panel per combination of further ones, and the number of panels left out."""
+    """Return the figure of one measure over a parameter, a panel per combination of others, and the number of panels left out."""
     series, further = series_of(lines, over)
     panels = panels_of(lines, further)
     usable = {title: mine for title, mine in panels.items() if over in swept(mine)}

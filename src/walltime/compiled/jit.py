@@ -91,7 +91,7 @@ def _options() -> dict[str, Any]:
     """Return the options with which all functions are compiled.
 
     Functions run without the interpreter and its lock. With `error_model="numpy"`, a division by zero gives infinity or NaN, which
-    formulas of orders rely on. Two further options only save time, and are left out if a version of Numba lacks them. `_nrt` is not
+    formulas of orders rely on. Two additional options only save time, and are left out if a version of Numba lacks them. `_nrt` is not
     documented by Numba: functions allocate nothing, so they need no reference counts, and counting references to the arrays makes every
     call ten times as slow. `indices.py` explains the other option.
     """

@@ -35,7 +35,7 @@ class DialectRow:
 
     * `alone`: whether the dialect is `papers` with a single interpretation changed
     * `differs`: share of the jobs that start at another time than under `papers`
-    * `low`, `high`: the range in which the mean bounded slowdown of one further shaken copy of the log would lie; nan except for `papers`
+    * `low`, `high`: the range in which the mean bounded slowdown of one more shaken copy of the log would lie; nan except for `papers`
     """
 
     dialect: str
@@ -174,7 +174,7 @@ def _tasks(schedulers: Sequence[str], dialects: Sequence[Dialect | str] | None) 
 
 
 def _band(workload: Workload, text: str, copies: int, overrun: str, trim: str, progress: Callable[[int], None] | None) -> tuple[float, ...]:
-    """Return the range in which the mean bounded slowdown of one further shaken copy would lie; empty without shaken copies."""
+    """Return the range in which the mean bounded slowdown of one more shaken copy would lie; empty without shaken copies."""
     if not copies or not len(workload):
         return ()
 

@@ -173,7 +173,7 @@ SETS = 10_000
 
 
 class NodeRanges(Sequence[Array]):
-    """The jobs' shares of single nodes: job, node, processors and second resource, int64, in order of job and node.
+    """The jobs' shares of individual nodes: job, node, processors and second resource, int64, in order of job and node.
 
     They are stored as ranges of `nodes` consecutive nodes from `first` on. The arrays are made when they are first used, because a million
     jobs may have hundreds of millions of nodes.

@@ -28,7 +28,7 @@ FORM = "def NAME(workload, seed), or def NAME(workload) if nothing is random, wi
 class OwnEstimates(EstimateModel):
     """Estimates from a user's function of the workload and the seed, which returns seconds, one per job.
 
-    `options`: further arguments of the function.
+    `options`: additional arguments of the function.
     """
 
     function: Annotated[Callable[..., Any], Field(inside=True)] = len

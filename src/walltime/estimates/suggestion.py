@@ -68,7 +68,7 @@ def suggest(
 ) -> Advice:
     """Return walltimes for the next job of a user, from the user's earlier jobs of this kind.
 
-    `kind`: further common attributes of the earlier jobs and the next one, from `group`, `procs`, `executable` and `requested` (s). Only
+    `kind`: additional common attributes of the earlier jobs and the next one, from `group`, `procs`, `executable` and `requested` (s). Only
     the last `months` of 30 days before the end of the log count, if given. If there are fewer jobs than `min_jobs`, the least informative
     attributes are dropped: first the request, then the program, the processors, the group. A job that used all of its
     request was killed and would have run longer, so it counts as longer than any walltime up to its request.

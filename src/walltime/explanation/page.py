@@ -32,7 +32,7 @@ ITSELF, DELAYED, OTHER_HEADS = COLOURS[3], COLOURS[1], COLOURS[4]
 USERS = {"already running": "#70777F", "earlier jobs": "#C9CDD3", "later jobs": BLUE, "this job": ITSELF}
 """The groups of jobs in the figure, and their colours, which differ in lightness, too, for prints in grey."""
 MOST_ROWS = 40
-"""Maximum number of rows of bars for overtaking jobs; further jobs are not drawn."""
+"""Maximum number of rows of bars for overtaking jobs; additional jobs are not drawn."""
 
 
 def explanation_figure(explanation: AnyExplanation, width: float = 9.2, flat: float = 1.0) -> Figure:

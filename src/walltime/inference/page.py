@@ -154,7 +154,7 @@ def groups_table(groups: Sequence[GroupAgreement]) -> Table:
 
 
 def inference_page(inference: Inference, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the report page of an inference; `settings`: further entries of the provenance record, such as `command`."""
+    """Return the report page of an inference; `settings`: additional entries of the provenance record, such as `command`."""
     record = provenance(workload, **(settings or {}))
     first, *rest = verdict(inference)
     rules, under, without = "of EASY", "under EASY", ""

@@ -58,7 +58,7 @@ class AgainstScheduler:
 
     `mean`: mean cost over windows. `longest_wait`: longest wait of any job, s. `change`: change of the agents' cost in %, lower is better;
     the interval is over five blocks of neighbouring windows, with the agents averaged. `over_seeds`: 90 % prediction interval for one
-    further agent; None for a single one.
+    additional agent; None for a single one.
     """
 
     scheduler: str
@@ -69,7 +69,7 @@ class AgainstScheduler:
 
     @property
     def is_clear(self) -> bool:
-        """Return whether neither interval, over windows and for one further agent, contains 0."""
+        """Return whether neither interval, over windows and for one more agent, contains 0."""
         return all(one is None or one.low > 0 or one.high < 0 for one in (self.change, self.over_seeds))
 
 

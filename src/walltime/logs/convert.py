@@ -23,7 +23,7 @@ ENDINGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.z
 def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
     """Write all records of a log, in the format of the file's extension.
 
-    SWF, which is also written to devices and pipes, has further columns as fields 19, 20, ..., declared in the header, and numbers in place
+    SWF, which is also written to devices and pipes, has other columns as fields 19, 20, ..., declared in the header, and numbers in place
     of names. Parquet has names and counts; CSV has names, but no header. Raises OutputError for another extension, and if writing fails.
     """
     name = Path(path).name.lower()
@@ -40,7 +40,7 @@ def write_log(path: str | os.PathLike[str], log: JobLog) -> None:
 def write_workload(path: str | os.PathLike[str], workload: Workload, *, extra_header: Sequence[str] = ()) -> None:
     """Write a workload as a log, in the format of the file's extension (`write_log`); `extra_header` lines follow its header.
 
-    All further columns of the workload are kept; in SWF as fields beyond the 18th, except those that its descriptors contain.
+    All additional columns of the workload are kept; in SWF as fields beyond the 18th, except those that its descriptors contain.
     """
     derived = DERIVED if "descriptor" in workload.columns else ()
     others = [name for name in workload.columns if is_further_name(name) and name not in derived]

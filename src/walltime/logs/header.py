@@ -28,7 +28,7 @@ BLANKS = " \t\r\x0b\x0c"
 class Header(Mapping[str, tuple[str, ...]]):
     r"""The standard keys of a header and their values, in the order of the file; the case of a key does not matter.
 
-    A repeated key (`Note`, `Queue`) has several values; a value continued on further lines contains newlines.
+    A repeated key (`Note`, `Queue`) has several values; a value continued on additional lines contains newlines.
 
     >>> header = Header.parse(["; MaxProcs: 100", ";  Note: cleaned,", ";        job<=14 removed"])
     >>> header["maxprocs"], header["Note"]

@@ -266,7 +266,7 @@ class _TableReader:
         """Rows that are bad unless they are steps of jobs: their line or record number, and the reason."""
 
     def add(self, table: pl.DataFrame, places: Array) -> None:
-        """Read further rows, with their line or record numbers; bad rows are added to the bad lines, unless they may be steps."""
+        """Read additional rows, with their line or record numbers; bad rows are added to the bad lines, unless they may be steps."""
         try:
             part = _TablePart(table, self.mapping, self.state.options.time_zone, self._names)
         except LogError as error:  # the error concerns the table as a whole

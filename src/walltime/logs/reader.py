@@ -102,7 +102,7 @@ class LogFormat:
 
     `title`: its name in messages. `endings`: file extensions, in lower case and without `.gz`, such as `.swf`; they decide if
     no format recognises the content. `head`: a pattern to search for in the first bytes of a file (up to 512 KiB, decompressed). `read`:
-    reads the file of a `ReaderState`, to which it adds invalid lines. `rules`: rules that the reader itself counts. `is_one`: a further
+    reads the file of a `ReaderState`, to which it adds invalid lines. `rules`: rules that the reader itself counts. `is_one`: another
     test of the first bytes, for formats that `head` does not identify. `needs_head`: the extension alone does not identify the format.
     """
 

@@ -207,7 +207,7 @@ def _bad_tokens(record: bytes, tokens: list[bytes]) -> str | None:
         if _NUMBER.fullmatch(token):
             continue
         not_finite = _NOT_FINITE.fullmatch(token)
-        if not_finite or number <= FIELDS:  # further fields may be texts
+        if not_finite or number <= FIELDS:  # additional fields may be texts
             what = "finite, or -1 if unknown" if not_finite else "a number without underscores" if b"_" in token else "a number"
             return f"{_field(field_column(number))} must be {what}, not {quoted(decoded(token)[0])}"
     return None

@@ -70,7 +70,7 @@ EVENT_WORDS: Mapping[str, str] = {
 TIME_WORDS = (
     "time times timestamp tstamp stamp ts t date datetime dt day at on of job jobs the epoch unix utc gmt local iso s sec seconds ms us ns"
 )
-"""Further words that occur in titles of times."""
+"""Additional words that occur in titles of times."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 
 

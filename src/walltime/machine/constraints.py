@@ -10,7 +10,7 @@ def satisfies(features: Collection[str], constraint: str) -> bool:
     """Return whether a node with these features satisfies a constraint.
 
     As in Slurm, `&` and `|` are evaluated from left to right, and parentheses group. The alternatives in brackets, and features with a
-    number of nodes (`intel*2`), are alternatives of single nodes here.
+    number of nodes (`intel*2`), are alternatives of individual nodes here.
 
     >>> satisfies({"intel", "v100"}, "intel&(a100|v100)"), satisfies({"intel"}, "amd|v100"), satisfies({"rack2"}, "[rack1|rack2]")
     (True, False, True)

@@ -141,7 +141,7 @@ class Machine:
 
     @property
     def has_nodes(self) -> bool:
-        """Return whether jobs are placed on single nodes by every policy that supports it."""
+        """Return whether jobs are placed on individual nodes by every policy that supports it."""
         if self.by_node is not None:
             return self.by_node
         return not self.windows and any(pool.memory or pool.features or pool.gpu_type for pool in self.pools)
@@ -199,7 +199,7 @@ MACHINE_FILE = TomlFile(Machine, "a machine file", "docs/guides/machines.md", Lo
 def read_machine(path: str | os.PathLike[str], needed: Mapping[str, str] = NOTHING) -> Machine:
     """Return the machine that a machine file describes; raises LogError for a file that cannot be read or used.
 
-    `needed`: further required keys, with their purposes.
+    `needed`: additional required keys, with their purposes.
     """
     machine = MACHINE_FILE.read(path, needed)
     if machine.eligible is None:

@@ -25,7 +25,7 @@ BY_MACHINE = ("memory", "GPU types", "whole nodes of several sizes")
 RUN_MINUTES = "limits on minutes of running jobs"
 OTHER_LIMITS = "limits on other resources"
 BY_NODES = ("node features", "GPU types", "memory", "reservations", "licences", RUN_MINUTES, OTHER_LIMITS)
-"""Features that are modelled on single nodes but not on pools."""
+"""Features that are modelled on individual nodes but not on pools."""
 LOST_JOBS = "jobs that end with their nodes"
 LONGEST = 500
 """Maximum length, in characters, of the list of features with unknown shares."""
@@ -78,7 +78,7 @@ def slurm_limits(machine: Machine) -> dict[str, float | None]:
 def with_settings(
     found: Mapping[str, float | None], machine: Machine, settings: Sequence[str], preempts: bool = False
 ) -> dict[str, float | None]:
-    """Return the features that a policy for single nodes does not model.
+    """Return the features that a policy for individual nodes does not model.
 
     These include `settings`, Slurm's settings that are not modelled, unless a note of the machine names them, but not BY_NODES. `preempts`:
     whether the policy ends jobs early, by preemption and with their nodes.

@@ -120,7 +120,7 @@ FURTHER: Mapping[str, Further] = {
         for narrow in (True, False)
     },
 }
-"""The further metrics, by name."""
+"""The additional metrics, by name."""
 
 
 def unit_of(name: str) -> str:

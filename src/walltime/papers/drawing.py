@@ -66,7 +66,7 @@ def panels(columns: Mapping[str, T], rows: Labels, draw: Draw[T], *, x: str = ""
 
 
 def chart(name: str, caption: str, data: Data, columns: Mapping[str, T], rows: Labels, draw: Draw[T], **look: Any) -> Chart:
-    """Return the chart of `panels` with the `data` behind it; `look`: further arguments of `panels`."""
+    """Return the chart of `panels` with the `data` behind it; `look`: additional arguments of `panels`."""
     return Chart(name, panels(columns, rows, draw, **look), caption, data)
 
 

@@ -41,7 +41,7 @@ class Item:
 def item(number: str, *, title: str = "", where: str = "", **options: Any) -> Callable[[Callable[..., Iterable[Part]]], Item]:
     """Return a decorator that makes a function an item; its title is, by default, the first line of the function's docstring.
 
-    `options`: further arguments of the function, so that one function can make several items.
+    `options`: additional arguments of the function, so that one function can make several items.
     """
 
     def make(run: Callable[..., Iterable[Part]]) -> Item:

@@ -208,7 +208,7 @@ class Policy(Specification):
 
     @property
     def on_nodes(self) -> Support:
-        """Return the engine for single nodes: none if pools are unsupported; the kernel if jobs are backfilled in queue order."""
+        """Return the engine for individual nodes: none if pools are unsupported; the kernel if jobs are backfilled in queue order."""
         if not self.on_pools.engine:
             return NO_NODES
         in_order = getattr(self, "backfill_order", None) in (None, self.order)
@@ -217,7 +217,7 @@ class Policy(Specification):
 
     @property
     def plans_nodes(self) -> bool:
-        """Return whether the policy plans single nodes on every machine."""
+        """Return whether the policy plans individual nodes on every machine."""
         return bool(self.machines["nodes"].engine) and not self.machines["number"].engine
 
     @property

@@ -1,4 +1,4 @@
-"""The scheduler of the resource manager OAR: conservative backfilling on single nodes, in passes that take time."""
+"""The scheduler of the resource manager OAR: conservative backfilling on individual nodes, in passes that take time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -110,7 +110,7 @@ class Order(Specification):
     def score(self, wait: int, planned: int, procs: int, submit: int, **others: int) -> float:
         """Return the score of one job, ignoring starvation; the highest comes first.
 
-        `others`: further arguments of the order; `elapsed` is the submit time if left out.
+        `others`: additional arguments of the order; `elapsed` is the submit time if left out.
         """
         raise NotImplementedError
 
@@ -437,7 +437,7 @@ def has_history(policy: Any) -> bool:
 def order(function: Callable[..., float] | None = None, *, last: int | None = None, half_life: int | None = None) -> Any:
     """Make a queue order from a function; the job with the highest value comes first.
 
-    The function's parameters may be the following; all but `random` and further columns with fractions are integers:
+    The function's parameters may be the following; all but `random` and additional columns with fractions are integers:
 
     * `wait` and `planned` (the planned runtime), s; `procs`; `submit` (s) and `elapsed` (s since the workload's first submission);
     * the columns `requested` (the user's request, s), `user, group, executable, queue, partition` and `job_id`, -1 if unknown;

@@ -181,7 +181,7 @@ class PlainPolicy(Policy):
 
     @property
     def machines(self) -> Mapping[str, Support]:
-        """Return the reference engine, except for single nodes."""
+        """Return the reference engine, except for individual nodes."""
         plain = Support("reference", "a policy in plain Python is called at every event")
         return {"number": plain, "pools": plain, "nodes": NO_NODES}
 

@@ -25,7 +25,7 @@ _SHADES = ListedColormap([[1 - (1 - part) * (0.06 + 0.94 * k / 255) for part in 
 def resources(schedule: Schedule) -> Mapping[str, tuple[Array, Array]]:
     """Return, for each resource, the amount on each node, and the use by each entry of `schedule.slots`; int64.
 
-    Raises WorkloadError for a schedule without single nodes.
+    Raises WorkloadError for a schedule without individual nodes.
     """
     if schedule.slots is None or schedule.placement is None:
         raise WorkloadError(

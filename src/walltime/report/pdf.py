@@ -128,7 +128,7 @@ def _first(side: _Side, page: Page) -> None:
 
 
 def _further(page: Page, shown: int) -> list[str]:
-    """Return a sentence, in a list, on the number of further caveats; an empty list if all are shown."""
+    """Return a sentence, in a list, on the number of additional caveats; an empty list if all are shown."""
     more = len(page.caveats) - shown
     return [f"{more} further caveat{' is' if more == 1 else 's are'} on the HTML page."] if more > 0 else []
 

@@ -101,7 +101,7 @@ def _print_table(table: Table) -> None:
     """Print a table; the first column keeps its width unless its cells are wrapped, no cell is cut off, and empty columns are omitted.
 
     On a narrow terminal, heads and columns of text are wrapped. Columns that still do not fit are printed below, in
-    further blocks that repeat the columns with the names of the rows.
+    additional blocks that repeat the columns with the names of the rows.
     """
     from rich import box
     from rich.table import Table as Lines

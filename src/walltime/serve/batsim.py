@@ -179,7 +179,7 @@ class BatsimServer:
                     raise PolicyError(f"the time {moment} s is not later than now, {simulation.now} s; choose a later one", "past_time")
                 heapq.heappush(self._calls, moment)
             case "NOTIFY":
-                pass  # no further jobs will be registered; this is always true
+                pass  # no other jobs will be registered; this is always true
             case _:
                 why = REFUSED.get(kind, "the protocol has no such event")
                 raise PolicyError(

@@ -70,7 +70,7 @@ class Case:
         return Scheduler(self.policy, self.prediction).label
 
     def run(self, workload: Workload, check: Callable[[int], None] | None = None, **rules: Any) -> Schedule:
-        """Simulate the workload and return its schedule; `rules`: further arguments of `simulate`."""
+        """Simulate the workload and return its schedule; `rules`: additional arguments of `simulate`."""
         model = self.estimates
         if isinstance(model, np.ndarray):
             workload = workload.with_planned(model)

@@ -1,4 +1,4 @@
-"""Workloads on machines with single nodes: the jobs that fit, and the fields of an engine's problem."""
+"""Workloads on machines with individual nodes: the jobs that fit, and the fields of an engine's problem."""
 
 from dataclasses import replace
 from typing import Any

@@ -50,19 +50,19 @@ class Spread:
         return np.array([getattr(one, name) for one in (self.own[k], *self.shaken[k])])
 
     def scatter(self, name: str, k: int) -> float:
-        """Return the half width of the prediction interval (Student's t) for this measure in one further copy, for schedule number `k`."""
+        """Return the half width of the prediction interval (Student's t) for this measure in one more copy, for schedule number `k`."""
         return metrics.prediction_interval(self._values(name, k), self.level).half_width
 
     def difference(self, name: str, a: int, b: int) -> tuple[float, float]:
         """Return the mean difference of this measure, schedule b minus a, over the log and its copies, and its scatter.
 
-        The scatter is the half width of the prediction interval (Student's t) for a further copy.
+        The scatter is the half width of the prediction interval (Student's t) for another copy.
         """
         interval = metrics.prediction_interval(self._values(name, b) - self._values(name, a), self.level)
         return interval.mean, interval.half_width
 
     def clear(self, name: str, a: int, b: int) -> bool:
-        """Return whether the difference exceeds its scatter; if not, one further copy may show no difference, or the opposite one."""
+        """Return whether the difference exceeds its scatter; if not, one more copy may show no difference, or the opposite one."""
         mean, scatter = self.difference(name, a, b)
         return abs(mean) > scatter
 

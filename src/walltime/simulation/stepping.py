@@ -1,4 +1,4 @@
-"""Step-by-step simulations, which can be inspected and copied, and which take further jobs."""
+"""Step-by-step simulations, which can be inspected and copied, and which take additional jobs."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ class Simulation:
         return state._replace(now=self.now, free=state.free + elsewhere)
 
     def submit(self, job: Mapping[str, int]) -> int:
-        """Submit a further job later than now; returns its number.
+        """Submit another job later than now; returns its number.
 
         `job`: `submit`, `runtime` (s) and `procs`; optionally `requested`, `planned` (s; default: as in
         `walltime.Workload.from_arrays`), `job_id` (default: the next number), and log columns (default: -1). The job comes after those
@@ -231,7 +231,7 @@ class Simulation:
 
 
 def _concat(jobs: Workload, others: tuple[Workload, ...]) -> Workload:
-    """Return the workload with the further jobs appended."""
+    """Return the workload with the additional jobs appended."""
     if not others:
         return jobs
     parts = (jobs, *others)

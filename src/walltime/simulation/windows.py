@@ -58,7 +58,7 @@ class LogWindow:
         return schedule.summary(jobs=np.isin(schedule.workload.job_id, self.measured))
 
     def run(self, scheduler: Scheduler, progress: Callable[[int], None] | None = None, **rules: Any) -> Summary:
-        """Simulate the jobs and return the averages over the measured ones; `rules`: further arguments of `simulate`."""
+        """Simulate the jobs and return the averages over the measured ones; `rules`: additional arguments of `simulate`."""
         return self.summary(simulate(self.jobs, scheduler, progress=progress, **rules))
 
 

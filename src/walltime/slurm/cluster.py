@@ -334,7 +334,7 @@ class _ClusterBuilder:
             self.note(_listed(list(dict.fromkeys(unclear))), "reservations in other forms")
 
     def _reserved(self, maintenance: bool) -> Iterator[tuple[str, Record]]:
-        """Yield the reservations for maintenance, or all others: from scontrol, then further ones from sacctmgr, with scontrol's keys.
+        """Yield the reservations for maintenance, or all others: from scontrol, then others from sacctmgr, with scontrol's keys.
 
         The flags of recurring reservations are removed for sacctmgr, which has a row for each repetition.
         """

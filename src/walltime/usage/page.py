@@ -93,7 +93,7 @@ def energy_sentence(waste: Waste) -> str:
 
 
 def page(waste: Waste, command: Sequence[str], more_notes: Sequence[str] = ()) -> Page:
-    """Return the page on the waste; `more_notes`: further sentences."""
+    """Return the page on the waste; `more_notes`: additional sentences."""
     energy = list(waste.energy_tables())
     sections = [Section(table.title, [table]) for table in list(waste.tables(()))[: -len(energy) or None]]
     groups = [waste.table(by) for by in waste.distinct]

@@ -71,7 +71,7 @@ def period_answer(numbers: Period) -> str:
 
 
 def period_page(numbers: Period, settings: Mapping[str, Any] | None = None, more: Sequence[Section] = ()) -> Page:
-    """Return the report page; `settings`: further entries of the provenance record, such as `command`. `more`: further sections."""
+    """Return the report page; `settings`: additional entries of the provenance record, such as `command`. `more`: additional sections."""
     n = numbers.numbers
     users = users_table(numbers) if numbers.users else Paragraph("The log does not record users.")
     sections = [

@@ -32,7 +32,7 @@ MOST_LINES = 20
 
 
 def calibration_page(calibration: Calibration, workload: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the report page of a calibration; `settings`: further entries of the provenance record, such as `command`."""
+    """Return the report page of a calibration; `settings`: additional entries of the provenance record, such as `command`."""
     record = provenance(
         workload, policy=calibration.policy, trim=calibration.trim, machine_digest=calibration.machine_digest, **(settings or {})
     )

@@ -44,7 +44,7 @@ MOST_NAMED = 2
 
 
 def what_if_page(answer: WhatIf, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the report page of a what-if; `settings`: further entries of the provenance record, such as `command`."""
+    """Return the report page of a what-if; `settings`: additional entries of the provenance record, such as `command`."""
     jobs, changes = answer.today.workload, [effect.label for effect in answer.alone]
     shared = {"policy": answer.today.label, "changes": changes, "trim": answer.trim, "replications": answer.replications}
     record = provenance(jobs, **shared, **(settings or {}))

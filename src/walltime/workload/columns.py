@@ -109,7 +109,7 @@ BATCH_COLUMNS = (
     Column("cores", "int64", "cores", "cores of the allocated nodes, in a job table of ALCF"),
     Column("eligible_wait", "int64", "s", "time for which the job was eligible to run, in a job table of ALCF"),
 )
-"""Further columns of batch systems' logs; -1 is unknown."""
+"""Additional columns of batch systems' logs; -1 is unknown."""
 
 PROCS = Column("procs", "int64", "processors", "processors that the simulated job occupies: allocated if known, else requested")
 PLANNED = Column("planned", "int64", "s", "runtime that the scheduler plans with; the user's request unless an estimate model replaces it")

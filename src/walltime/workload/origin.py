@@ -62,7 +62,7 @@ class Origin:
         return self.name_of("cluster", 1) if len(self.names.get("cluster", ())) == 1 else self.name
 
     def after(self, step: str) -> Origin:
-        """Return the origin with a further step at the end of `steps`."""
+        """Return the origin with another step at the end of `steps`."""
         return replace(self, steps=(*self.steps, step))
 
     def number_of(self, column: str, name: str) -> int:

@@ -76,7 +76,7 @@ STATE = record_dtype(
     "at_head last_in_queue terminated ended_early void overdue planned points head shadow extra committed earliest_of earliest "
     "slowdowns ended slack_count waited random"
 )
-"""The state that changes at every event. `settled`: the instant at which a difference was found; no further pass runs then. `planned`: 1
+"""The state that changes at every event. `settled`: the instant at which a difference was found; no other pass runs then. `planned`: 1
 while the profile holds all reservations; `points`: its length. `random`: the state of the random number generator of a search."""
 
 

@@ -237,7 +237,7 @@ def lower_prediction(rules: Any, prediction: PredictionRules | None, tick: int) 
 
 
 def copied(value: Any) -> Any:
-    """Return a deep copy of a tuple of arrays, records and further such tuples."""
+    """Return a deep copy of a tuple of arrays, records and additional such tuples."""
     if isinstance(value, tuple):
         return type(value)(*map(copied, value))
     if value is None or value.ndim == 0:

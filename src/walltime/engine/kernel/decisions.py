@@ -376,7 +376,7 @@ def _fill_slots(env, rules, jobs):
 
 @kernel
 def _mask(env, rules, jobs, count, mask):
-    """Allow each action whose slot has a job that may be chosen, and the action that skips if a further event follows."""
+    """Allow each action whose slot has a job that may be chosen, and the action that skips if another event follows."""
     own, queue, slots = env.state, env.queue, env.slots
     if rules.kind == FORMULA and not own.over:
         mask[:] = 1

@@ -68,7 +68,7 @@ def find_shadow(running, count, now, free, wanted):
 
 @kernel
 def release(follower, index, end):
-    """Note that a job for which another waits has ended (s); return whether the other job waits for no further job.
+    """Note that a job for which another waits has ended (s); return whether the other job waits for no other job.
 
     The other job is submitted after its think time if it follows this job, else at once.
     """

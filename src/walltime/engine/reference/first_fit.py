@@ -32,7 +32,7 @@ class Request(NamedTuple):
 
 
 class NodesReference(ClusterReference):
-    """A simulation on single nodes: like the one on pools, but jobs take nodes by first fit.
+    """A simulation on individual nodes: like the one on pools, but jobs take nodes by first fit.
 
     `capacity`, `given` and the levels of the plan have a row for each node: processors, second resource and memory.
     """

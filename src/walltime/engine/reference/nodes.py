@@ -188,7 +188,7 @@ class NodesInUse:
         return NOTHING
 
     def _collect(self, job: SlurmJob, free: Free) -> tuple[Given, bool]:
-        """Choose nodes for a job: the best run of consecutive nodes, and further runs until it has enough; return whether it has.
+        """Choose nodes for a job: the best run of consecutive nodes, and additional runs until it has enough; return whether it has.
 
         If a single node of a run suffices, the job gets the sufficient node with the fewest free processors, else the nodes in order. If
         the least loaded nodes come first, all nodes form one run, in order of weight, then of the share of free processors. For a job that

@@ -112,7 +112,7 @@ _QUEUED_AT = (
 
 
 def _fields(job: Json, paths: tuple[Mapping[str, str], Mapping[str, str]], array: str, task: str, het: str) -> Row:
-    """Return the fields at these paths, the job's number and its exit code. `array, task, het`: paths of further numbers."""
+    """Return the fields at these paths, the job's number and its exit code. `array, task, het`: paths of additional numbers."""
     number, base, het_job = (_number(_at(job, path), path) for path in ("job_id", array, het))
     if not number:
         raise OddError("job_id is unknown")

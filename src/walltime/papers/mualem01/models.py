@@ -267,7 +267,7 @@ def published_batch_means(
     """Return a steady-state mean with its 90 % confidence interval, from values in order of termination.
 
     `values`: float64 or int64, one per job, such as response times in seconds. The first `discard` batches are discarded as warm-up. After
-    each further batch, the first of these rules that holds ends the computation. `all batches`: `most` of them are done. `precise`: the
+    each additional batch, the first of these rules that holds ends the computation. `all batches`: `most` of them are done. `precise`: the
     half-width is below `precision` of the mean, and `least` batches are done. `saturated`: the mean exceeds `saturation`, so there is no
     steady state; from two batches on. `out of jobs`: none are left. Raises WorkloadError if fewer than two batches remain.
 

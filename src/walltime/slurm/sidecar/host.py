@@ -38,7 +38,7 @@ class Host:
     """The machine: its clock, the side-car's `user` in Slurm, and the function `say`, which prints one line.
 
     `stopped`: returns whether every TimeMin must be withdrawn; `blocked`: returns why no job may be adjusted, such as a missing log, or an
-    empty text. `stays`: whether further rounds will follow.
+    empty text. `stays`: whether more rounds will follow.
     """
 
     clock: Clock

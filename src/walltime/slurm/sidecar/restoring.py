@@ -37,7 +37,7 @@ class LimitRestorer:
     """Raises shortened limits. `distrust` is called with the reason when that fails.
 
     `cluster`, `limits`: the configuration that was read last. `quarantine`: users who lower limits after they are raised. `extra`: returns
-    the keys of further jobs to query, such as the jobs of self-tests. `prolog_missed`: called with a running job whose limit the prolog has
+    the keys of other jobs to query, such as the jobs of self-tests. `prolog_missed`: called with a running job whose limit the prolog has
     not raised.
     """
 

@@ -32,7 +32,7 @@ LATEST = 300.0
 MOST_FAILURES = 3
 """Number of consecutive failures after which a round stops removing TimeMin, or stops adjusting."""
 TO_ADOPT = 3
-"""The most further rounds of a side-car that runs only once, to restore jobs that a lost ledger contained."""
+"""The most additional rounds of a side-car that runs only once, to restore jobs that a lost ledger contained."""
 JUMP = 60.0
 """Seconds: if the system clock was changed by more than this since the last round, this round adjusts no jobs."""
 QUEUE_SHARE = 0.1
@@ -123,7 +123,7 @@ class Sidecar:
     def once(self) -> Report:
         """Run one round, and more while jobs have a TimeMin that the ledger lacks; return one report on all of them.
 
-        The further rounds test the guard, which shows whether users can have set these TimeMin.
+        The additional rounds test the guard, which shows whether users can have set these TimeMin.
         """
         report = self.round()
         for _ in range(TO_ADOPT):

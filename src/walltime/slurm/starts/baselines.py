@@ -50,7 +50,7 @@ class _Waits:
 
 
 def qbets(record: Record, made: Array, job: Array) -> Array:
-    """Return quantile bounds of the further waits by the method QBETS, s after `made`: shape (3, predictions).
+    """Return quantile bounds of the remaining waits by the method QBETS, s after `made`: shape (3, predictions).
 
     The bounds are from the history of waits by queue and size, which is cut at change points; the time that the job has waited is
     subtracted. `made`: the time of each prediction, s from the start of the log; `job`: the index of its job. A class of fewer than 59
@@ -94,7 +94,7 @@ def _classes(record: Record) -> Array:
 
 
 def no_model(record: Record, made: Array, job: Array) -> Array:
-    """Return quantiles of the further waits, s after `made`, shape (3, predictions), from past waits alone.
+    """Return quantiles of the remaining waits, s after `made`, shape (3, predictions), from past waits alone.
 
     The quantiles are over recent waits of the job's class (queue, size) that were longer than the job has waited. Arguments: as in `qbets`.
     """

@@ -111,7 +111,7 @@ def answer(times: StartTimes, chosen: Sequence[StartTime] | None = None) -> str:
 
 
 def start_times_page(times: StartTimes, history: Workload, settings: Mapping[str, Any] | None = None) -> Page:
-    """Return the page of predicted start times; `settings`: further entries of the provenance, with the command line as `command`."""
+    """Return the page of predicted start times; `settings`: additional entries of the provenance, with the command line as `command`."""
     now, name = times.snapshot.time, sanitize(times.snapshot.machine.name)
     record = provenance(history, policy=times.policy, samples=times.samples, seed=times.seed, arrivals=times.arrivals, **(settings or {}))
     rows: list[Row] = [

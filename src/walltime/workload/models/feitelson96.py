@@ -216,7 +216,7 @@ class Feitelson96(WorkloadModel):
         """Return the factor for the times between first runs, and the jobs that then come first.
 
         `capacity`: processors that the jobs must keep busy on average. The first jobs depend on the factor, so the load jumps at some
-        factors: a search finds a factor with the load or slightly more, and a small further stretch of the same jobs does the rest.
+        factors: a search finds a factor with the load or slightly more, and a small additional stretch of the same jobs does the rest.
         """
         low, high, stretch, chosen = 0.0, math.inf, 1.0, chains.earliest(1.0, jobs)
         best = (stretch, chosen)

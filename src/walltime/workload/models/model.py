@@ -165,7 +165,7 @@ FORM = "def NAME(jobs, procs, seed), with defaults for options"
 class OwnModel(WorkloadModel):
     """A model that calls a user's function with the number of jobs, the machine's processors and the seed; it returns a `Workload`.
 
-    `options`: further arguments of the function.
+    `options`: additional arguments of the function.
     """
 
     function: Annotated[Callable[..., Any], Field(inside=True)] = len

@@ -1,1 +1,1 @@
-"""Slurm's scheduling on single nodes: its event loop (loop.py), the choice of nodes, and priorities."""
+"""Slurm's scheduling on individual nodes: its event loop (loop.py), the choice of nodes, and priorities."""

@@ -237,7 +237,7 @@ def choose(state, job, site, use, choice, time):
 def choose_of(state, job, site, free, choice):
     """Choose nodes for a job among the usable ones, given the free amounts of each (planes); return whether they suffice.
 
-    The job gets the best run of consecutive usable nodes of one weight (`_best_run`), and further runs until it has enough. If a single
+    The job gets the best run of consecutive usable nodes of one weight (`_best_run`), and additional runs until it has enough. If a single
     node of the run suffices, the job gets the node with the fewest free processors that does.
     """
     runs, heap, members = choice.runs, choice.heap, site.members[job.members]

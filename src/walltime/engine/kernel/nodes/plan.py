@@ -114,7 +114,7 @@ def _set_earliest_start(state, job, earliest, begin, promised):
 
 @kernel
 def holds_as_before(state, earliest, latest):
-    """Return whether a job's earliest start holds; single nodes are not considered."""
+    """Return whether a job's earliest start holds; individual nodes are not considered."""
     if not gained_too_little(earliest) or earliest.begin <= state.now:
         return False
     if earliest.promised:

@@ -8,7 +8,7 @@ from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_timeline
 
 MORE, LESS = np.int64(1), np.int64(-1)
-"""Signs of amounts that become free, or stop being free, as int64: literals of another type would cause further compilations."""
+"""Signs of amounts that become free, or stop being free, as int64: literals of another type would cause additional compilations."""
 WHOLE_GAIN = np.int64(1) << 40
 """More processors than any machine has: an upper bound on how many become free on whole nodes."""
 NOW = np.int64(-1)

@@ -101,7 +101,7 @@ PARTITION = record_dtype("free_procs free_second settled until extra")
 """A partition in a pass.
 
 * `free_procs`, `free_second`: the amounts that are free now in its open pools
-* `settled`: 1 if all its pools are blocked and one of them has `depth` reservations, so that further waiting jobs cannot change these pools
+* `settled`: 1 if all its pools are blocked and one of them has `depth` reservations, so that other waiting jobs cannot change these pools
 * `until`, `extra`: a job that may be backfilled ends by `until`, s, or needs at most `extra` processors"""
 
 FREED_GAP = record_dtype("jobs longest earliest tried tried_earliest")

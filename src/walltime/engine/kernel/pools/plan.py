@@ -273,7 +273,7 @@ def occupy_until(state, partitions_of, amounts, plan, begin, end, sign):
 
 @kernel
 def is_short(rules):
-    """Return whether reservations share no pool, so that the plan can stop at them; each further reservation then makes the plan again."""
+    """Return whether reservations share no pool, so that the plan can stop at them; each other reservation then makes the plan again."""
     return rules.depth == 1 and rules.predict_own == rules.predict_running
 
 
