@@ -99,7 +99,7 @@ def judge_requests(workload: Workload, risks: Sequence[float] = (RISK,)) -> list
     """Compare the requests of each resource and the suggestions for it with the needs of the same jobs.
 
     Each job's suggestion comes from the jobs that ended before its submission (`walltime.metrics.right_size.suggested_amounts`); a resource
-    without requests is judged by suggestions alone. Intervals are nan for logs of under 20 weeks.
+    without requests is judged by suggestions alone. Intervals are nan for logs shorter than 20 weeks.
     """
     wait, found = workload.recorded_wait, []
     weeks = LogWeeks.of(workload.submit, (workload.submit, workload.submit + (0 if wait is None else np.maximum(wait, 0))))

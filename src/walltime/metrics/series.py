@@ -40,7 +40,7 @@ def widening(values: Array) -> float:
     """Return the factor, 1 to 3, by which neighbouring values that are alike make the standard error of a mean from five blocks too small.
 
     `values`: float64, in order of time; 1 for fewer than three. The values are modelled as a first-order autoregressive process, whose
-    error and whose expected estimate from blocks follow from the correlation of neighbours. As a short series shows too little correlation,
+    error and whose expected estimate from blocks follow from the correlation of neighbours. A short series shows too little correlation, so
     the bias is corrected and one standard error added, up to (n - 1) / (n + 1), at which the autocorrelation time is all n values.
     Source: bias and error of the correlation: Kendall, Biometrika 41 (1954), and Bartlett, J. R. Stat. Soc. Suppl. 8 (1946). The bound is
     ours, tested with moving averages and with values that stay for a while at one of two levels.
