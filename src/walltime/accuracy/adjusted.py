@@ -41,7 +41,7 @@ MEANINGS = {
 }
 """Descriptions of the simulated schedulers, by name."""
 MOST_PLAIN_JOBS = 1000
-"""Largest number of jobs for which predictions are simulated in plain Python: on machines of nodes, queues take minutes per 1,000 jobs."""
+"""Largest number of jobs for which predictions are simulated in plain Python: on many nodes, long queues take minutes per 1,000 jobs."""
 Bars = Callable[[int, str], AbstractContextManager[Any]]
 """A function that shows a progress bar: from the number of steps and a label, it returns a context manager whose value is called with the
 number of completed steps."""
