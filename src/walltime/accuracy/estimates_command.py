@@ -57,7 +57,7 @@ class AdjustmentOptions:
 
     adjusted: bool = o.field(
         False,
-        "Simulate walltimes shortened to predictions as well, and suggest limits for the users who request the most hours; implied "
+        "Add simulations with walltimes shortened to predictions, and suggest limits for the users who request the most hours; implied "
         "by --report.",
         group=o.RUNS,
     )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,6 +22,39 @@ if TYPE_CHECKING:
     from walltime.report.page import Block
     from walltime.tables import Facts
     from walltime.workload import Workload
+
+
+@dataclass(frozen=True)
+class AssumedOptions(SingleRunOptions):
+    """Options of the run that is assumed to have made the schedule."""
+
+    order: Annotated[str, o.option(f"Assume that the queue was sorted by this order: {o.ORDERS}.", group=o.SCHEDULER)] = "fcfs"
+    backfill_order: Annotated[
+        str | None,
+        o.option(
+            "Assume that jobs were tried for backfilling in this order; walltime list orders shows all. Default: --order.",
+            group=o.SCHEDULER,
+            advanced=True,
+        ),
+    ] = None
+    predictor: Annotated[
+        str | None,
+        o.option(
+            f"Assume that the scheduler planned with runtimes predicted from jobs that had ended: {o.PREDICTORS}. Default: the estimates.",
+            group=o.SCHEDULER,
+            advanced=True,
+            metavar="NAME",
+        ),
+    ] = None
+    overrun: Annotated[
+        Literal["kill", "extend", "continue"],
+        o.option(
+            "Assume that jobs that ran longer than requested were killed, got longer requests, or ran on.", group=o.SCHEDULER, advanced=True
+        ),
+    ] = "kill"
+    estimates_given: Annotated[
+        str, o.option(f"Assume that the scheduler planned with these runtime estimates: {o.ESTIMATES}.", "--estimates", group=o.SCHEDULER)
+    ] = "user"
 
 
 @manual(
@@ -48,7 +81,7 @@ def audit(
             group=o.SCHEDULER,
         ),
     ] = None,
-    deciding: SingleRunOptions,
+    deciding: AssumedOptions,
     planned_from_file: Annotated[
         bool,
         o.option(

@@ -70,7 +70,10 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     """Compare the second schedule with the first: the clear changes, then the measures without a clear difference."""
     first, second = map(lower_first, names[:2])
     unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
-    changes = f"{second} {_changes([field for field in SHOW if field not in unclear], summaries)}, compared with {first}"
+    equal = [field for field in SHOW if field not in unclear and _is_equal(field, summaries)]
+    changes = _equal(equal, summaries, first, second)
+    if changed := [field for field in SHOW if field not in unclear and field not in equal]:
+        changes = "; ".join([f"{second} {_changes(changed, summaries)}, compared with {first}", *filter(None, [changes])])
     if not unclear:
         return changes
 
@@ -89,15 +92,31 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     return f"{changes}; there is no clear difference in the {measures[0]}{why}"
 
 
+def _is_equal(field: str, summaries: Sequence[Summary]) -> bool:
+    """Return whether the printed values of the first two schedules are equal."""
+    show, _ = SHOW[field]
+    before, after = (getattr(summary, field) for summary in summaries[:2])
+    return show(before) == show(after)
+
+
+def _equal(fields: Sequence[str], summaries: Sequence[Summary], first: str, second: str) -> str:
+    """Describe the measures with equal printed values; empty without any."""
+    if not fields:
+        return ""
+    exact = all(getattr(summaries[0], field) == getattr(summaries[1], field) for field in fields)
+    values = listed([f"the {what} ({show(getattr(summaries[1], field))})" for field in fields for show, what in [SHOW[field]]])
+    return f"{values} {'is' if len(fields) == 1 else 'are'} {'' if exact else 'practically '}the same under {first} and {second}"
+
+
 def _changes(fields: Sequence[str], summaries: Sequence[Summary]) -> str:
     """Describe the changes of these measures from the first to the second schedule; equal verbs are not repeated."""
     text, last = "", ""
     for field in fields:
         show, what = SHOW[field]
         before, after = (getattr(summary, field) for summary in summaries[:2])
-        verb = "leaves" if show(before) == show(after) else "cuts" if after < before else "raises"
+        verb = "cuts" if after < before else "raises"
         joint = "" if not text else " but " if {last, verb} == {"cuts", "raises"} else " and "
-        text += f"{joint}{'' if verb == last else f'{verb} '}the {what} {_move(verb, before, after, show)}"
+        text += f"{joint}{'' if verb == last else f'{verb} '}the {what} {_move(before, after, show)}"
         last = verb
     return text
 
@@ -109,12 +128,10 @@ def _share(schedule: Schedule, summary: Summary) -> str:
     return f", and {share} {'are' if share.endswith('jobs') else 'is'} backfilled"
 
 
-def _move(verb: str, before: float, after: float, show: Callable[[float], str]) -> str:
+def _move(before: float, after: float, show: Callable[[float], str]) -> str:
     if show is human_time:
         show = time_form([before, after])
-    if verb != "leaves":
-        return f"from {show(before)} to {show(after)}"
-    return f"at {show(after)}" if before == after else f"practically unchanged at {show(after)}"
+    return f"from {show(before)} to {show(after)}"
 
 
 def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:

@@ -135,7 +135,7 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
     interval = (
-        "" if spread is None else f" Bars: {shown_level(spread.level)} prediction interval of one further copy ({KINDS['shaken.copy'].of})."
+        "" if spread is None else f" Bars: {shown_level(spread.level)} prediction interval for one more copy ({KINDS['shaken.copy'].of})."
     )
     return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)
 

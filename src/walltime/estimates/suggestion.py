@@ -122,7 +122,8 @@ def alike_jobs(workload: Workload, wanted: Mapping[str, int], months: int | None
     count = int((recent & (columns["user"] == wanted["user"])).sum())
     if not count:
         place = workload.origin.name + ("" if months is None else f", last {months} months,")
-        raise WorkloadError(f"{place} has no job of user {wanted['user']}; choose another part of the log", "unknown_name")
+        remedy = "give a user of the log" if months is None else "use more months, or give another user of the log"
+        raise WorkloadError(f"{place} has no job of user {wanted['user']}; {remedy}", "unknown_name")
     for length in range(len(given), 0, -1):
         mask = recent.copy()
         for name, value in given[:length]:

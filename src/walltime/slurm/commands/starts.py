@@ -131,7 +131,7 @@ class SimulationOptions:
     seed: o.SeedOption = 0
     replayed: int = o.field(
         150,
-        "Correct the predictions with the outcomes of predictions at N past moments of the history; 0 for no correction.",
+        "Correct the predictions with the outcomes of predictions for N past times of the history; 0 for no correction.",
         group=o.RUNS,
         advanced=True,
         min=0,
@@ -173,7 +173,7 @@ class JobOptions:
 def start_times(
     snapshot: Annotated[Path, o.argument("The file that walltime slurm snapshot --out wrote.", "SNAPSHOT")],
     *,
-    history: Annotated[Path, history_option("Learn from this job log of the cluster in sacct's format, preferably of several weeks.")],
+    history: Annotated[Path, history_option("Learn from this job log of the cluster in sacct's format, preferably of at least two weeks.")],
     policy: o.SitePolicyOption = None,
     own: o.OwnOption = None,
     drawn: SimulationOptions,
