@@ -54,7 +54,7 @@ def _together(alone: Sequence[Effect]) -> str:
     """Name the changes, and note if some shorten waits and others lengthen them."""
     names = listed([one.name for one in alone]) if len(alone) <= MOST_NAMED else f"all {len(alone)} changes"
     longer = {effect.percent > 0 for effect in alone if not effect.nothing and abs(effect.percent) >= LEAST}
-    opposite = "one shortens waits, the other lengthens them" if len(alone) == 2 else "some shorten waits, others lengthen them"
+    opposite = "one lengthens waits" if len(alone) == 2 else "some lengthen waits"
     return f"{names} together{f' ({opposite})' if len(longer) == 2 else ''}"
 
 
