@@ -103,8 +103,7 @@ def _unchecked_reason(policy: Policy | None, on_nodes: bool, prediction: Predict
     if policy.plans_nodes:
         return None
     if on_nodes and (prediction is not None or has_history(policy)):
-        given = "predictions" if prediction is not None else "a queue order that uses the history of users, groups or queues"
-        return f"the decisions of {policy.label} on a machine of nodes are not checked with {given}"
+        return f"the decisions of {policy.label} on a machine of nodes are not checked with predictions or an order by history"
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not supported on a machine with several pools"

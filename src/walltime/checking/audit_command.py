@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -24,37 +25,29 @@ if TYPE_CHECKING:
     from walltime.workload import Workload
 
 
+_assumed = partial(o.field, group=o.SCHEDULER)
+
+
 @dataclass(frozen=True)
 class AssumedOptions(SingleRunOptions):
     """Options of the run that is assumed to have made the schedule."""
 
-    order: Annotated[str, o.option(f"Assume that the queue was sorted by this order: {o.ORDERS}.", group=o.SCHEDULER)] = "fcfs"
-    backfill_order: Annotated[
-        str | None,
-        o.option(
-            "Assume that jobs were tried for backfilling in this order; walltime list orders shows all. Default: --order.",
-            group=o.SCHEDULER,
-            advanced=True,
-        ),
-    ] = None
-    predictor: Annotated[
-        str | None,
-        o.option(
-            f"Assume that the scheduler planned with runtimes predicted from jobs that had ended: {o.PREDICTORS}. Default: the estimates.",
-            group=o.SCHEDULER,
-            advanced=True,
-            metavar="NAME",
-        ),
-    ] = None
-    overrun: Annotated[
-        Literal["kill", "extend", "continue"],
-        o.option(
-            "Assume that jobs that ran longer than requested were killed, got longer requests, or ran on.", group=o.SCHEDULER, advanced=True
-        ),
-    ] = "kill"
-    estimates_given: Annotated[
-        str, o.option(f"Assume that the scheduler planned with these runtime estimates: {o.ESTIMATES}.", "--estimates", group=o.SCHEDULER)
-    ] = "user"
+    order: str = _assumed("fcfs", f"Assume that the queue was sorted by this order: {o.ORDERS}.")
+    backfill_order: str | None = _assumed(
+        None, "Assume that jobs were backfilled in this order; walltime list orders shows all. Default: --order.", advanced=True
+    )
+    predictor: str | None = _assumed(
+        None,
+        f"Assume that the scheduler planned with predicted runtimes: {o.PREDICTORS}. Default: the estimates.",
+        advanced=True,
+        metavar="NAME",
+    )
+    overrun: Literal["kill", "extend", "continue"] = _assumed(
+        "kill", "Assume that jobs that ran longer than requested were killed, got longer requests, or ran on.", advanced=True
+    )
+    estimates_given: str = _assumed(
+        "user", f"Assume that the scheduler planned with these runtime estimates: {o.ESTIMATES}.", "--estimates"
+    )
 
 
 @manual(

@@ -165,8 +165,8 @@ SkipBadLinesOption = Annotated[bool, _input("Skip lines that cannot be read, cou
 JoinRunsOption = Annotated[
     bool,
     _input(
-        "Join the runs of a requeued job into one job with the first submission and the last run. Default: on if the machine "
-        "file has preemption, or outages or failures that end jobs.",
+        "Join the runs of a requeued job into one job with the first submission and the last run. Default: on if the machine may "
+        "preempt or lose jobs.",
         "--join-runs/--no-join-runs",
         advanced=True,
     ),

@@ -70,10 +70,10 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     """Compare the second schedule with the first: the clear changes, then the measures without a clear difference."""
     first, second = map(lower_first, names[:2])
     unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
-    equal = [field for field in SHOW if field not in unclear and _is_equal(field, summaries)]
-    changes = _equal(equal, summaries, first, second)
-    if changed := [field for field in SHOW if field not in unclear and field not in equal]:
-        changes = "; ".join([f"{second} {_changes(changed, summaries)}, compared with {first}", *filter(None, [changes])])
+    equal = [name for name, (show, _) in SHOW.items() if name not in unclear and len({show(getattr(s, name)) for s in summaries[:2]}) == 1]
+    changed = [field for field in SHOW if field not in unclear and field not in equal]
+    parts = [f"{second} {_changes(changed, summaries)}, compared with {first}"] if changed else []
+    changes = "; ".join(parts + ([f"{_equal(equal, summaries)} the same under {first} and {second}"] if equal else []))
     if not unclear:
         return changes
 
@@ -92,20 +92,11 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     return f"{changes}; there is no clear difference in the {measures[0]}{why}"
 
 
-def _is_equal(field: str, summaries: Sequence[Summary]) -> bool:
-    """Return whether the printed values of the first two schedules are equal."""
-    show, _ = SHOW[field]
-    before, after = (getattr(summary, field) for summary in summaries[:2])
-    return show(before) == show(after)
-
-
-def _equal(fields: Sequence[str], summaries: Sequence[Summary], first: str, second: str) -> str:
-    """Describe the measures with equal printed values; empty without any."""
-    if not fields:
-        return ""
+def _equal(fields: Sequence[str], summaries: Sequence[Summary]) -> str:
+    """Name the measures with equal printed values, with a verb and, unless the exact values are equal, the word practically."""
     exact = all(getattr(summaries[0], field) == getattr(summaries[1], field) for field in fields)
-    values = listed([f"the {what} ({show(getattr(summaries[1], field))})" for field in fields for show, what in [SHOW[field]]])
-    return f"{values} {'is' if len(fields) == 1 else 'are'} {'' if exact else 'practically '}the same under {first} and {second}"
+    values = listed([f"the {SHOW[field][1]} ({SHOW[field][0](getattr(summaries[1], field))})" for field in fields])
+    return f"{values} {'is' if len(fields) == 1 else 'are'}{'' if exact else ' practically'}"
 
 
 def _changes(fields: Sequence[str], summaries: Sequence[Summary]) -> str:

@@ -122,8 +122,7 @@ def alike_jobs(workload: Workload, wanted: Mapping[str, int], months: int | None
     count = int((recent & (columns["user"] == wanted["user"])).sum())
     if not count:
         place = workload.origin.name + ("" if months is None else f", last {months} months,")
-        remedy = "give a user of the log" if months is None else "use more months, or give another user of the log"
-        raise WorkloadError(f"{place} has no job of user {wanted['user']}; {remedy}", "unknown_name")
+        raise WorkloadError(f"{place} has no job of user {wanted['user']}; give a user with jobs in the log", "unknown_name")
     for length in range(len(given), 0, -1):
         mask = recent.copy()
         for name, value in given[:length]:

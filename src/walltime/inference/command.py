@@ -24,8 +24,7 @@ def infer(
     machine_file: Annotated[
         Path | None,
         o.option(
-            "Read the size of the machine, and which jobs may preempt others, from a TOML file, instead of --procs; its other contents are "
-            "ignored.",
+            "Read the machine's size, and which jobs may preempt others, from a TOML file; its other contents are ignored.",
             "--machine",
             "--cluster",
             group=o.INPUT,

@@ -9,12 +9,11 @@ def change_name(change: Change) -> str:
     """Return the change in words, as sentences and tables name it.
 
     >>> requests = "requests.memory=suggested:risk=1"
-    >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8", requests):
+    >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "limit.1.jobs=8", requests):
     ...     print(change_name(parse_change(text)))
     10 % more nodes
     1 more node in pool fat
     a limit of 12 h in partition long
-    10 % less load
     8 jobs at once under limit 1
     memory requests as suggested at a risk of 1 %
     """
