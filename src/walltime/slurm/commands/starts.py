@@ -185,7 +185,7 @@ def start_times(
     """Predict when the waiting jobs of a snapshot will start, next to Slurm's own estimates, and explain why each job is pending.
 
     Each simulation draws runtimes from similar past jobs and future submissions from past weeks, and applies the site's rules until all
-    jobs of the snapshot have started. The errors of such predictions at past moments of the history correct the new ones.
+    jobs of the snapshot have started. The errors of such predictions for past times in the history correct the new predictions.
 
     With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions must
     name the running and waiting jobs by their numbers; a class of your own first learns from the history.
