@@ -44,7 +44,7 @@ class TrainingOptions:
 @app.command()
 @manual(
     "guides/agents",
-    ("Train an agent for five minutes.", "learn train KTH-SP2 --out agent --minutes 5"),
+    ("Train an agent, and stop after one minute if it has not finished.", "learn train KTH-SP2 --out agent --minutes 1"),
     ("Train with few episodes.", "learn train long.swf.gz --episodes 32 --out small"),
 )
 def train(
@@ -80,8 +80,8 @@ def train(
     best = min((row["validation"] for row in trained.progress if "validation" in row), default=None)
     played, all_of_them = sum(row["decisions"] for row in trained.progress), trained.settings.iterations
     lines = [
-        f"{trained.log}, seed {seed}: {'trained' if trained.is_finished else 'not finished: the same command goes on'}; {trained.done:,} "
-        f"of {all_of_them:,} iterations, {played:,} decisions in {last['seconds'] / 60:.1f} minutes.",
+        f"{trained.log}, seed {seed}: {'trained' if trained.is_finished else 'not finished (run the same command to continue)'}; "
+        f"{trained.done:,} of {all_of_them:,} iterations, {played:,} decisions in {last['seconds'] / 60:.1f} minutes.",
         *([] if best is None else [f"On the validation windows, its cost is {best:.3f} times that of easy:order=saf."]),
         f"agent stored in {out}",
     ]

@@ -245,8 +245,9 @@ def _caveats(workload: Workload, jobs: Workload, adjust: bool, adjusted: Adjuste
         )
         if adjust and has_column(jobs, "user"):
             unknown = (
-                "Adjusted walltimes were not simulated: the compiled engine does not simulate predictions on single nodes, and the other "
-                "one would take hours. Under Slurm's scheduling, a what-if simulates them as the change adjust=tang13:key=request."
+                "Adjusted walltimes were not simulated: the compiled engine does not simulate predictions on a machine of nodes, and the "
+                "plain Python engine would take hours. Under Slurm's scheduling, a what-if simulates them as the change "
+                "adjust=tang13:key=request."
             )
         return [*sentences, unknown] if adjust else sentences
     sentences.append(

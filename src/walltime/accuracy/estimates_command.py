@@ -57,7 +57,7 @@ class AdjustmentOptions:
 
     adjusted: bool = o.field(
         False,
-        "Simulate walltimes shortened to predictions as well, and suggest limits for the users who request the most hours; implied "
+        "Add simulations with walltimes shortened to predictions, and suggest limits for the users who request the most hours; implied "
         "by --report.",
         group=o.RUNS,
     )
@@ -319,7 +319,7 @@ def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
             shares = [Cell(percent(row[name]), value=row[name]) for name in ("mean_use", "under_tenth", "full")]
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
-            yield Table(columns, lines, f"By {text}; use: runtime divided by estimate, at most 100 %")
+            yield Table(columns, lines, f"Estimates by {text} (use: runtime divided by estimate, at most 100 %)")
 
 
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:

@@ -195,7 +195,7 @@ def _share(gains: AdviceGains) -> str:
     weeks, by = (int(np.ptp(gains.workload.submit)) + WEEK) // WEEK, BY[gains.users[0].advice.by] if gains.users else "user"
     few = f" {counted(gains.few, by)} with fewer than {ENOUGH} of these jobs are left out." if gains.few else ""
     share = human_percent(100 * len(gains.workload) / gains.log_jobs)
-    return f" Simulated: the last {counted(weeks, 'week')} ({share} of the jobs), because simulations of single nodes take long.{few}"
+    return f" Simulated: the last {counted(weeks, 'week')} ({share} of the jobs), because simulating individual nodes takes long.{few}"
 
 
 def letters_record(gains: AdviceGains) -> dict[str, Any]:
@@ -225,7 +225,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
     advice, workload = user.advice, gains.workload
     killed, jobs = _killed(advice.advised)
     low, high = (human_time(-user.difference + sign * user.scatter) for sign in (-1, 1))
-    span = "as much" if low == high else f"{low} to {high} less"
+    span = "the same" if low == high else f"{low} to {high} less"
     begin, end = ends = workload.submit[[0, -1]]
     first, last = dates(workload, ends) or ["the first day of the log", f"day {(end - begin) // 86_400 + 1:,}"]
     return {
@@ -249,7 +249,7 @@ def _values(gains: AdviceGains, user: UserGain) -> dict[str, str]:
         "lost": human_time(user.lost),
         "needed_more": _needed_more(user),
         "saved": human_time(-user.difference),
-        "interval": f"{span} if the same jobs are submitted up to half a minute sooner or later",
+        "interval": f"{span} if submissions move by up to half a minute",
     }
 
 

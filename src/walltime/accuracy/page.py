@@ -26,8 +26,9 @@ MOST_NAMED = 5
 MOST_DRAWN = 10
 """Largest number of users in a figure, so that it is legible on the first screen."""
 MEANING = (
-    "Hours are processor-hours. Used: hours of the runtimes over hours of the requests. Accuracy of a request: the smaller of runtime "
-    "and request over the larger (tang13, eq. 3), averaged over jobs, so small and large jobs count alike. All used: 99 % or more."
+    "Hours are processor-hours. Used: hours of the runtimes divided by hours of the requests. Accuracy of a request: the smaller of "
+    "runtime and request divided by the larger (tang13, eq. 3), averaged over jobs, so small and large jobs count alike. All used: 99 % "
+    "or more."
 )
 
 
@@ -335,7 +336,7 @@ def advice_table(accuracy: WalltimeAccuracy) -> Table:
     risk = accuracy.advice[0].risk if accuracy.advice else 0.0
     remark = (
         "For each user, the kind of job (name, processors, queue) that would save the most hours, and the shortest request that at most "
-        f"{risk:g} % of these jobs outran. Ran, requested: medians. Backtest: share of jobs killed if each had requested what its "
+        f"{risk:g} % of these jobs exceeded. Ran, requested: medians. Backtest: share of jobs killed if each had requested what its "
         "predecessors suggest. Hours saved: by jobs that requested more than this; all other jobs keep their requests."
     )
     head = ["user", "unused hours", "kind of job", "jobs", "ran", "requested", "should request", "backtest", "hours saved"]

@@ -260,11 +260,11 @@ def _request_table(requests: Sequence[RequestAdvice]) -> Table:
         rows.append([name, *amounts, *shares, Cell(UNDEFINED if math.isnan(one.lost) else f"{one.lost:,.0f}", value=one.lost)])
     note = (
         "Risk at most: 95 % upper bound on the risk that the job needs more. Backtest: share of jobs that needed more than their "
-        "predecessors would have suggested; jobs that ran out of memory needed more than they had. Short at double: share of jobs that "
-        "needed more than twice the memory. Over-allocated: allocated but not needed, by the suggestions and by the requests. Saved: share "
+        "predecessors would have suggested; jobs that ran out of memory needed more than they had. At double: share of jobs that needed "
+        "more than twice this memory. Over-allocated: allocated but not needed, by the suggestions and by the requests. Saved: share "
         "of the allocated hours; a job that fails runs again with twice the memory, then with its request. Lost: hours of failed runs."
     )
-    head = ["", "request", "median request", "jobs", "risk at most", "backtest", "short at double", "over-allocated"]
+    head = ["", "request", "median request", "jobs", "risk at most", "backtest", "backtest at double", "over-allocated"]
     head += ["requests over-allocated", "saved", "core-hours lost"]
     return Table(head, rows, f"Other resources at a risk of {requests[0].risk:g} %", note)
 
@@ -279,11 +279,12 @@ def _blocks(kind: dict[str, int], advice: Advice) -> Iterator[Part]:
         killed = Cell(f"{s.killed_before:,} of {advice.jobs:,}", value=s.killed_before)
         rows.append([Cell(clock(s.walltime), value=s.walltime), Cell(f"{s.risk:g} %", value=s.risk), killed, upper, tested, used])
     title = "Walltimes by the risk that the job is killed"
-    yield Table(["request", "target risk", "killed so far", "risk at most", "backtest", "used"], rows, title)
+    yield Table(["request", "target risk", "killed so far", "risk at most", "backtest", "median use"], rows, title)
     notes = [
         "Killed so far: earlier jobs that ran longer than this request. Risk at most: 95 % upper bound on the risk.",
         "Backtest: share of jobs killed if each had requested the walltime suggested by the jobs before it.",
-        "Used: median share of this walltime that the earlier jobs used. A killed job loses its results unless it has saved its state.",
+        "Median use: the median share of this walltime that the earlier jobs used.",
+        "A killed job loses its results unless it has saved its state.",
     ]
     if advice.like != ["user"]:
         notes.insert(0, f"The earlier jobs have the same {listed(advice.like)}.")

@@ -103,7 +103,7 @@ def _unchecked_reason(policy: Policy | None, on_nodes: bool, prediction: Predict
     if policy.plans_nodes:
         return None
     if on_nodes and (prediction is not None or has_history(policy)):
-        return f"the decisions of {policy.label} on single nodes are not checked with predictions or an order by history"
+        return f"the decisions of {policy.label} on a machine of nodes are not checked with predictions or an order by history"
     own = getattr(policy, "backfill_order", None)
     if any(isinstance(order, Wfp) and order.threshold for order in (policy.order, own)):
         return "a threshold of scores is not supported on a machine with several pools"

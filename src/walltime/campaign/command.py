@@ -43,14 +43,12 @@ def run(
     store: StoreOption = None,
     own: o.OwnOption = None,
     workers: o.WorkersOption = None,
-    retry_failed: Annotated[
-        bool, o.option("Run the cells that ended with an error in an earlier run again.", "--retry-failed", group=o.RUNS)
-    ] = False,
+    retry_failed: Annotated[bool, o.option("Rerun the cells that failed in an earlier run.", "--retry-failed", group=o.RUNS)] = False,
     dask: Annotated[
         str | None,
         o.option(
             "Run on a Dask scheduler (tcp://host:8786), on processes of this machine (local:workers=4), or on workers submitted as "
-            "batch jobs (slurm:jobs=10,cores=16; further settings are memory, walltime, partition and account).",
+            "batch jobs (slurm:jobs=10,cores=16; other settings are memory, walltime, partition and account).",
             group=o.RUNS,
             metavar="ADDRESS",
         ),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,6 +23,31 @@ if TYPE_CHECKING:
     from walltime.report.page import Block
     from walltime.tables import Facts
     from walltime.workload import Workload
+
+
+_assumed = partial(o.field, group=o.SCHEDULER)
+
+
+@dataclass(frozen=True)
+class AssumedOptions(SingleRunOptions):
+    """Options of the run that is assumed to have made the schedule."""
+
+    order: str = _assumed("fcfs", f"Assume that the queue was sorted by this order: {o.ORDERS}.")
+    backfill_order: str | None = _assumed(
+        None, "Assume that jobs were backfilled in this order; walltime list orders shows all. Default: --order.", advanced=True
+    )
+    predictor: str | None = _assumed(
+        None,
+        f"Assume that the scheduler planned with predicted runtimes: {o.PREDICTORS}. Default: the estimates.",
+        advanced=True,
+        metavar="NAME",
+    )
+    overrun: Literal["kill", "extend", "continue"] = _assumed(
+        "kill", "Assume that jobs that ran longer than requested were killed, got longer requests, or ran on.", advanced=True
+    )
+    estimates_given: str = _assumed(
+        "user", f"Assume that the scheduler planned with these runtime estimates: {o.ESTIMATES}.", "--estimates"
+    )
 
 
 @manual(
@@ -48,7 +74,7 @@ def audit(
             group=o.SCHEDULER,
         ),
     ] = None,
-    deciding: SingleRunOptions,
+    deciding: AssumedOptions,
     planned_from_file: Annotated[
         bool,
         o.option(

@@ -152,8 +152,8 @@ class Difference:
         starts = [f"{_jobs(own) or 'no job'} only in {name}" for name, own in zip(self.names, p.started, strict=True)]
         rows.append(("started then", ", ".join(starts) + (f"; {_jobs(p.both)} in both" if p.both else "")))
         if p.head >= 0:
-            latest = f"by the requests, it starts at {self._at(p.shadow)} at the latest and leaves {counted(p.extra, 'extra processor')}"
-            rows.append(("still waiting", f"job {p.head} is first in both queues; {latest}"))
+            latest = f"it starts at {self._at(p.shadow)} at the latest and leaves {counted(p.extra, 'extra processor')}"
+            rows.append(("still waiting", f"job {p.head} is first in both queues; according to the requests, {latest}"))
         slow = (
             f"{', '.join(self.untried)}; only the slow engine simulates them on this machine. Name them to try them."
             if self.untried

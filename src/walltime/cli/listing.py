@@ -150,7 +150,7 @@ def _trims() -> dict[str, dict[str, Any]]:
     return {
         "none": {"about": "all jobs"},
         "tsafrir06": {"about": "all but the first 1 % of jobs to end, and the jobs that end after the last arrival"},
-        "steady": {"about": "like tsafrir06, but all jobs if tsafrir06 would leave out over a tenth of them"},
+        "steady": {"about": "like tsafrir06, but all jobs if tsafrir06 would leave out more than a tenth of them"},
         "after:7": {"about": "the jobs submitted after the first 7 days, or any other number of days"},
         "last:0.3": {"about": "the last 30 % of the jobs, or any other share"},
     }

@@ -139,7 +139,9 @@ def known_width(text: str) -> str:
 # ---------------------------------------------------------------------- Input
 
 TraceArgument = Annotated[Path, argument("A job log, plain or compressed, or the name of a log that walltime fetch has downloaded.", "LOG")]
-ProcsOption = Annotated[int | None, _input("Set the number of processors. Default: MaxProcs of the log's header.", min=1, max=MOST_PROCS)]
+ProcsOption = Annotated[
+    int | None, _input("Set the number of processors. Default: MaxProcs, else MaxNodes, of the log's header.", min=1, max=MOST_PROCS)
+]
 MachineOption = Annotated[
     Path | None,
     _input(
@@ -163,7 +165,8 @@ SkipBadLinesOption = Annotated[bool, _input("Skip lines that cannot be read, cou
 JoinRunsOption = Annotated[
     bool,
     _input(
-        "Join the runs of a requeued job into one job with the first submission and the last run. Default on machines that preempt jobs.",
+        "Join the runs of a requeued job into one job with the first submission and the last run. Default: on if the machine may "
+        "preempt or lose jobs.",
         "--join-runs/--no-join-runs",
         advanced=True,
     ),
@@ -238,13 +241,12 @@ FeedbackOption = Annotated[
 
 PolicyOption = Annotated[str | None, _scheduler(f"Schedule by this policy: {POLICIES}. Default: the machine file's policy, else easy.")]
 SitePolicyOption = Annotated[str | None, _scheduler(f"Replace the scheduling policy of the machine file: {POLICIES}.")]
-OrderOption = Annotated[
-    str,
-    _scheduler(
-        "Sort the queue by this order: fcfs, sjf, saf, wfp, f1, ..., with options as in wfp:exponent=2, an expression as in "
-        "expr:log(wait+60)-log(area), or FILE.py:NAME for your own; walltime list orders shows all."
-    ),
-]
+ORDERS = (
+    "fcfs, sjf, saf, wfp, f1, ..., with options as in wfp:exponent=2, an expression as in expr:log(wait+60)-log(area), or FILE.py:NAME "
+    "for your own; walltime list orders shows all"
+)
+"""The valid orders, for the descriptions of options."""
+OrderOption = Annotated[str, _scheduler(f"Sort the queue by this order: {ORDERS}.")]
 BackfillOrderOption = Annotated[
     str | None, _scheduler("Try jobs for backfilling in this order; walltime list orders shows all. Default: --order.", advanced=True)
 ]
@@ -268,8 +270,8 @@ PredictorOption = Annotated[
 PredictionsForOption = Annotated[
     str,
     _scheduler(
-        "Use predictions for all jobs (regular), only for waiting jobs (selective), or for none (none). Or give three digits, as in 110: "
-        "1 uses predictions, 0 requests, for the queue order, the lengths of waiting jobs, and the ends of running jobs.",
+        "Use predictions for all jobs (regular), only for waiting jobs (selective), or for none (none). Or give three digits, as in 110, "
+        "for the queue order, the lengths of waiting jobs, and the ends of running jobs: 1 uses predictions, 0 requests.",
         advanced=True,
     ),
 ]
@@ -284,7 +286,7 @@ RuntimePredictorOption = Annotated[
 CorrectionOption = Annotated[
     str,
     _scheduler(
-        "Correct the planned runtime of a job that runs longer than predicted by this rule: tsafrir07, tsafrir07:elapsed, estimate, "
+        "Use this rule to correct the planned runtime of a job that runs longer than predicted: tsafrir07, tsafrir07:elapsed, estimate, "
         "double, double:uncapped, half, soft or none.",
         advanced=True,
     ),
@@ -353,7 +355,7 @@ TrimOption = Annotated[
     str,
     _runs(
         "Measure all jobs (none), or leave some out: the first 1 % to end and all that end after the last submission (tsafrir06), or "
-        "those of the first 7 days (after:7). With steady, tsafrir06 applies unless it would leave out over a tenth of the jobs. "
+        "those of the first 7 days (after:7). With steady, tsafrir06 applies unless it would leave out more than a tenth of the jobs. "
         "FILE.py:NAME is a function of your own.",
         advanced=True,
         callback=known_trim,

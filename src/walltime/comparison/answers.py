@@ -70,7 +70,10 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     """Compare the second schedule with the first: the clear changes, then the measures without a clear difference."""
     first, second = map(lower_first, names[:2])
     unclear = [field for field in SHOW if not distinct(field, 0, 1, summaries, spread)]
-    changes = f"{second} {_changes([field for field in SHOW if field not in unclear], summaries)}, compared with {first}"
+    equal = [name for name, (show, _) in SHOW.items() if name not in unclear and len({show(getattr(s, name)) for s in summaries[:2]}) == 1]
+    changed = [field for field in SHOW if field not in unclear and field not in equal]
+    parts = [f"{second} {_changes(changed, summaries)}, compared with {first}"] if changed else []
+    changes = "; ".join(parts + ([f"{_equal(equal, summaries)} the same under {first} and {second}"] if equal else []))
     if not unclear:
         return changes
 
@@ -89,15 +92,22 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
     return f"{changes}; there is no clear difference in the {measures[0]}{why}"
 
 
+def _equal(fields: Sequence[str], summaries: Sequence[Summary]) -> str:
+    """Name the measures with equal printed values, with a verb and, unless the exact values are equal, the word practically."""
+    exact = all(getattr(summaries[0], field) == getattr(summaries[1], field) for field in fields)
+    values = listed([f"the {SHOW[field][1]} ({SHOW[field][0](getattr(summaries[1], field))})" for field in fields])
+    return f"{values} {'is' if len(fields) == 1 else 'are'}{'' if exact else ' practically'}"
+
+
 def _changes(fields: Sequence[str], summaries: Sequence[Summary]) -> str:
     """Describe the changes of these measures from the first to the second schedule; equal verbs are not repeated."""
     text, last = "", ""
     for field in fields:
         show, what = SHOW[field]
         before, after = (getattr(summary, field) for summary in summaries[:2])
-        verb = "leaves" if show(before) == show(after) else "cuts" if after < before else "raises"
+        verb = "cuts" if after < before else "raises"
         joint = "" if not text else " but " if {last, verb} == {"cuts", "raises"} else " and "
-        text += f"{joint}{'' if verb == last else f'{verb} '}the {what} {_move(verb, before, after, show)}"
+        text += f"{joint}{'' if verb == last else f'{verb} '}the {what} {_move(before, after, show)}"
         last = verb
     return text
 
@@ -109,12 +119,10 @@ def _share(schedule: Schedule, summary: Summary) -> str:
     return f", and {share} {'are' if share.endswith('jobs') else 'is'} backfilled"
 
 
-def _move(verb: str, before: float, after: float, show: Callable[[float], str]) -> str:
+def _move(before: float, after: float, show: Callable[[float], str]) -> str:
     if show is human_time:
         show = time_form([before, after])
-    if verb != "leaves":
-        return f"from {show(before)} to {show(after)}"
-    return f"at {show(after)}" if before == after else f"practically unchanged at {show(after)}"
+    return f"from {show(before)} to {show(after)}"
 
 
 def _best(log: str, names: Sequence[str], summaries: Sequence[Summary], spread: Spread | None) -> str:

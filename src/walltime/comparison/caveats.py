@@ -127,7 +127,7 @@ def placement_note(schedule: Schedule) -> str:
         "types of GPUs": any(pool.gpu_type for pool in machine.pools) and "requested_gpu_type" in columns,
         "features": any(pool.features for pool in machine.pools) and "constraints" in columns,
     }
-    nodes = counted(sum(pool.nodes for pool in machine.pools), "single node")
+    nodes = counted(sum(pool.nodes for pool in machine.pools), "node")
     requests = listed(["processors", *(name for name, is_used in found.items() if is_used)])
     return f"Each job is placed on the first of the {nodes} in the machine file that satisfy its requests for {requests}."
 

@@ -145,7 +145,7 @@ def compare(
             values = {metric: schedule.metric(metric, trim) for metric in shown.metric}
             record["metrics"] = {metric: value if math.isfinite(value) else None for metric, value in values.items()}
             rows.append([name, *(Cell(measure(metric).show(value), value=value) for metric, value in values.items())])
-        more.append(Table(["policy", *(measure(metric).label for metric in shown.metric)], rows, "Further metrics"))
+        more.append(Table(["policy", *(measure(metric).label for metric in shown.metric)], rows, "Other metrics"))
     if shown.gains:
         for record, name, schedule in zip(records[1:], names[1:], schedules[1:], strict=True):
             change = schedules[0].gains(schedule, trim)

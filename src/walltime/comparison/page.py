@@ -135,7 +135,7 @@ def _picture(names: Sequence[str], schedules: Sequence[Schedule], masks: Sequenc
     halves = None if spread is None else [spread.scatter("mean_wait", k) for k in range(len(names))]
     said = ", ".join(f"{name} {human_time(wait)}" for name, wait in zip(names, waits, strict=True))
     interval = (
-        "" if spread is None else f" Bars: {shown_level(spread.level)} prediction interval of one further copy ({KINDS['shaken.copy'].of})."
+        "" if spread is None else f" Bars: {shown_level(spread.level)} prediction interval for one more copy ({KINDS['shaken.copy'].of})."
     )
     return Drawing(figures.means_figure(names, waits, halves), "first", f"Mean waits: {said}.", f"Mean wait.{interval}", wide=False)
 
@@ -189,10 +189,7 @@ def _gains(names: Sequence[str], schedules: Sequence[Schedule], trim: str) -> li
     for k, (name, schedule) in enumerate(zip(names[1:], schedules[1:], strict=True), 1):
         title = f"From {lower_first(names[0])} to {lower_first(name)}"
         blocks.append(Group([Heading(title), *tables.gains_blocks(schedules[0].gains(schedule, trim), title)], policies=(0, k)))
-    remark = (
-        "A user counts as shorter, equal or longer by the sum of the user's waits. The largest changes are changes of this sum; the table "
-        "shows mean waits."
-    )
+    remark = "Users are classified by the sum of their waits. The largest changes are changes of this sum; the table shows mean waits."
     return [Section("Gains and losses", [*blocks, note(remark)])]
 
 

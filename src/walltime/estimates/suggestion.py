@@ -122,7 +122,7 @@ def alike_jobs(workload: Workload, wanted: Mapping[str, int], months: int | None
     count = int((recent & (columns["user"] == wanted["user"])).sum())
     if not count:
         place = workload.origin.name + ("" if months is None else f", last {months} months,")
-        raise WorkloadError(f"{place} has no job of user {wanted['user']}; choose another part of the log", "unknown_name")
+        raise WorkloadError(f"{place} has no job of user {wanted['user']}; give a user with jobs in the log", "unknown_name")
     for length in range(len(given), 0, -1):
         mask = recent.copy()
         for name, value in given[:length]:

@@ -33,8 +33,10 @@ class JobOptions:
     job: str | None = o.field(
         None, "Explain the job with this number, or this task of an array, as in 27_3.", "--job", group=o.JOBS, metavar="NUMBER"
     )
-    longest: int | None = o.field(None, "List the N longest waits, one row each; with --recorded, those of the log.", group=o.JOBS, min=1)
-    recorded: bool = o.field(False, "Explain the recorded wait by what the log shows, without a simulation.", "--recorded", group=o.JOBS)
+    longest: int | None = o.field(
+        None, "List the N longest simulated waits, or with --recorded the N longest waits of the log, one row each.", group=o.JOBS, min=1
+    )
+    recorded: bool = o.field(False, "Explain the recorded wait from the log alone, without a simulation.", "--recorded", group=o.JOBS)
     no_sooner: bool = o.field(
         False, "Skip the search for changes that would have let the job start sooner, which takes about 20 simulations.", group=o.RUNS
     )

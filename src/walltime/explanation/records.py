@@ -23,7 +23,7 @@ HELD_BACK = {
 }
 """Reasons why a job did not start at submission, as phrases that follow the number of free processors."""
 HOW = {
-    "in time": "expected to end before the reservation of the head of the queue",
+    "in time": "expected to end before the reserved start of the first job in the queue",
     "extra": "on extra processors, which the head did not need",
     "hole": "in a gap between reservations",
     "fits": "because they fitted, and no job has a reservation",

@@ -155,11 +155,8 @@ def _course(why: SinglePoolExplanation) -> Texts:
         each = [f"{WAYS[what]} {kinds[what]:,} times" if kinds[what] > 1 else f"{WAYS[what]} once" for what in WAYS if kinds[what]]
         yield "reservation", f"changed {len(changes):,} times ({', '.join(each)}); the largest changes are shown above"
     ends = [_end(one.job, one.expected_end - one.end, one.procs) for one in why.let_in[:MOST_LISTED]]
-    started = f"started when {', '.join(ends)}{more(len(why.let_in))}" if ends else "started"
-    yield (
-        _after(why, why.start),
-        started if made is None else f"{started}; {'this was ' if ends else ''}{from_reservation(made.start, why)}",
-    )
+    started = "started" if made is None else f"started {from_reservation(made.start, why)}"
+    yield _after(why, why.start), started + (f"{'' if made is None else ','} when {', '.join(ends)}{more(len(why.let_in))}" if ends else "")
 
 
 def _end(job: int, early: int, procs: int) -> str:

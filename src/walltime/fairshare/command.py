@@ -159,7 +159,7 @@ def _table(found: FairShare, places: Sequence[int], left_out: int = 0) -> Table:
     heads: list[str | Column] = ["account", "user", "shares", "of the machine", "core-hours", "of the use", "level", "factor"]
     half_life = found.settings["priority_decay_half_life"]
     decay = f"Use decays with a half-life of {human_time(half_life)}." if half_life else "Use does not decay."
-    remark = f"{decay} Level: LevelFS of sshare, the part of the shares in the account above divided by the part of its use."
+    remark = f"{decay} Level: sshare's LevelFS, the share within the parent account, divided by the share of that account's use."
     rest = f" {counted(left_out, 'association')} with less use or none left out; a page and --json have all." if left_out else ""
     return Table(heads, rows, "Shares and use", f"{remark}{rest}", texts=2)
 

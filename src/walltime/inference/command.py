@@ -21,7 +21,16 @@ from walltime.errors import PolicyError
 def infer(
     trace: o.TraceArgument,
     *,
-    machine_file: o.MachineOption = None,
+    machine_file: Annotated[
+        Path | None,
+        o.option(
+            "Read the machine's size, and which jobs may preempt others, from a TOML file; its other contents are ignored.",
+            "--machine",
+            "--cluster",
+            group=o.INPUT,
+            metavar="FILE",
+        ),
+    ] = None,
     stretch: RecordedWindow,
     reading: LogOptions,
     out: Annotated[Path | None, o.out("the machine with its rules", ".toml")] = None,
@@ -34,8 +43,9 @@ def infer(
 ) -> None:
     """Infer the rules of a site from its log: closed hours, outages, reserved parts of the machine, and limits.
 
-    On a machine with preemption, each run of a preempted job is a separate job, and rules are chosen without jobs that may preempt others.
-    Ctrl-C ends the search and writes the rules found so far. The exit status is 1 if the log does not fit its machine, or follows no rules.
+    On a machine with preemption, each run of a preempted job counts as a separate job, and the rules are inferred without the jobs that may
+    preempt others. Ctrl-C ends the search and writes the rules found so far. The exit status is 1 if the log does not fit its machine, or
+    follows no rules.
     """
     from walltime.inference import infer as run, page as rows, write_site
     from walltime.report.page import Items

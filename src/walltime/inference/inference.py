@@ -167,8 +167,8 @@ def unread_of(machine: Machine | None) -> list[str]:
     }
     ignored = ", ".join(name for name, value in there.items() if value)
     unread = (
-        f"Inference uses only the number of processors of {sanitize(machine.name, 100)}, as one pool unless the log shows separate parts. "
-        f"It ignores the other contents of the file: {ignored}."
+        f"Inference uses only the number of processors of {sanitize(machine.name, 100)}, and treats them as one pool unless the log shows "
+        f"separate parts. It ignores the other contents of the machine file: {ignored}."
     )
     return [unread] if ignored else []
 

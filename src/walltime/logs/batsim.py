@@ -45,11 +45,11 @@ def _read(state: ReaderState) -> JobLog:
     try:
         document = json.loads(b"".join(state.file.chunks()))
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{state.file.where}: not valid JSON; choose another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON; check that the file is complete", "not_json") from error
     jobs, profiles = document.get("jobs"), document.get("profiles") or {}
     if not isinstance(jobs, list) or not isinstance(profiles, Mapping):
         raise LogError(
-            f"{state.file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; choose another file", "no_jobs"
+            f"{state.file.where}: a workload of Batsim needs a list of jobs, and an object of profiles; add what is missing", "no_jobs"
         )
 
     def runs(job: Any) -> Iterator[Run]:

@@ -97,7 +97,7 @@ def find_log(log: str | os.PathLike[str]) -> Path:
     if name.lower() not in known:
         question = "" if path.suffix else nearest(name, [entry.name for entry in CATALOGUE])
         if question:
-            raise LogError(f"{printable(name)}: no such file; check its name{question}", "missing_file")
+            raise LogError(f"{printable(name)}: no such file or log; check its name{question}", "missing_file")
         return path
     entry = catalogue_entry(name)
     traces = os.environ.get("WALLTIME_TRACES")

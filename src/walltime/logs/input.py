@@ -154,7 +154,7 @@ def reading(where: str, kind: str = "Parquet", code: str = "") -> Iterator[None]
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError, RuntimeError, TypeError) as error:
         reason = next((line for line in str(error).splitlines() if line), "no reason given")
-        raise LogError(f"{where}: cannot be read as {kind} ({reason[:100]}); choose another file", code) from error
+        raise LogError(f"{where}: cannot be read as {kind} ({reason[:100]}); check that the file is complete", code) from error
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from walltime.workload import MISSING
 
 ARRAY_SUMMARY = Rule("array_summary", "drop", "The record describes a job array as a whole, such as 12[]; its jobs have their own records.")
 USED_DIFFERS = Rule(
-    "walltime_differs", "notice", "The charged wall-clock time differs by over a minute from the runtime, the time from start to end."
+    "walltime_differs", "notice", "The charged wall-clock time differs by more than a minute from the runtime, the time from start to end."
 )
 LOST_RUN = Rule("lost_run", "notice", "The job started twice, and the log has no end of the first run, which is left out.")
 _STAMP = r"(?:[0-9]{2}/){2}[0-9]{4} (?:[0-9]{2}:){2}[0-9]{2}(?:\.[0-9]+)?"

@@ -46,7 +46,7 @@ def _jobs(state: ReaderState) -> Iterator[tuple[int, Mapping[str, object]]]:
     try:
         jobs = json.loads(content)["Jobs"]
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{state.file.where}: not valid JSON; choose another file", "not_json") from error
+        raise LogError(f"{state.file.where}: not valid JSON; check that the file is complete", "not_json") from error
     for number, (name, job) in enumerate(jobs.items(), 1):
         items = {"id": name}
         for key, value in job.items() if isinstance(job, Mapping) else ():

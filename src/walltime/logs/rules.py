@@ -74,7 +74,7 @@ ELIGIBLE_AFTER_START = Rule("eligible_after_start", "notice", "In the log, the j
 START_BEFORE_SUBMIT = Rule(
     "start_before_submit", "change", "In the log, the job started before it was submitted: its submission is moved to its start."
 )
-UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is taken as 365 days, or its runtime if that is longer.")
+UNLIMITED = Rule("unlimited", "change", "The job has no time limit: its request is set to 365 days, or its runtime if that is longer.")
 NOT_UTF8 = Rule("not_utf8", "change", "The line contains bytes that are not UTF-8: they are read as Latin-1.")
 NEWLINE_IN_TEXT = Rule("newline_in_text", "notice", "A text of the job contains line ends, so the record has several lines.")
 FLOORED = Rule("floored_time", "change", "A time of day has a fraction of a second: it is rounded down.")
@@ -96,7 +96,7 @@ AMBIGUOUS = Rule(
     "ambiguous_time",
     "change",
     "A local time occurs twice, in the hour before clocks are set back, and the job's other times do not decide which one is meant: the "
-    "first is taken.",
+    "first is used.",
 )
 SKIPPED = Rule("skipped_time", "change", "A local time does not exist, because clocks were set forward: it is moved forward by an hour.")
 BATCH_RULES = (

@@ -102,7 +102,7 @@ class GuessingByValues(Guessing):
                 self.doubt(later, f"later or earlier than {earlier!r}", self.sample.columns[later])
         names = _ORDERS.get(len(order))
         if names is None and len(order) == 2:
-            self.doubt(order[1], f"when jobs started or ended ({order[0]!r} is taken for their submission)", self.sample.columns[order[1]])
+            self.doubt(order[1], f"when jobs started or ended ({order[0]!r} is used as their submission)", self.sample.columns[order[1]])
             names = ("submit", "start")
         if names is None:
             self.doubt(order[1], f"when jobs started or something else ({len(order)} columns are times)", self.sample.columns[order[1]])

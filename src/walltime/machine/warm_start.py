@@ -35,7 +35,7 @@ def stretch(workload: Workload, machine: Machine, begin: int, end: int) -> Workl
     waiting = before & (start >= begin)
     lost = running & ~_fits(workload, machine, running, start)
     running &= ~lost
-    step = f"submitted from {span}, with the jobs running ({running.sum()}) and waiting ({waiting.sum()}) at its begin"
+    step = f"submitted from {span}, with the jobs running ({running.sum()}) and waiting ({waiting.sum()}) at its start"
     concerned, chosen = inside | running | waiting | lost, inside | running | waiting
     jobs = workload.take(concerned, step).without(
         {NO_ROOM: lost[concerned]}, {NO_ROOM: "The job ran when the window began, but its partition has no room for it."}

@@ -98,7 +98,7 @@ def range_of_runs(values: Array) -> Interval:
     Statist. 12, 1941); percentiles by Weibull's rule, p (n + 1).
 
     >>> range_of_runs(np.arange(5.0)).what, range_of_runs(np.arange(19, 70)).low
-    ('smallest to largest of 5 runs; a further run lies between them with a probability of 67 %', 20.6)
+    ('smallest to largest of 5 runs; another run lies between them with a probability of 67 %', 20.6)
     """
     values = np.asarray(values, np.float64)
     count = len(values)
@@ -115,15 +115,15 @@ def ends_of_runs(values: Array) -> tuple[Array, Array]:
 
 
 def range_meaning(runs: int) -> str:
-    """Describe the range of this number of runs, and the probability that a further run lies in it.
+    """Describe the range of this number of runs, and the probability that another run lies in it.
 
     >>> range_meaning(1), range_meaning(25)
-    ('the only run', '5th to 95th percentile of 25 runs; a further run lies between them with a probability of 90 %')
+    ('the only run', '5th to 95th percentile of 25 runs; another run lies between them with a probability of 90 %')
     """
     if runs < 2:
         return "the only run"
     what, share = ("smallest to largest", (runs - 1) / (runs + 1)) if runs < FEW_RUNS else ("5th to 95th percentile", 0.90)
-    return f"{what} of {runs} runs; a further run lies between them with a probability of {100 * share:.0f} %"
+    return f"{what} of {runs} runs; another run lies between them with a probability of {100 * share:.0f} %"
 
 
 def paired_difference(values: Array, baseline: Array, confidence: float = 0.90) -> Interval:

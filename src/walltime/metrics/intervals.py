@@ -33,14 +33,14 @@ def check_level(level: object) -> float:
 
 SCOPES: Mapping[str, str] = {
     "shaken copies of this log": "the same jobs with each submission shifted by up to 30 s; nothing about other weeks, users or logs",
-    "other seeds": "further runs made in the same way with other seeds, from one shaken log or one model",
-    "these runs": "the runs that were made; nothing about further ones",
+    "other seeds": "more runs made in the same way with other seeds, from one shaken log or one model",
+    "these runs": "the runs that were made; nothing about other runs",
     "sampling of weeks": "the mean over many more weeks like the log's, with the same machine and users, who submit as they did",
     "resampled weeks": "other logs made of whole weeks of this one; they lack weeks that the log does not have",
     "sampling of users": "the mean over many more users like the log's, in the same schedule",
     "the long run": "the mean of an infinite run, provided that it has one",
     "sampling of windows": "the mean over many more windows of the same log or subjects, with the same users and load",
-    "other training runs": "one further agent, trained in the same way with another seed",
+    "other training runs": "one more agent, trained in the same way with another seed",
     "this job": "one job, as far as it resembles earlier jobs of its kind",
 }
 """The scopes of intervals, by the names used in all outputs, and their meanings."""
@@ -64,20 +64,20 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "replications.band": IntervalKind(
         "other seeds",
-        "one further run: smallest to largest of under 20 runs, 5th to 95th percentile of more",
+        "one more run: smallest to largest of under 20 runs, 5th to 95th percentile of more",
         level=None,
         commands=("simulate", "compare", "campaign report"),
     ),
     "shaken.range": IntervalKind(
         "shaken copies of this log",
-        "one further copy: smallest to largest of under 20 copies, 5th to 95th percentile of more",
+        "one more copy: smallest to largest of under 20 copies, 5th to 95th percentile of more",
         level=None,
         commands=("dialects",),
     ),
     "runs.percentiles": IntervalKind("these runs", "5th to 95th percentile, as in tsafrir06", level=None, commands=("paper run",)),
     "shaken.copy": IntervalKind(
         "shaken copies of this log",
-        "one further copy, or the difference in it, Student's t",
+        "one more copy, or the difference in it, Student's t",
         commands=("compare", "what-if", "estimates", "benchmark predictions"),
     ),
     "weeks": IntervalKind(
@@ -86,7 +86,7 @@ KINDS: Mapping[str, IntervalKind] = {
         commands=("what-if", "calibrate", "benchmark predictions"),
     ),
     "weeks.logs": IntervalKind(
-        "resampled weeks", "one further such log: smallest to largest of those simulated", level=None, commands=("what-if",)
+        "resampled weeks", "one more such log: smallest to largest of those simulated", level=None, commands=("what-if",)
     ),
     "start-times": IntervalKind(
         "this job",
@@ -116,8 +116,6 @@ KINDS: Mapping[str, IntervalKind] = {
     ),
     "tuning.change": IntervalKind("sampling of windows", "paired, Student's t over five blocks of windows", commands=("tune",)),
     "learn.windows": IntervalKind("sampling of windows", "paired, Student's t over five blocks of windows", commands=("learn evaluate",)),
-    "learn.seeds": IntervalKind(
-        "other training runs", "the change by one further agent, paired, Student's t", commands=("learn evaluate",)
-    ),
+    "learn.seeds": IntervalKind("other training runs", "the change by one more agent, paired, Student's t", commands=("learn evaluate",)),
 }
 """The kinds by name. A new interval is declared here, has an experiment in `validation/`, and is shown with the name of its scope."""

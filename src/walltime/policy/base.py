@@ -204,7 +204,7 @@ class Policy(Specification):
         passes = self.passes
         if passes.kind in COMPILED_FOR_POOLS and passes.compiled and passes.every_arrival and not passes.window:
             return KERNEL
-        return Support("", "use other options of the policy, or a single-pool machine")
+        return Support("", "leave out all options except order, backfill-order and depth, or use a single-pool machine")
 
     @property
     def on_nodes(self) -> Support:

@@ -108,8 +108,8 @@ class LogView(NamedTuple):
         if missing := sorted(wanted - own.keys() - set(COLUMNS) - set(workload.columns)):
             further = sorted(set(workload.columns) - LATER - set(COLUMNS)) or ["none"]
             raise PolicyError(
-                f"{names[missing[0]]} has unknown parameters: {', '.join(missing)}; {workload.origin.name} has no such column. Further "
-                f"columns of it: {', '.join(further)}",
+                f"{names[missing[0]]} has unknown parameters: {', '.join(missing)}; {workload.origin.name} has no such column, but has: "
+                f"{', '.join(further)}",
                 "missing_column",
             )
         columns = {name: own[name] if name in own else workload.columns.get(name) for name in sorted(wanted)}

@@ -260,7 +260,7 @@ def predictor(make: Callable[[], Any]) -> PlainPredictor:
 def below_remark(label: str, basis: Array) -> list[str]:
     """Return a sentence, in a list, on the number of negative predictions, if there are any; `basis`: a `Basis` for each job."""
     below = int(np.count_nonzero(np.asarray(basis) == Basis.BELOW))
-    sentence = f"{below:,} of {len(basis):,} predictions of {label} are below 0 s and not used; the user's request is taken for them."
+    sentence = f"{below:,} of {len(basis):,} predictions of {label} are below 0 s and not used; the user's request is used instead."
     return [sentence] if below else []
 
 

@@ -143,6 +143,6 @@ def log_ends(workload: Workload) -> tuple[Array, Array, Array]:
     if wait is None or not (wait >= 0).any():
         raise WorkloadError("the log has no wait times, so the ends of its jobs are unknown; use the ends of a simulation", "missing_waits")
     if not (wait > 0).any():
-        raise WorkloadError("all wait times of the log are 0, so its ends are not real; use the ends of a simulation", "missing_waits")
+        raise WorkloadError("all waits of the log are 0, so its recorded ends are not real; use the ends of a simulation", "missing_waits")
     start = workload.submit + np.maximum(wait, 0)
     return start, start + workload.runtime, wait >= 0

@@ -111,11 +111,11 @@ CORRECTIONS = Family(
             (
                 "tsafrir07",
                 ("relative", "increments"),
-                "Increments to the prediction or to the elapsed time; after the last, the user estimate.",
+                "Increments to the prediction or to the elapsed time; after the last, the user's request.",
             ),
-            ("estimate", (), "The user estimate at once."),
+            ("estimate", (), "The user's request, without increments."),
             ("double", ("capped",), "Twice the previous value."),
-            ("half", (), "The elapsed time plus half of the rest of the user estimate, like Slurm's time_min_as_soft_limit."),
+            ("half", (), "The elapsed time plus half of the rest of the user's request, like Slurm's time_min_as_soft_limit."),
             ("soft", (), "The prediction is added again each time, as PBS Professional extends a soft_walltime."),
             ("none", (), "No correction: the job may end at any moment."),
         )

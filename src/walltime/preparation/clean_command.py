@@ -27,7 +27,7 @@ class Filters:
     """The jobs that are filtered out."""
 
     published: bool = o.field(False, "Apply the filters that the archive publishes for this log.", group=o.JOBS)
-    flurries: bool = o.field(False, "Find and remove flurries, the bursts of jobs of single users.", group=o.JOBS)
+    flurries: bool = o.field(False, "Find and remove flurries: bursts of many jobs by one user.", group=o.JOBS)
 
 
 @manual(

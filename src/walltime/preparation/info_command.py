@@ -176,7 +176,7 @@ def _blocks(facts: dict[str, Any], w: Workload, machine: Machine | None) -> Iter
     elif facts["unix_start_time"] is not None:
         period = f"{days}; beyond the calendar's range"
     users = "" if facts["users"] is None else f" from {counted(facts['users'], 'user')}"
-    layout = f", with further fields as in {facts['layout']}" if facts["layout"] else ""
+    layout = f", with additional fields as in {facts['layout']}" if facts["layout"] else ""
     requests = "not recorded"
     if facts["distinct_requests"] is not None:
         used = human_percent(100 * facts["mean_use_of_request"])

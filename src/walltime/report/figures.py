@@ -189,7 +189,7 @@ def _intervals(schedules: Sequence[Schedule], begin: int | None, end: int | None
     if end is None:
         end = max([begin + 1, *(int(s.end.max()) for s in schedules if len(s))])
     if end <= begin:
-        raise WorkloadError(f"the end of a figure must be after its begin, {begin} s, not {end} s", "empty_period")
+        raise WorkloadError(f"the end of a figure must be after its start, {begin} s, not {end} s", "empty_period")
     length = next((b for b in BIN_LENGTHS if (end - begin) / b <= BINS), BIN_LENGTHS[-1])
     return np.append(np.arange(begin, max(end - length // 4, begin + 1), length, dtype=np.int64), end), length
 

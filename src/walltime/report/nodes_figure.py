@@ -29,7 +29,7 @@ def resources(schedule: Schedule) -> Mapping[str, tuple[Array, Array]]:
     """
     if schedule.slots is None or schedule.placement is None:
         raise WorkloadError(
-            f"{schedule.title} placed no jobs on single nodes, which this figure draws; use a machine file with by_node = true, or slurm",
+            f"{schedule.title} assigned no nodes to jobs, which this figure draws; use a machine file with by_node = true, or slurm",
             "no_nodes",
         )
     jobs, placement = schedule.workload, schedule.placement

@@ -35,7 +35,7 @@ def serve(
     reading: LogOptions,
     output: Output,
 ) -> None:
-    """Simulate a log under an external scheduler, such as one written with pybatsim, connected by Batsim's protocol.
+    """Simulate a log under an external scheduler, such as one written with pybatsim, connected through Batsim's protocol.
 
     The scheduler may start, reject and kill jobs, and request to be called at a later time. Network, storage and energy are not simulated.
     """

@@ -71,8 +71,8 @@ def read_cluster(*paths: str | os.PathLike[str]) -> Cluster:
     """Return the cluster that Slurm's output describes, in one file or several, in any order.
 
     Accepted outputs are `scontrol show config`, `show partition`, `show node` and `show reservation`, with `--oneliner` or without,
-    `sinfo --json` of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations` and `show qos`. Only the nodes are required. Raises
-    LogError.
+    `sinfo --json` of Slurm 22.05 to 26.05, and `sacctmgr --parsable2 show associations`, `show qos` and `show reservation`. Only the nodes
+    are required. Raises LogError.
     """
     return parse_cluster([(os.fspath(path), file_text(path)) for path in paths])
 
@@ -122,9 +122,9 @@ class _ClusterBuilder:
         if not records.nodes:
             raise LogError("no nodes; add the output of scontrol -o show node, or the JSON of sinfo")
         if "settings" not in records.known:
-            self.note("Without scontrol show config, the scheduler's settings are unknown; Slurm's defaults are assumed.")
+            self.note("The output of scontrol show config is missing, so Slurm's default settings are assumed.")
         if "partitions" not in records.known:
-            self.note("Without scontrol show partition, limits, tiers and the default of the partitions are unknown.")
+            self.note("The output of scontrol show partition is missing, so limits, tiers and the default partition are unknown.")
         second = "mem_mb" if self.has_memory and not self.gpus else "gpus"
         pools, members = self._pools(second)
         partitions = self._partitions(pools, members)
@@ -279,7 +279,7 @@ class _ClusterBuilder:
         until = datetime.max if self.at_present or self.records.printed is None else self.records.printed
         known = {name: (time, until if until > time else datetime.max) for name, time in since.items() if time is not None}
         if known:
-            times = "" if self.at_present else ", from the time in Slurm's Reason on"
+            times = "" if self.at_present else " since the time in Slurm's Reason"
             self.note(f"{_count(len(known), 'node', 'is', 'are')} down or drained{times}: {_listed(list(known))}.")
         if unknown := [name for name in down if name not in known]:
             self.note(

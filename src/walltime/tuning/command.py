@@ -111,8 +111,8 @@ class SearchOptions:
     )
     predictions_for: str | None = o.field(
         None,
-        "Use predictions for all jobs (regular) or only for waiting jobs (selective). Or give three digits, as in 110: 1 uses predictions, "
-        "0 requests, for the queue order, the lengths of waiting jobs, and the ends of running jobs. Default: 100.",
+        "Use predictions for all jobs (regular) or only for waiting jobs (selective). Or give three digits, as in 110, for the queue "
+        "order, the lengths of waiting jobs, and the ends of running jobs: 1 uses predictions, 0 requests. Default: 100.",
         "--predictions-for",
         group=o.SCHEDULER,
         advanced=True,

@@ -244,7 +244,7 @@ def causes_table(numbers: Period) -> Table:
     remark = (
         "Resources such as processors: less was free on the nodes that the job may use than it requested. Jobs ahead: enough was free, "
         "but an earlier job lacked resources; priority: a later job with a higher recorded priority did. Limits, reservations, outages "
-        "and closed hours: those of the machine file. Not known: other waits, such as for room on single nodes, which is not recorded."
+        "and closed hours: those of the machine file. Not known: other waits, such as for unrecorded lack of room on individual nodes."
     )
     return Table(["", "hours waited", *shown.values()], rows, "Causes of waiting, share of the hours", remark)
 

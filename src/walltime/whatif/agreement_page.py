@@ -74,7 +74,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
 def direction(calibration: Calibration) -> str:
     """Return a sentence on how often the predicted direction of a change is right, followed by a blank; empty if nothing is comparable."""
     comparable = class_of(calibration.overall)
-    return f"Usable for the direction of changes: on comparable synthetic sites, {comparable.right}. " if comparable else ""
+    return f"Usable for the direction of changes (shorter or longer waits): {comparable.right}. " if comparable else ""
 
 
 def drawn(calibration: Calibration) -> list[Agreement]:
@@ -109,10 +109,10 @@ def short_table(calibration: Calibration) -> Table:
     """Return a table of recorded and simulated mean waits with the calibration error, for the terminal."""
     chosen = [row for row in calibration.rows if row.by in SHORT]
     names = ("mean_recorded", "mean_simulated", "threshold")
-    shows = {name: time_form([getattr(row, name) for row in chosen], short=True) for name in names}
+    show = time_form([getattr(row, name) for row in chosen for name in names], short=True)
     rows: list[Row] = []
     for row in chosen:
-        times = [Cell(shows[name](getattr(row, name)), value=getattr(row, name)) for name in names]
+        times = [Cell(show(getattr(row, name)), value=getattr(row, name)) for name in names]
         rows.append([group_name(row), f"{row.jobs:,}", *times, agreement(row)[-1], f"no: {doubt_word(row)}" if row.doubt else "yes"])
     head = ("", "jobs", "recorded", "simulated", ERROR, "rank corr.", "usable?")
     words = {doubt_word(row) for row in chosen if row.doubt}

@@ -52,9 +52,10 @@ def one_by_one(effects: Sequence[Effect]) -> list[str]:
 
 def _together(alone: Sequence[Effect]) -> str:
     """Name the changes, and note if some shorten waits and others lengthen them."""
-    names = listed([one.name for one in alone]) if len(alone) <= MOST_NAMED else f"the {len(alone)} changes"
+    names = listed([one.name for one in alone]) if len(alone) <= MOST_NAMED else f"all {len(alone)} changes"
     longer = {effect.percent > 0 for effect in alone if not effect.nothing and abs(effect.percent) >= LEAST}
-    return f"{names} together{', with opposite effects' if len(longer) == 2 else ''}"
+    opposite = "one lengthens waits" if len(alone) == 2 else "some lengthen waits"
+    return f"{names} together{f' ({opposite})' if len(longer) == 2 else ''}"
 
 
 def _brief(effect: Effect) -> str:
@@ -99,7 +100,7 @@ def _harm(effect: Effect) -> list[str]:
 def _harmful_change(alone: Sequence[Effect], whole: Effect) -> str:
     """Name the change that harms jobs, if it is the only one; otherwise return an empty string."""
     harmful = [effect.name for effect in alone if _harm(effect)]
-    return f" (by {harmful[0]})" if len(harmful) == 1 and _harm(whole) else ""
+    return f" (because of {harmful[0]})" if len(harmful) == 1 and _harm(whole) else ""
 
 
 def _matters(effect: Effect) -> bool:
@@ -140,7 +141,7 @@ def _trust(effects: Sequence[Effect], calibration: Calibration | None) -> list[s
     every = calibration.overall
     off = 100 * every.bias / every.mean_recorded if every.mean_recorded else 0.0
     if abs(off) >= WORTH_MENTIONING:
-        rest = "above the record" if off > 0 else "below the record; changes are taken not to affect the rest"
+        rest = "above the record" if off > 0 else "below the record; changes are assumed not to affect the rest"
         said.append(f"The hours are less certain: today's simulated mean wait is {abs(off):.0f} % {rest}.")
     return said
 

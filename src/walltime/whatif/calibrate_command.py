@@ -57,7 +57,7 @@ def calibrate(
     """Simulate a site's own policy, compare it with the recorded waits, and estimate the calibration error.
 
     With --starts, the command instead picks random moments of the log. For each moment, it predicts the starts of the waiting jobs from
-    the data known at that time, and it reports how many jobs started within their prediction intervals.
+    the data known at that time, and reports how many jobs started within their prediction intervals.
     """
     if drawn.starts:
         if out is not None:

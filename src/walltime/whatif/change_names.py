@@ -9,13 +9,12 @@ def change_name(change: Change) -> str:
     """Return the change in words, as sentences and tables name it.
 
     >>> requests = "requests.memory=suggested:risk=1"
-    >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "load*=0.9", "limit.1.jobs=8", requests):
+    >>> for text in ("nodes+=10%", "pool.fat.nodes+=1", "partition.long.MaxTime=12h", "limit.1.jobs=8", requests):
     ...     print(change_name(parse_change(text)))
     10 % more nodes
     1 more node in pool fat
-    limit of 12 h in partition long
-    10 % less load
-    8 jobs at once by limit 1
+    a limit of 12 h in partition long
+    8 jobs at once under limit 1
     memory requests as suggested at a risk of 1 %
     """
     first, _, rest = change.target.partition(".")
@@ -27,11 +26,11 @@ def change_name(change: Change) -> str:
         case "partition":
             return f"{_of_partition(change, key.lower())}{where}"
         case "limit" if change.target.lower() == "limit.new.by":
-            return f"a limit by {change.value.replace(',', ', ').replace('=', ' ')}"
+            return f"a limit per {change.value.replace(',', ', ').replace('=', ' ')}"
         case "limit" if change.value.lower() in NO_LIMIT:
             return f"no limit {name}"
         case "limit":
-            return f"{_counted(change, key.lower())} at once by limit {name}"
+            return f"{_counted(change, key.lower())} at once under limit {name}"
         case "qos" if key.lower() == "preempts":
             return f"{'no ' if change.sign == '-=' else ''}preemption of {change.value} by quality of service {name}"
         case "qos" if key.lower() != "priority":
@@ -60,7 +59,7 @@ def change_name(change: Change) -> str:
         case "adjust":
             return f"the side-car with {change.value}"
         case "soft":
-            return f"soft walltimes by {change.value}"
+            return f"soft walltimes from {change.value}"
         case "policy" | "estimates" as what:
             return f"{what} {change.value}"
     if change.sign == "=":
@@ -72,7 +71,7 @@ def _of_partition(change: Change, key: str) -> str:
     match key:
         case "maxtime" | "max_time":
             seconds = max_time_of(change)
-            return "no time limit" if seconds is None else f"limit of {round_time(seconds)}"
+            return "no time limit" if seconds is None else f"a limit of {round_time(seconds)}"
         case "oversubscribe" | "exclusive":
             return "whole nodes" if is_exclusive(change) else "shared nodes"
         case "preempt" | "preemptmode" | "grace" | "gracetime":

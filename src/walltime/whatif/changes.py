@@ -194,8 +194,8 @@ def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     adjustment = parse_adjustment(change.value)
     changed = replace(setting, adjustment=adjustment)
     return changed, [
-        f"waiting jobs are planned by their TimeMin, from {adjustment.predictor.label}, at least {adjustment.floor} min and at most "
-        f"{adjustment.gain:g} of the limit; {_running(changed)}; no job ends before its user's limit"
+        f"waiting jobs are planned with their TimeMin, which comes from {adjustment.predictor.label} and is at least {adjustment.floor} "
+        f"min and at most {adjustment.gain:g} of the limit; {_running(changed)}; no job ends before its user's limit"
     ]
 
 
@@ -206,7 +206,7 @@ def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
         raise PolicyError(f"{change.where}: {scheduler.policy.name} does not support soft walltimes{other}", "wrong_change")
     prediction = Prediction(change.value, correction="soft")
     return replace(setting, policy=replace(scheduler, prediction=prediction)), [
-        f"jobs are planned by soft walltimes from {prediction.predictor.label}; a job that exceeds its own is planned for the same time "
+        f"jobs are planned with soft walltimes from {prediction.predictor.label}; a job that exceeds its own is planned for the same time "
         "again, up to the user's limit, where it is killed as before"
     ]
 
@@ -219,7 +219,7 @@ def _running(setting: Setting) -> str:
         half = settings["soft_limit_running"] == "half"
     else:
         half = scheduler.prediction is not None and scheduler.prediction.predictions_for.running
-    return "running ones by it, and then by half of what is left of the limit" if half else "running ones by the user's limit"
+    return "running jobs with it too, and then with half of the rest of the limit" if half else "running jobs with the user's limit"
 
 
 def _nodes(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
@@ -384,7 +384,7 @@ OF_SETTING: Mapping[str, Target] = {
     },
     "estimates": Target(_estimates, ("=",), "estimates, as in `--estimates`", "the planned runtimes"),
     "adjust": Target(_adjust, ("=",), "a predictor with its options, and floor and gain", "a side-car sets the TimeMin of waiting jobs"),
-    "soft": Target(_soft, ("=",), "a predictor", "jobs are planned by soft walltimes, as PBS Professional does"),
+    "soft": Target(_soft, ("=",), "a predictor", "jobs are planned with soft walltimes, as PBS Professional does"),
 }
 """Targets outside the tables of the machine file; every other name without a dot is a Slurm parameter."""
 

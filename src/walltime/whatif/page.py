@@ -296,7 +296,7 @@ def sure_table(answer: WhatIf) -> Table:
         rows.append([Cell(effect.name, look="change"), *cells, why])
     counts = {effect.differences["mean_wait"].others for effect in answer.ranked}
     simulated = max(counts, default=0)
-    linked = "" if answer.feedback else "; jobs submitted within 20 min of the end of their user's earlier job follow that end"
+    linked = "" if answer.feedback else "; jobs submitted within 20 min after the end of their user's earlier job follow that end"
     meaning = f". The interval is the {range_meaning(simulated).replace('run', 'log')}" if simulated else ""
     how = {
         "shaken.copy": f"The interval predicts one more copy, from {answer.replications} copies that are the same for every setting",

@@ -186,7 +186,7 @@ def settings_of(
 def _reject_one_value_twice(changes: Sequence[Change]) -> None:
     """Raise PolicyError for a single change, or if two changes set the same value."""
     if len(changes) < 2:
-        raise PolicyError("together=True needs at least two changes, as it simulates them at once; add a change", "no_change")
+        raise PolicyError("together=True needs at least two changes, because it simulates them together; add a change", "no_change")
     targets = [change.target.lower() for change in changes if change.sign == "=" and change.target.lower() != "limit.new.by"]
     both = next(([one.label for one in changes if one.target.lower() == target] for target in targets if targets.count(target) > 1), None)
     if both is not None:

@@ -152,7 +152,7 @@ def find_evidence(schedule: Schedule, placement: Placement, recorded: Array, gro
     for group in groups:
         long = group.jobs[recorded[group.jobs] > AT_ONCE]
         free[long] = group.least_free(workload.submit[long], start[long]) >= workload.procs[long]
-    rows.append(row(f"waited over {AT_ONCE} s with enough free processors throughout, perhaps reserved for other jobs", free))
+    rows.append(row(f"waited more than {AT_ONCE} s with enough free processors throughout, perhaps reserved for other jobs", free))
     rows.append(row("… and start at once in the simulation, so they waited for something else", free & (schedule.wait <= AT_ONCE)))
     unknown = np.full(len(workload), -1)
     rows += [row(what, workload.columns.get(column, unknown) > 0) for column, what in OF_COLUMNS.items()]

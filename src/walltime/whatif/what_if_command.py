@@ -39,7 +39,7 @@ class TrialOptions:
     together: bool = o.field(False, "Simulate all changes together as well.", "--together", group=o.SCHEDULER)
     submissions: Literal["as-recorded", "react"] = o.field(
         "as-recorded",
-        "Submit jobs at their recorded times, or let users react: a job submitted within 20 min of the end of its user's earlier job "
+        "Submit jobs at their recorded times, or let users react: a job submitted within 20 min after the end of its user's earlier job "
         "then moves with this end. The result of the other choice is shown as well.",
         group=o.JOBS,
         advanced=True,

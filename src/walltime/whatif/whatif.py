@@ -131,7 +131,7 @@ class WhatIf:
         said += [*self.not_modelled, *self.today.interruption_notes]
         said += [f"With {one.name}: {note}" for one in self.effects for note in one.schedule.interruption_notes[:1]]
         if nothing := ", ".join(effect.name for effect in self.effects if effect.nothing):
-            said.append(f"No job starts earlier or later with {nothing}: the change does not affect these jobs under this policy.")
+            said.append(f"No job starts earlier or later with {nothing}.")
         lost = [effect for effect in self.effects if effect.cost.lost_jobs]
         if lost:
             told = "; ".join(f"{one.cost.lost_jobs:,} with {one.name} ({one.cost.rules_text})" for one in lost)
@@ -162,12 +162,10 @@ class WhatIf:
         """Describe the assumption on users and, with `effects`, the differences under the other assumption."""
         if self.feedback:
             return f"Users submit as recorded, regardless of their waits; {self.feedback}."
-        reacting = (
-            f"a job submitted within 20 min of the end of its user's earlier job ({100 * self.linked:.0f} % of the jobs) follows that end"
-        )
+        share = f"{100 * self.linked:.0f} %"
+        reacting = f"a job submitted within 20 min after the end of its user's earlier job ({share} of the jobs) follows that end"
         if not effects:
-            share = f"{100 * self.linked:.0f} %"
-            return f"If users react, {share} of the jobs move: those submitted within 20 min of the end of their user's earlier job."
+            return f"If users react, {share} of the jobs move: those submitted within 20 min after the end of their user's earlier job."
         first, second = "Users submit as recorded", f"If they react, so that {reacting}"
         if self.submissions == REACT:
             first, second = f"Users react: {reacting}", "If they submit as recorded"
@@ -238,7 +236,7 @@ def what_if(
     `calibration`: a calibration for this log, machine and policy; by default it is computed, if the log records waits.
     `replications`: number of copies of the log with each submission shifted by up to 30 s, and of logs resampled from its weeks, in which
         users react; all settings use the same copies. With fewer than 2, the scatter of differences is unknown.
-    `submissions`: "as-recorded", or "react": a job submitted within 20 min of the end of its user's earlier job moves with this end. The
+    `submissions`: "as-recorded", or "react": a job submitted within 20 min after the end of its user's earlier job moves with this end. The
         result under the other assumption is also computed.
     `trim`: which jobs are measured, as in `Schedule.summary` of today's schedule.
     `kwh_price`, `carbon`: price of a kWh and carbon intensity of electricity, for the energy cost and CO2 emissions of each change.

@@ -59,7 +59,7 @@ def scale_load(workload: Workload, load: float, by: str = "interarrival", seed: 
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by!r}: {error}", "unreachable_load") from error
     achieved = scaled.offered_load
     if not abs(achieved - load) <= TOLERANCES[by] * load:
-        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"the load of {workload.origin.name} becomes {achieved:.4g}"
+        got = "all jobs would be submitted at once" if np.isnan(achieved) else f"the result has a load of {achieved:.4g}"
         raise WorkloadError(f"a load of {load:g} cannot be reached by {by!r}: {got}; {_advice(workload, by)}", "unreachable_load")
     return replace(scaled, origin=workload.origin.after(f"load {load:g} by {by}, achieved {achieved:.4f}"))
 

@@ -63,7 +63,7 @@ NEEDS = {
     "search KTH-SP2": "minutes",
     "serve ": "a scheduler",
     "slurm snapshot --out": "a Slurm cluster",
-    "train KTH-SP2": "five minutes",
+    "train KTH-SP2": "a minute",
     "what-happened": "the ledger of a side-car",
 }
 """What an example needs beyond the files made here, by a part of its call."""

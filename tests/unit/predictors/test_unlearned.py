@@ -227,7 +227,7 @@ def test_predictions_below_zero__are_counted_and_the_request_is_used(tmp_path):
         for made in (done.predictions, replay):
             assert (made.predicted[below] == JOBS.requested[below]).all()
             assert (made.basis == np.where(below, wt.predictors.Basis.BELOW, wt.predictors.Basis.OWN)).all()
-        said = f"{below.sum()} of 300 predictions of {name} are below 0 s and not used; the user's request is taken for them."
+        said = f"{below.sum()} of 300 predictions of {name} are below 0 s and not used; the user's request is used instead."
         assert below_remark(name, replay.basis) == [said]
         if name.startswith("file"):
             assert said in predictor.remarks(JOBS, JOBS.requested, JOBS.runtime)

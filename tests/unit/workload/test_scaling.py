@@ -258,8 +258,8 @@ def sparse() -> wt.Workload:
     ("by", "says"),
     [
         ("interarrival", "all jobs would be submitted at once; submit times are whole seconds; try runtime"),
-        ("machine", "the load of workload becomes 2e-06; the highest load of this method is 2e-06"),
-        ("size", "the load of workload becomes 2e-06; a job has from 1 to 100 processors; try interarrival"),
+        ("machine", "the result has a load of 2e-06; the highest load of this method is 2e-06"),
+        ("size", "the result has a load of 2e-06; a job has from 1 to 100 processors; try interarrival"),
         ("thin", "this needs over 100 times the jobs of workload; try interarrival"),
         ("users", "this needs over 100 times the jobs of workload; try interarrival"),
     ],

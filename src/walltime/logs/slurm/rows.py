@@ -34,7 +34,7 @@ DELIMITER_IN_TEXT = Rule(
 CUT_TEXT = Rule(
     "cut_text",
     "notice",
-    "The log has columns of a fixed width, and a value is cut, as `user_with_a+`: names that begin alike are not distinguished, and "
+    "The log has columns of a fixed width, and a value is cut, as `user_with_a+`: names with the same beginning are not distinguished, and "
     "long times lose their last seconds. Print the log with `sacct -P`.",
 )
 OTHER_LINE = Rule("other_line", "notice", "The line precedes the titles and is not a record, such as a message of sacct or a prompt.")

@@ -126,7 +126,7 @@ def cluster(
     """Make a machine file, for --machine, from the settings of a Slurm cluster; print it, or write it with --out.
 
     The command recognises the outputs of scontrol show config, partition, node and reservation, of sinfo --json, and of sacctmgr
-    --parsable2 show associations and qos.
+    --parsable2 show associations, qos and reservation.
     """
     from walltime.cli import output
     from walltime.provenance import version

@@ -131,7 +131,7 @@ class SimulationOptions:
     seed: o.SeedOption = 0
     replayed: int = o.field(
         150,
-        "Correct the predictions with the outcomes of predictions at N past moments of the history; 0 for no correction.",
+        "Correct the predictions with the outcomes of predictions for N past times of the history; 0 for no correction.",
         group=o.RUNS,
         advanced=True,
         min=0,
@@ -173,7 +173,7 @@ class JobOptions:
 def start_times(
     snapshot: Annotated[Path, o.argument("The file that walltime slurm snapshot --out wrote.", "SNAPSHOT")],
     *,
-    history: Annotated[Path, history_option("Learn from this job log of the cluster in sacct's format, preferably of several weeks.")],
+    history: Annotated[Path, history_option("Learn from this job log of the cluster in sacct's format, preferably of at least two weeks.")],
     policy: o.SitePolicyOption = None,
     own: o.OwnOption = None,
     drawn: SimulationOptions,
@@ -185,7 +185,7 @@ def start_times(
     """Predict when the waiting jobs of a snapshot will start, next to Slurm's own estimates, and explain why each job is pending.
 
     Each simulation draws runtimes from similar past jobs and future submissions from past weeks, and applies the site's rules until all
-    jobs of the snapshot have started. The errors of such predictions at past moments of the history correct the new ones.
+    jobs of the snapshot have started. The errors of such predictions for past times in the history correct the new predictions.
 
     With --predictor, runtimes are drawn around its predictions, but the scheduler still plans with the limits. A file of predictions must
     name the running and waiting jobs by their numbers; a class of your own first learns from the history.

@@ -12,7 +12,7 @@ from walltime.slurm.sidecar.round import Sidecar
 GAUGES: Mapping[str, tuple[str, Callable[[Report, Sidecar], int]]] = {
     "jobs_pending": ("Waiting jobs.", lambda report, _: report.waiting),
     "adjusted_jobs": ("Waiting jobs with the side-car's TimeMin.", lambda report, _: report.adjusted + report.set_now),
-    "wanted_jobs": ("Further jobs that the side-car would adjust.", lambda report, _: len(report.wanted) - report.set_now),
+    "wanted_jobs": ("Other jobs that the side-car would adjust.", lambda report, _: len(report.wanted) - report.set_now),
     "short_jobs": ("Running jobs whose limit must be raised.", lambda _, sidecar: sidecar.short),
     "time_min_jobs": ("Jobs with the side-car's TimeMin, including those that will lose it.", lambda report, _: report.with_time_min),
     "late_heads": (

@@ -340,12 +340,12 @@ class Forecast:
             f"Arrivals are drawn from the {counted(days, 'day')} of history before the snapshot; with less than two weeks, "
             "fewer than 90 % of the jobs may start within their intervals."
         )
-        no_room = f"Left out, as they have no room on the machine as described: {counted(len(misfits), 'running job')}, such as"
+        no_room = f"Left out, because they have no room on the machine as described: {counted(len(misfits), 'running job')}, such as"
         sentences = {
-            f"Assumed to run to the limit, as too few jobs like them have ended: {counted(unknown, 'job')}.": unknown,
+            f"Assumed to run to the limit, because too few similar jobs have ended: {counted(unknown, 'job')}.": unknown,
             "The history covers less than a day before the snapshot, so no new jobs are simulated.": arrivals and not arrivals.period,
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
-            f"Left out, as they do not fit the machine: {counted(len(lost), 'job')}, such as {lost[0].label if lost else ''}.": lost,
+            f"Left out, because they do not fit the machine: {counted(len(lost), 'job')}, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
             f"Placed on any nodes, regardless of memory, because not all fit: {counted(len(self.loose), 'running job')}.": self.loose,
             f"Can never start as requested: {counted(len(never), 'waiting job')}, such as job {never[0].label if never else ''}.": never,

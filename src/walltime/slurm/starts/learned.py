@@ -49,8 +49,8 @@ DECAY = 0.99
 OUTSIDE = 0.05
 """Target for the share of jobs that start before their intervals, and for the share that start after them."""
 FALLBACK_NOTE = (
-    "the intervals reach from the earliest possible start to the latest start by the simulations or the limits, and as far ahead as the "
-    "job has waited."
+    "the intervals reach from the earliest possible start to the latest of three times: the latest simulated start, the start if all jobs "
+    "run to their limits, and the current time plus the time that the job has waited."
 )
 MOST_SHIFT = 2.0
 """Maximum shift of an end of an interval, as a natural logarithm."""

@@ -219,7 +219,7 @@ def prometheus(times: StartTimes) -> str:
                 "Jobs of the snapshot, by state or reason for leaving them out.",
                 [(label(state=state), count) for state, count in times.snapshot.totals().items()],
             ),
-            ("start_in_seconds", "The probable further wait of a waiting job, by quantile.", starts),
+            ("start_in_seconds", "The probable remaining wait of a waiting job, by quantile.", starts),
             ("start_in_seconds_slurm", "The same by Slurm's own estimate.", estimates),
         )
     )

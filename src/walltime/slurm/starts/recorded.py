@@ -149,7 +149,7 @@ def calibrate_starts(
     past = replay(record, counts, predicted=runtimes, seed=seed, workers=workers, progress=progress)
     tested = np.isin(past.made, chosen)
     if not tested.any():
-        raise WorkloadError(f"no job of {workload.origin.name} waits at any of the moments; use another log", "no_waiting_jobs")
+        raise WorkloadError(f"no job of {workload.origin.name} waits at any of the chosen times; use another log", "no_waiting_jobs")
     when, which, real, by_limits = past.made[tested], past.job[tested], past.real[tested], past.by_limits[tested]
     simulated, adjusted = past.simulated[:, tested], learn_intervals(past, learning)[:, tested]
     unknown = np.isnan(adjusted[1])

@@ -29,9 +29,9 @@ MEASURES = {
 }
 """Titles of the tables, and the measure in each."""
 HOW = (
-    "At random moments in the last three quarters of the log, the start of each waiting job was predicted with only earlier information: "
-    "the log until then, and the outcomes of predictions at four times as many earlier moments. Predictions of one moment are correlated, "
-    "so they are weaker evidence than as many independent ones."
+    "At random times in the last three quarters of the log, the start of each waiting job was predicted from earlier information only: "
+    "the log until then, and the outcomes of earlier predictions, made at four times as many times. Predictions made at the same time are "
+    "correlated, so they are weaker evidence than the same number of independent ones."
 )
 
 
