@@ -20,7 +20,7 @@ from walltime.engine.problem import Outcome, Problem, overfull, running_at_first
 from walltime.policy.slurm import SlurmSettings
 
 Array = np.ndarray
-FORM = ("members", "whole", "task", "least", "most", "most_nodes", "each", "per_task", "memory", "task_memory")
+FORM = ("members", "whole", "task", "least", "most", "most_nodes", "second_row", "each", "per_task", "memory", "task_memory")
 """Fields that define the form of a request. Requests of one form differ only in their numbers of nodes, of processors, and of units of the
 second resource on any nodes."""
 FEWEST_ROWS = 64
@@ -206,7 +206,10 @@ class NodesEngine(PlannedNodes):
         places = np.repeat(jobs["first"] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
         ranges = every[places] if len(places) else every[:0]
         owner = np.repeat(np.arange(len(jobs)), counts)
-        return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * self._unit, ranges["second"])
+        state, bits = self._memory.state, ranges["second"].astype(np.int64)  # of the units of each row in turn
+        rows = range(0, int(state.second_end - state.procs_planes), max(1, int(state.second_bits)))
+        second = sum(((bits >> row) & ((1 << int(state.second_bits)) - 1) for row in rows), np.zeros_like(bits))
+        return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * self._unit, second)
 
 
 class FirstFitEngine(NodesEngine):

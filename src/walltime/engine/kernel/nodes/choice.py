@@ -56,7 +56,7 @@ def shortfall_of(state, job, site, free, plan, time, length):
     """
     members, sets, outages, blocks = site.members[job.members], site.sets, site.outages, plan.blocks
     reservation = site.partitions[job.partition].reservation
-    words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
+    words, procs_planes = sets.shape[1], state.procs_planes
     for w in range(words):
         sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[0, w]
     if job.whole:
@@ -69,10 +69,11 @@ def shortfall_of(state, job, site, free, plan, time, length):
             for k in range(1, procs_planes):
                 some |= free[k, w]
             sets[USABLE, w] &= some
+    second, second_end = second_planes(state, job)
     if job.each > 0:
-        _only_with(free, procs_planes, second_end, sets[USABLE], 0, words, job.each)
+        _only_with(free, second, second_end, sets[USABLE], 0, words, job.each)
     if job.memory > 0:
-        _only_with(free, second_end, state.planes, sets[USABLE], 0, words, job.memory)
+        _only_with(free, state.second_end, state.planes, sets[USABLE], 0, words, job.memory)
     if state.closed:
         _leave_out(sets, CLOSED, 0, words)
     for k in range(len(outages)):
@@ -95,11 +96,29 @@ def shortfall_of(state, job, site, free, plan, time, length):
         amounts = site.shaped if job.shaped else free
         procs = nodes if procs_planes == 1 else total_of(amounts, 0, procs_planes, sets[USABLE])
         missing = max(missing, job.asked - procs)
-    if missing == 0 and job.total > 0 and total_of(free, procs_planes, second_end, sets[USABLE]) < job.total:
+    if missing == 0 and job.total > 0 and total_of(free, second, second_end, sets[USABLE]) < job.total:
         missing = 1
     if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, free, plan.choice):
         missing = 1
     return missing
+
+
+@kernel
+def second_planes(state, job):
+    """Return the range [first, end) of the planes of the units of the second resource that a job can use."""
+    first = state.procs_planes + job.second_row * state.second_bits
+    return first, first + state.second_bits
+
+
+@kernel
+def units_of(state, second):
+    """Return the units of the second resource that the bits of its planes stand for, of all rows of `Nodes.types` together."""
+    if state.procs_planes + state.second_bits == state.second_end:
+        return second
+    units = 0
+    for k in range(state.second_end - state.procs_planes):
+        units += ((second >> k) & 1) << (k % state.second_bits)
+    return units
 
 
 @kernel
@@ -154,22 +173,22 @@ def _fits_in_most(state, job, site, free, choice):
 @called_kernel
 def _shape(state, job, free, shaped, usable):
     """Find how many processors of each usable node a job can use (`shaped`, planes), and keep only the nodes with enough of them."""
-    procs_planes, second_end, planes = state.procs_planes, state.second_end, state.planes
-    quotient, rest = planes, planes + procs_planes
+    procs_planes, planes = state.procs_planes, state.planes
+    quotient, rest, (second, second_end) = planes, planes + procs_planes, second_planes(state, job)
     for w in range(len(usable)):
         if usable[w] == 0:
             continue
-        for k in range(second_end):
+        for k in range(state.second_end):
             shaped[k, w] = free[k, w]
         if job.task > 1:  # the tasks for which there are processors
             _divide(free, 0, procs_planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task)
             for k in range(procs_planes):
                 shaped[k, w] = shaped[quotient + k, w]
         if job.per_task > 0:
-            _divide(free, procs_planes, second_end, shaped, quotient, rest, procs_planes, w, usable[w], job.per_task)
+            _divide(free, second, second_end, shaped, quotient, rest, procs_planes, w, usable[w], job.per_task)
             take_less(shaped, 0, procs_planes, shaped, quotient, w)
         if job.task_memory > 0:
-            _divide(free, second_end, planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task_memory)
+            _divide(free, state.second_end, planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task_memory)
             take_less(shaped, 0, procs_planes, shaped, quotient, w)
         if job.task > 1:
             for k in range(procs_planes):
@@ -278,7 +297,7 @@ def choose_of(state, job, site, free, choice):
             state.left_procs -= size * (end - place)
             continue
         if may_be_alone and state.left_nodes <= 1:
-            node = _tightest_node(state, site, planes, job.members, runs[best])
+            node = _tightest_node(state, job, site, planes, runs[best])
             if node >= 0:
                 procs = number_of(planes, 0, state.procs_planes, node) if job.whole else max(0, state.left_procs)
                 _take_node(state, job, choice, node, procs, _second_of(state, job, planes, node, procs))
@@ -365,7 +384,8 @@ def _take_part(state, job, choice, planes, node):
 def _second_of(state, job, planes, node, procs):
     """Return the units of the second resource that a job gets on a node with this many processors."""
     if job.total > 0:
-        return min(number_of(planes, state.procs_planes, state.second_end, node), state.left_second)
+        first, end = second_planes(state, job)
+        return min(number_of(planes, first, end, node), state.left_second)
     return job.each if job.each > 0 else job.per_task * (procs // job.task)
 
 
@@ -391,9 +411,9 @@ def _best_run(state, runs, count):
 
 
 @called_kernel
-def _tightest_node(state, site, planes, members, run):
+def _tightest_node(state, job, site, planes, run):
     """Return the node of a run with the fewest free processors among those that suffice by themselves; -1 if there is none."""
-    part, fitting, first, end = site.members[members], site.sets[FITTING], len(site.sets[FITTING]), 0
+    part, fitting, first, end = site.members[job.members], site.sets[FITTING], len(site.sets[FITTING]), 0
     fitting[:] = 0
     for k in range(part.first_stretch, part.last_stretch):
         node, behind = _overlap(site.stretches[k], run)
@@ -403,7 +423,8 @@ def _tightest_node(state, site, planes, members, run):
                 first, end = min(first, w), max(end, w + 1)
     _only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, state.left_procs))
     if state.left_second > 0:
-        _only_with(planes, state.procs_planes, state.second_end, fitting, first, end, state.left_second)
+        second, second_end = second_planes(state, job)
+        _only_with(planes, second, second_end, fitting, first, end, state.left_second)
     for k in range(state.procs_planes - 1, -1, -1):  # keep the nodes without the highest bit, if there are any
         has_less = False
         for w in range(first, end):
@@ -429,6 +450,7 @@ def _overlap(stretch, run):
 def _find_runs(state, job, site, planes, runs):
     """Find the runs of consecutive usable nodes for a job, and their amounts; return their number."""
     part, usable, count, behind = site.members[job.members], site.sets[USABLE], 0, -1
+    second, second_end = second_planes(state, job)
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
         first = next_member(usable, stretch.node, stretch.end, 1)
@@ -446,7 +468,7 @@ def _find_runs(state, job, site, planes, runs):
             run.nodes += end - first
             run.procs += end - first if state.procs_planes == 1 else total_between(planes, 0, state.procs_planes, first, end)
             if job.total > 0:
-                run.second += total_between(planes, state.procs_planes, state.second_end, first, end)
+                run.second += total_between(planes, second, second_end, first, end)
             first = next_member(usable, end, stretch.end, 1)
     return count
 
@@ -480,6 +502,7 @@ def _take(state, site, choice, members, place, end, procs):
 @kernel
 def _take_node(state, job, choice, node, procs, second):
     memory = 0 if job.whole else job.memory if job.memory > 0 else job.task_memory * (procs // job.task)
+    second <<= job.second_row * state.second_bits
     if state.chosen > 0:
         last = choice.chosen[state.chosen - 1]
         if last.node + last.count == node and last.procs == procs and last.second == second and last.memory == memory:

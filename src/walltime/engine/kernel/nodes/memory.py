@@ -22,7 +22,7 @@ Records = Any
 
 SLURM_JOB = record_dtype(
     "submit runtime planned procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
-    "shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
+    "second_row shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
     "arrival pending after think limit first count preemption whole_runtime due returns failed awaits priority merit",
     "merit",
 )
@@ -57,9 +57,9 @@ SLURM_RULES = record_dtype(
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
-    "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned_count blocks "
-    "spare_sets ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
-    "left_procs left_second left_most prefers preemptable lost again until awaited"
+    "no_room ranges most_ranges spare_rows planes procs_planes second_end second_bits kinds closed users_counted tested "
+    "planned_count blocks spare_sets ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen "
+    "left_nodes left_procs left_second left_most prefers preemptable lost again until awaited"
 )
 """Values that change at every event.
 
@@ -82,7 +82,7 @@ Events:
 Nodes:
 
 * `planes`: number of bit planes that store each node's free amounts: the first `procs_planes` store processors, the next ones up to
-  `second_end` the second resource, the others memory
+  `second_end` the second resource, the others memory; `second_bits`: number of planes of each row of `Nodes.types`, in this order
 * `kinds`: number of kinds of partitions; `closed`: whether the main scheduler has closed nodes
 * `most_ranges`: maximum number of ranges that running jobs can have together
 * `preemptable`: number of running jobs that may be preempted; `lost`: number of lost runs; `again`: how many of these jobs were requeued
@@ -121,7 +121,7 @@ POOL = record_dtype("node end")
 """The nodes [node, end) of a pool."""
 
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
-"""Consecutive nodes, and the amounts that a job has of each."""
+"""Consecutive nodes, and the amounts that a job has of each; `second` has the bits of its planes."""
 
 RUNNING = record_dtype("release expected job row owner first count")
 """A running job.
@@ -325,7 +325,9 @@ def new_slurm_memory(
     site, changes, kinds = _new_site(machine, tested)
     words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
     state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, timeline_blocks=-1, spare_sets=tested + 1, kinds=len(kinds))
-    state.procs_planes, state.second_end = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
+    rows = machine.rows_of_second
+    state.procs_planes, state.second_bits = _bits(machine.procs), _bits(rows.ravel())
+    state.second_end = state.procs_planes + len(rows) * state.second_bits
     state.planes = state.second_end + _bits(machine.memory)
     state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.asked + jobs.nodes + jobs.second).sum()))
     use = Use(
@@ -429,8 +431,9 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
         one.last_stretch = len(stretches)
         sizes = np.unique(machine.procs[nodes])
         one.node_procs = sizes[0] if len(sizes) == 1 else 0
-    amounts = (machine.procs, machine.second, machine.memory)
-    sets = [np.zeros((CAPACITY, words), np.int64), *(_planes(one, words) for one in amounts)]
+    rows = machine.rows_of_second
+    sets = [np.zeros((CAPACITY, words), np.int64), _planes(machine.procs, words)]
+    sets += [*(_planes(row, words, _bits(rows.ravel())) for row in rows), _planes(machine.memory, words)]
     planes = sum(map(len, sets[1:]))
     first = CAPACITY + planes
     members.row = first + len(kinds) + np.arange(len(members))
@@ -473,9 +476,9 @@ def _bits(numbers: Array) -> int:
     return int(max(numbers, default=0)).bit_length()
 
 
-def _planes(numbers: Array, words: int) -> Array:
-    """Return numbers by node as planes, int64, shape (bits of the largest, words)."""
-    planes = [as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers))]
+def _planes(numbers: Array, words: int, bits: int | None = None) -> Array:
+    """Return numbers by node as planes, int64, shape (bits, words); by default as many bits as the largest number has."""
+    planes = [as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers) if bits is None else bits)]
     return np.array(planes, np.int64).reshape(len(planes), words)
 
 

@@ -318,7 +318,7 @@ def _measure(state, site, use, plan, block):
             count = 0
             for w in range(first, last + 1):
                 count += count_bits(use.free[row, k, w] & site.sets[block.row, w] & site.sets[kinds + kind, w])
-            amount += count << (k - from_plane)
+            amount += count << (k - from_plane if c < state.kinds else (k - from_plane) % state.second_bits)
         plan.amounts[block.row, c] = amount
 
 

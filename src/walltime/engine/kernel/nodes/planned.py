@@ -23,7 +23,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, take_less, total_of, words_of
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
-from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of
+from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of, units_of
 from walltime.engine.kernel.nodes.easy import (
     arrange,
     end_next,
@@ -275,7 +275,7 @@ def _may_move(state, job, site, levels, held, latest):
     capacity = site.sets[CAPACITY + state.planes + kind]
     for r in range(job.held, job.held + job.held_count):
         nodes = count_between(capacity, held[r].node, held[r].node + held[r].count)
-        procs, second = procs + nodes * held[r].procs, second + nodes * held[r].second
+        procs, second = procs + nodes * held[r].procs, second + nodes * units_of(state, held[r].second)
     begin, k = state.now, FIRST
     while begin <= latest:
         short = _first_short(state, job, site, levels, k, begin + length_of(job), procs, second)
@@ -407,7 +407,7 @@ def _occupy(state, site, use, levels, ranges, first, count, begin, end, sign):
     for r in range(first, first + count):
         own = ranges[r]
         for column in range(levels.totals.shape[1]):
-            procs = own.procs if column < state.kinds else own.second
+            procs = own.procs if column < state.kinds else units_of(state, own.second)
             kind = CAPACITY + state.planes + column % state.kinds
             amount = sign * procs * count_between(site.sets[kind], own.node, own.node + own.count)
             for i in range(from_level, to_level):
@@ -496,5 +496,6 @@ def _take_less(state, levels, use, k, least):
     other = levels.free[row] if source < 0 else use.free[source]
     for w in range(least.shape[1]):
         take_less(least, 0, state.procs_planes, other, 0, w)
-        take_less(least, state.procs_planes, state.second_end, other, state.procs_planes, w)
+        for first in range(state.procs_planes, state.second_end, max(1, state.second_bits)):
+            take_less(least, first, first + state.second_bits, other, first, w)
         take_less(least, state.second_end, state.planes, other, state.second_end, w)

@@ -4,6 +4,7 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, total_between, words_of
+from walltime.engine.kernel.nodes.choice import units_of
 from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_timeline
 
@@ -163,4 +164,4 @@ def _count_gives(state, site, use, job, row):
             count = count_between(site.sets[first + k], use.ranges[r].node, use.ranges[r].node + use.ranges[r].count)
             use.gives[row, k] += count * use.ranges[r].procs
             if use.gives.shape[1] > kinds:
-                use.gives[row, kinds + k] += count * use.ranges[r].second
+                use.gives[row, kinds + k] += count * units_of(state, use.ranges[r].second)
