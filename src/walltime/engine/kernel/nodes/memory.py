@@ -82,7 +82,8 @@ Events:
 Nodes:
 
 * `planes`: number of bit planes that store each node's free amounts: the first `procs_planes` store processors, the next ones up to
-  `second_end` the second resource, the others memory; `second_bits`: number of planes of each row of `Nodes.types`, in this order
+  `second_end` the second resource, the others memory
+* `second_bits`: number of planes of each row of `Nodes.types`; the rows are stored in their order
 * `kinds`: number of kinds of partitions; `closed`: whether the main scheduler has closed nodes
 * `most_ranges`: maximum number of ranges that running jobs can have together
 * `preemptable`: number of running jobs that may be preempted; `lost`: number of lost runs; `again`: how many of these jobs were requeued
