@@ -2,9 +2,10 @@
 
     python benchmarks/nodes.py [--only CASE ...] [--policies NAME ...] [--runs 5] [--out FILE] [--json]
 
-A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting) or `compilation`. Results are
-stored with the day and the machine, next to other cases of the file, and shown on the page on performance. Everything
-of a case runs in turns; what takes seconds runs less often. All cases together take about six minutes on two cores.
+A case is a log on its nodes, `million` (a million jobs on 10,000 nodes, about a thousand of them waiting), `forty shapes` (requests for
+memory and GPUs on 2,000 and on 50,000 nodes) or `compilation`. Results are stored with the day and the machine, next to other cases of the
+file, and shown on the page on performance. Everything of a case runs in turns; what takes seconds runs less often. All cases together take
+about eight minutes on two cores.
 """
 
 from __future__ import annotations
@@ -63,6 +64,10 @@ POLICIES = {
 }
 NUMBER, ONE, SEVERAL, NODES = "number", "one pool", "several pools", "nodes"
 MILLION, COMPILATION = "million", "compilation"
+SHAPES = {"forty shapes, 2,000 nodes": 2_000, "forty shapes, 50,000 nodes": 50_000}
+"""Nodes, by name of a case."""
+CORES = 64
+"""Processors of each of these nodes."""
 ENTRIES = ("easy", "easy-ordered", "conservative", "scratch", "cluster", "cluster-kept", "slurm")
 """Parts of the engine whose compilation is measured."""
 DAY = 86_400
@@ -82,7 +87,7 @@ def nodes(
     `keep` is called after each case with what has been measured so far.
     """
     result: Result = {}
-    names = [*list(CASES)[: options.size(len(CASES), 1)], *([] if options.quick else [MILLION, COMPILATION])]
+    names = [*list(CASES)[: options.size(len(CASES), 1)], *([] if options.quick else [*SHAPES, MILLION, COMPILATION])]
     chosen = [name for name in names if not only or any(word.lower() in name.lower() for word in only)]
 
     def measured(name: str) -> None:
@@ -94,10 +99,10 @@ def nodes(
             keep(result)
 
     for name in chosen:
-        if name in CASES:
+        if name in CASES or name in SHAPES:
             measured(name)
     with ThreadPoolExecutor(min(2, cores())) as pool:  # each of these two works in processes of its own, on one core
-        list(pool.map(measured, [name for name in chosen if name not in CASES]))
+        list(pool.map(measured, [name for name in chosen if name in (MILLION, COMPILATION)]))
     return result
 
 
@@ -111,6 +116,8 @@ def _of(name: str, options: Options, policies: Sequence[str]) -> Result:
         return million()
     if name == COMPILATION:
         return compilation(options)
+    if name in SHAPES:
+        return of_shapes(SHAPES[name], options)
     beginning, count, procs = CASES[name]
     file = find_log(beginning)
     if file is None:
@@ -192,6 +199,49 @@ def several_pools(workload: Workload, nodes: int, procs: int) -> tuple[Workload,
     return replace(workload, columns=workload.columns | {"partition": partition}), machine
 
 
+def with_shapes(nodes: int, jobs: int = 12_000) -> tuple[Workload, Workload, Machine, Machine]:
+    """Return jobs that request processors only, the same with requests of forty kinds, and a machine of nodes for each.
+
+    Sizes in nodes and runtimes are from lublin99, estimates are up to 4 times the runtime. Each job requests the same part of each of its
+    nodes. A quarter of the nodes has four GPUs, an eighth has large memory.
+    """
+    model = lublin(jobs, 1.2, nodes).with_estimates(FModel(4), seed=1)
+    part = np.array([1, 4, 16, 32, CORES])  # processors of each node
+    memory = np.array([1, 2, 4, 8])  # GB of each processor
+    shape = np.random.default_rng(1).integers(0, len(part) * len(memory) * 2, jobs)
+    gpus = np.where((shape % 2 == 1) & (model.procs <= nodes // 8), 1 + shape // 2 % 4, 0)
+    procs, each = part[shape // 8], memory[shape // 2 % 4] * 1024
+    large = (procs * each > 256 * 1024) & (gpus == 0) & (model.procs <= nodes // 16)
+    each = np.where(large, each, np.minimum(each, 256 * 1024 // procs))
+    plain = replace(model, procs=model.procs * procs, machine_procs=nodes * CORES)
+    plain = replace(plain, columns=plain.columns | {"nodes": model.procs, "requested_nodes": model.procs})
+    requests = {"mem_mb_per_cpu": each, "gpus_per_node": gpus, "gpus": gpus * model.procs}
+    shaped = replace(plain, columns=plain.columns | {name: values.astype(np.int64) for name, values in requests.items()})
+    pools = (
+        Pool("thin", nodes - nodes // 4 - nodes // 8, CORES, memory=256 * 1024),
+        Pool("gpu", nodes // 4, CORES, second=4, memory=256 * 1024),
+        Pool("large", nodes // 8, CORES, memory=1024 * 1024),
+    )
+    every = tuple(pool.name for pool in pools)
+    bare = tuple(replace(pool, memory=0, second=0) for pool in pools)
+    return plain, shaped, Machine(bare, (Partition("all", every),)), Machine(pools, (Partition("all", every),), second="gpus")
+
+
+def of_shapes(nodes: int, options: Options) -> Result:
+    """Measure Slurm's scheduling on nodes with memory and GPUs, against the same jobs that request processors only."""
+    plain, shaped, bare, machine = with_shapes(nodes)
+    cells = {"processors only": (plain, bare), "forty shapes": (shaped, machine)}
+    waits: dict[str, float] = {}
+    seconds = repeated({cell: partial(_seconds, cell, waits, jobs, "slurm", on) for cell, (jobs, on) in cells.items()}, options.runs)
+    ratio = seconds["forty shapes"]["median"] / seconds["processors only"]["median"]
+    show(
+        f"12,000 jobs on {nodes:,} nodes, slurm",
+        ("requests", "s", "mean wait, s"),
+        [(c, f"{seconds[c]['median']:.3f}", f"{waits[c]:.0f}") for c in cells],
+    )
+    return {"nodes": nodes, "seconds": seconds, "mean_wait": waits, "shapes": ratio}
+
+
 def closed_system(waiting: int, jobs: int, nodes: int) -> Workload:
     """Return jobs of users who submit at most ten minutes after the end of their last job, so about this many wait all the time.
 
@@ -233,7 +283,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     from benchmarks.run import OUT, store
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = ", ".join([*CASES, MILLION, COMPILATION])
+    known = ", ".join([*CASES, *SHAPES, MILLION, COMPILATION])
     parser.add_argument("--only", nargs="+", default=(), metavar="CASE", help=f"cases, by a part of their names: {known}")
     parser.add_argument("--policies", nargs="+", choices=POLICIES, default=(), metavar="NAME", help=f"only these: {', '.join(POLICIES)}")
     parser.add_argument("--runs", type=int, default=5, help="runs of each cell; the median counts (5)")
@@ -251,7 +301,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     before: Numbers = json.loads(given.out.read_text()).get("nodes", {}).get("result", {}) if given.out.exists() else {}
 
     def keep(found: Result) -> None:
-        cases = {name: (before | found)[name] for name in (*CASES, MILLION, COMPILATION) if name in before | found}
+        cases = {name: (before | found)[name] for name in (*CASES, *SHAPES, MILLION, COMPILATION) if name in before | found}
         store(given.out, "nodes", {"environment": about, "result": cases})
 
     nodes(options, given.only, given.policies, keep)

@@ -279,19 +279,19 @@ class Identity:
 
 
 IDENTITIES: dict[str, Identity] = {
-    "both variants": Identity(both_variants, "perfect estimates: conservative from scratch is conservative with compression"),
-    "depth 1": Identity(depth_one, "a reservation for the first blocked job, in a newly built profile, is EASY"),
-    "unlimited depth": Identity(unlimited_depth, "a hybrid deeper than the queue is conservative from scratch"),
-    "one estimate": Identity(one_estimate, "one estimate for all: EASY backfills through extra processors only"),
+    "both variants": Identity(both_variants, "perfect estimates: both variants of conservative backfilling give the same schedule"),
+    "depth 1": Identity(depth_one, "a hybrid with one reservation gives EASY's schedule"),
+    "unlimited depth": Identity(unlimited_depth, "a hybrid deeper than the queue gives the schedule of `conservative-scratch`"),
+    "one estimate": Identity(one_estimate, "one estimate for all jobs: EASY backfills only on extra processors"),
     "allowed": Identity(allowed, "every job that EASY backfills is expected to end by the shadow time, or fits the extra processors"),
-    "no wild backfills": Identity(no_wild_backfills, "perfect estimates: no backfill delays the head's real shadow"),
+    "no wild backfills": Identity(no_wild_backfills, "perfect estimates: no backfilled job delays the head"),
     "FCFS": Identity(fcfs_is_indifferent, "FCFS does not depend on estimates"),
-    "renumbered": Identity(renumbered, "job ids do not matter where submissions differ"),
-    "shifted": Identity(shifted, "shifting all times by a constant shifts the schedule"),
-    "scaled": Identity(scaled, f"all times multiplied by {FACTOR}: so is the schedule"),
-    "doubled": Identity(doubled, "twice the processors of machine and jobs: the same schedule"),
-    "one more": Identity(one_more, "a job after the end of everything changes nothing"),
-    "no foresight": Identity(no_foresight, "starts before the second half arrives do not depend on it"),
+    "renumbered": Identity(renumbered, "if all submissions differ, job numbers do not matter"),
+    "shifted": Identity(shifted, "if all times are shifted by a constant, so is the schedule"),
+    "scaled": Identity(scaled, f"if all times are multiplied by {FACTOR}, so is the schedule"),
+    "doubled": Identity(doubled, "twice the processors, of machine and jobs, give the same schedule"),
+    "one more": Identity(one_more, "a job after the end of all others changes nothing"),
+    "no foresight": Identity(no_foresight, "starts before the second half of the jobs arrives do not depend on that half"),
 }
 
 

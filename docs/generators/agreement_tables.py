@@ -28,13 +28,13 @@ def site_agreement(file: Path = FILE) -> str:
     head = (
         "log",
         "one-step agreement (however late)",
-        "proposals followed",
-        "followed promptly",
+        "proposals that started, %",
+        "that started promptly, %",
         "mean wait, h (recorded)",
         "rank correlation (ceiling)",
-        "within 10 min",
-        "in hindsight: agreement, mean, rank",
-        "calibration error, h; usable",
+        "starts within 10 min",
+        "eligible times known: agreement, mean wait, rank correlation",
+        "calibration error, h; usable?",
     )
     compared = [
         (

@@ -56,11 +56,11 @@ def track_record(_: str = "") -> str:
         "rank correlation",
         "sites",
         "true change in the 90 % interval",
-        "right directions, 2 to 5 %",
-        "5 to 20 %",
-        "over 20 %",
-        "all",
-        "withheld",
+        "right directions: changes of 2 to 5 %",
+        "changes of 5 to 20 %",
+        "changes over 20 %",
+        "all changes",
+        "withheld directions",
     )
     return table(head, rows)
 

@@ -36,6 +36,12 @@ BESIDE_THIRD = (
 """Those that are shown on each log of the third judgement."""
 
 
+OBJECTIVES = ("bounded slowdown", "wait weighted by area", "99th percentile of waits", "longest wait", "mean of the longest 0.1 %")
+"""The objectives of the search, as heads of tables."""
+ORIGINS = {"limited": "named, with a limit on waiting", "predicted": "named, with predictions", "front": "found"}
+"""The origins of schedulers, where their code is not clear."""
+
+
 def named(row: dict[str, Any]) -> str:
     """The scheduler of a row, as short as tables have it."""
     return f"`{row['scheduler']}`"
@@ -182,8 +188,8 @@ def judged(one: dict[str, Any]) -> str:
     rows = [row for row in one["rows"] if row["kind"] in ("found", "front")]
     for kind, shown in (("named", 2 * SHOWN), ("limited", SHOWN), ("predicted", SHOWN)):
         rows += sorted((row for row in one["rows"] if row["kind"] == kind), key=lambda row: row["overall"][0])[:shown]
-    head = ("scheduler", "origin", "slowdown", "wait by area", "99th percentile", "longest wait", "longest 0.1 %")
-    return table(head, [(named(row), row["kind"], *(f"{value:.2f}" for value in row["overall"])) for row in rows])
+    cells = [(named(row), ORIGINS.get(row["kind"], row["kind"]), *(f"{value:.2f}" for value in row["overall"])) for row in rows]
+    return table(("scheduler", "origin", *OBJECTIVES), cells)
 
 
 def fresh_logs(kept: dict[str, Any], part: str = "fresh", beside: Sequence[str] = BESIDE) -> str:
@@ -248,7 +254,7 @@ def against(kept: dict[str, Any], part: str = "final") -> str:
         (f"`{label}`", f"{one['mean']:+.0f} %", f"{one['low']:+.0f} to {one['high']:+.0f} %")
         for label, one in kept[part]["against"].items()
     ]
-    return table(("against", "mean bounded slowdown", "90 % interval over the final logs"), rows)
+    return table(("compared with", "mean bounded slowdown", "90 % interval over the logs"), rows)
 
 
 def ablation(kept: dict[str, Any], part: str = "ablation") -> str:
@@ -258,7 +264,7 @@ def ablation(kept: dict[str, Any], part: str = "ablation") -> str:
     for row in found["rows"]:
         cells = (f"{a:.2f} / {b:.2f}" for a, b in zip(row["slowdown"], row["longest"], strict=True))
         rows.append((row["without"] or "nothing", *cells))
-    return table(("without", *found["logs"]), rows)
+    return table(("left out", *found["logs"]), rows)
 
 
 def apart(kept: dict[str, Any]) -> str:
@@ -284,7 +290,7 @@ def _losers(logs: Sequence[dict[str, Any]]) -> str:
             slowdowns = f"{row['easy'][1]:.1f} -> {row['found'][1]:.1f}"
             above = "" if row["high"] > 10**8 else f"{row['high']:g}"
             rows.append((log["log"], row["kind"], f"{row['low']:g} to {above}", f"{row['jobs']:,}", waits, slowdowns))
-    return table(("log", "property", "jobs with", "jobs", "mean wait", "mean bounded slowdown"), rows)
+    return table(("log", "property", "range", "jobs", "mean wait: EASY -> found", "mean bounded slowdown: EASY -> found"), rows)
 
 
 def apart_users(kept: dict[str, Any]) -> str:

@@ -63,7 +63,7 @@ def verdicts(stored: Numbers) -> str:
         entries = [entry for log in stored.values() for entry in log["policies"] if entry["policy"] == label]
         counts = [sum(entry["verdicts"][measure] == verdict for entry in entries) for measure in DIGITS for verdict in ("better", "worse")]
         rows.append((f"`{label}`", *(count or "" for count in counts)))
-    return table(("policy", "bounded slowdown better", "worse", "wait better", "worse"), rows)
+    return table(("policy", "bounded slowdown: better", "worse", "mean wait: better", "worse"), rows)
 
 
 def weeks(stored: Numbers) -> str:
@@ -126,7 +126,7 @@ def speed(stored: Numbers) -> str:
         for label, found in section["result"]["policies"].items()
         if label.partition(":")[0] not in ("fcfs", "conservative", "conservative-scratch")
     ]
-    return table(("policy", "median", "times EASY's"), rows)
+    return table(("policy", "median time", "relative to EASY"), rows)
 
 
 def in_order(stored: Numbers) -> list[str]:

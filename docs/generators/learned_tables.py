@@ -27,7 +27,7 @@ def learned(what: str, file: Path = FILE) -> str:
 
 def training(stored: dict[str, Any]) -> str:
     """One row for each agent."""
-    head = ("log", "seed", "decisions", "core seconds", "minutes as run", "mean of its test windows", "against EASY")
+    head = ("log", "seed", "decisions", "core seconds", "minutes as run", "mean over test windows", "against EASY")
     rows = []
     for log, found in stored.items():
         for one in found["agents"]:

@@ -57,7 +57,7 @@ def throughput(result: Numbers) -> str:
     every = [rate for w in by_log.values() for rate in w["jobs_per_second"].values()]
     easy = [w["jobs_per_second"]["easy"] for w in by_log.values()]
     return (
-        f"Under EASY the kernel simulates {span(easy, millions)} million jobs per second, and under no policy fewer than "
+        f"Under EASY the kernel simulates {span(easy, millions)} million jobs per second, and under every policy at least "
         f"{millions(min(every))} million. In millions of jobs per second:\n\n{_rates(by_log, result['policies'])}"
     )
 
@@ -300,6 +300,21 @@ def nodes(result: Numbers) -> str:
     return table(("log, nodes x processors", "policy", *heads, "date", "load average before"), rows)
 
 
+def nodes_shapes(result: Numbers) -> str:
+    """Return the seconds of Slurm's scheduling for jobs that request memory and GPUs, relative to the same jobs with processors only."""
+    rows = [
+        (
+            f"{found['nodes']:,}",
+            *(f"{seconds['median']:.2f}" for seconds in found["seconds"].values()),
+            f"{found['shapes']:.2f}",
+            *_when(found),
+        )
+        for found in result.values()
+        if "shapes" in found
+    ]
+    return table(("nodes", "processors only, s", "forty kinds of requests, s", "ratio", "date", "load average before"), rows)
+
+
 def _when(found: Numbers) -> tuple[str, str]:
     """The day on which a case was measured, and the load before it."""
     return found["environment"]["date"], f"{found['environment']['load_before']:.1f}"
@@ -429,6 +444,7 @@ PARTS: dict[str, tuple[str, Callable[[Numbers], str]]] = {
     "starts": ("starts", starts),
     "nodes": ("nodes", nodes),
     "nodes-memory": ("nodes", nodes_memory),
+    "nodes-shapes": ("nodes", nodes_shapes),
     "compression": ("compression", compression),
     "compression-work": ("compression", compression_work),
     "nodes-compilation": ("nodes", nodes_compilation),

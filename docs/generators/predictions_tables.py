@@ -21,7 +21,7 @@ def judged(what: str, file: Path = FILE) -> str:
 
 def of_log(stored: dict[str, Any], log: str) -> str:
     """One row for each predictor and buffer, but for the largest."""
-    head = ("predictor", "buffer", "accuracy", "under", "killed", "work lost", "EASY", "EASY-SJBF", "conservative", "Slurm")
+    head = ("predictor", "buffer", "accuracy", "underestimated", "killed", "work lost", "EASY", "EASY-SJBF", "conservative", "Slurm")
     rows = [
         (
             f"`{row['predictor']}`",

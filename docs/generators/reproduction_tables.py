@@ -32,7 +32,10 @@ def reproduction(what: str, file: Path = FILE) -> str:
 
 def summary(papers: dict[str, Any]) -> str:
     """For each paper, the number of printed numbers and claims that are reproduced."""
-    lines = ["| paper | numbers with a criterion | reproduced | within variation | off | claims | hold |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| paper | numbers with a criterion | reproduced | within variation | off | claims | claims that hold |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for paper, found in papers.items():
         verdicts = [cell for t in found["tables"].values() for cell in _verdicts(t)]
         decided = [c["holds"] for cs in found["claims"].values() for c in cs if c["holds"] is not None]
@@ -75,6 +78,6 @@ def _short(text: str) -> str:
 def claims(part: list[dict[str, Any]]) -> str:
     """The paper's claims, and whether they hold."""
     marks = {True: "yes", False: "**no**", None: "-"}
-    lines = ["| claim | holds | |", "|---|---|---|"]
+    lines = ["| claim | holds? | evidence |", "|---|---|---|"]
     lines += [f"| {c['claim']} | {marks[c['holds']]} | {c['evidence']} |" for c in part]
     return "\n".join(lines)

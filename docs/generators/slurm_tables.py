@@ -28,9 +28,9 @@ def facts(result: Numbers) -> str:
     """How much was run."""
     started = span([100 * part for part in result["backfilled"]])
     return (
-        f"{result['repetitions']} repetitions on Slurm {result['version']}, with {result['nodes']} nodes: {result['jobs']} jobs of "
-        f"{result['runtime']:.0f} s on average; {span(result['queue'])} were waiting on average, and {started} % were started by "
-        f"backfill. `SchedulerParameters={result['parameters']}`"
+        f"Slurm {result['version']} ran {result['jobs']} jobs of {result['runtime']:.0f} s on average {result['repetitions']} times, on "
+        f"{result['nodes']} nodes. On average {span(result['queue'])} jobs were waiting, and backfill started {started} % of the jobs. "
+        f"`SchedulerParameters={result['parameters']}`"
     )
 
 
@@ -41,7 +41,7 @@ def waits(result: Numbers) -> str:
         (name, part["jobs"], f"**{mean(part['real']):.1f}**", span(part["real"]), *(f"{mean(part['simulated'][way]):.1f}" for way in ways))
         for name, part in result["classes"].items()
     ]
-    head = ("class of jobs", "jobs", "mean wait, real Slurm, s", "range over its runs, s", *(f"simulated: {way}, s" for way in ways))
+    head = ("class of jobs", "jobs", "real Slurm: mean wait, s", "range over real runs, s", *(f"simulated: {way}, s" for way in ways))
     return table(head, rows)
 
 
@@ -52,7 +52,7 @@ def starts(result: Numbers) -> str:
         if found:
             near, nearer, median = (mean(values) for values in zip(*found, strict=True))
             rows.append((what, f"{100 * near:.0f} %", f"{100 * nearer:.0f} %", f"{median:.0f} s"))
-    head = ("starts compared with a real run's", "differ by at most 10 s", "by at most 60 s", "median difference")
+    head = ("compared with a real run", "starts within 10 s", "starts within 60 s", "median difference")
     return table(head, rows)
 
 

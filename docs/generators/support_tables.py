@@ -17,6 +17,18 @@ OPTIONS = (
 WORDS = {"kernel": "compiled", "reference": "plain Python", "": "no"}
 HAS_NONE = ("second", "outages", "limits", "tiers", "windows", "overheads")
 """Features that a single-pool machine lacks."""
+TITLES = {
+    "threshold": "the order `wfp` with a `threshold`",
+    "events": "simultaneous events `one-by-one`, or `arrivals-first`",
+    "dialect": "interpretations of a dialect",
+    "effects": "recorded effects of backfilling (`dynamics`)",
+    "second": "a second resource, such as GPUs",
+    "limits": "limits (`[[limit]]`)",
+    "windows": "hours in which jobs do not start (`[[window]]`)",
+}
+"""Features with a shorter title here than in messages."""
+INTERPRETATIONS = "compiled, or plain Python: see [Dialects](../background/dialects.md#dialects)"
+"""The cell of interpretations on a single-pool machine, where each is an option of the policy and has its own engine."""
 
 
 def policies() -> list[Policy]:
@@ -65,10 +77,13 @@ def _features(notes: dict[str, int]) -> list[tuple[str, ...]]:
             if machine == "number" and feature in HAS_NONE:
                 cells.append("has none")
                 continue
+            if machine == "number" and feature == "dialect":
+                cells.append(INTERPRETATIONS)
+                continue
             most = max(by, key=lambda found: len(by[found]))
             others = [f"under {_listed(names)}: {_cell(found, notes)}" for found, names in by.items() if found != most]
             cells.append("; ".join([_cell(most, notes), *others]))
-        rows.append((title.removeprefix("with "), *cells))
+        rows.append((TITLES.get(feature, title.removeprefix("with ")), *cells))
     return rows
 
 

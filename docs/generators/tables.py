@@ -100,8 +100,8 @@ def machine_promises() -> str:
     """Return the guarantees on machines of pools and on Slurm's nodes, their terms, and undecided cases."""
     words = table(("term", "meaning"), [(f"`{word}`", meaning) for word, meaning in WORDS.items()])
     rows = [(f"`{one.rule}`", one.statement, ", ".join(one.policies), one.not_decided) for one in MACHINE_PROMISES]
-    rules = table(("rule", "statement", "guaranteed by", "not decided"), rows)
-    undecided = table(("not decided", "reason"), list(NOT_DECIDED.items()))
+    rules = table(("rule", "guarantee", "policies", "not decided"), rows)
+    undecided = table(("never decided", "reason"), list(NOT_DECIDED.items()))
     return "\n\n".join((words, rules, undecided))
 
 

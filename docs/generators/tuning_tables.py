@@ -18,7 +18,15 @@ def tuning(file: Path = FILE) -> str:
     stored: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
     if not stored:
         return "*Not measured.*"
-    head = ("log", "scheduler", "windows", "against EASY", "against the best simple order", "longest wait, days: EASY", "fitted")
+    head = (
+        "log",
+        "scheduler",
+        "training + test windows",
+        "against EASY",
+        "against the best named order",
+        "longest wait, days: EASY",
+        "fitted",
+    )
     rows = []
     for log, found in stored.items():
         for one in found["fitted"]:

@@ -93,8 +93,8 @@ def answer(accuracy: WalltimeAccuracy) -> str:
             return f"{text}."
         best = min(clear, key=lambda one: one["wait_change"])
         short = f"are too short for {human_percent(best['under'])} of the jobs"
-        change = human_difference(best["wait_change"])
-        return f"{text} in the scheme '{row['what']}'. Those of '{best['what']}' change it by {change}, but {short}."
+        change = f"{'shorten' if best['wait_change'] < 0 else 'lengthen'} it by {human_percent(abs(best['wait_change']))}"
+        return f"{text} in the scheme '{row['what']}'. Those of '{best['what']}' {change}, but {short}."
     verb = "shorten" if row["wait_change"] < 0 else "lengthen"
     change = human_difference(row["wait_change"]) + ("" if row["wait_clear"] else "; the effect of chance was not measured")
     return f"{text} {verb} the mean wait from {human_time(first)} to {human_time(row['mean_wait'])} ({change})."

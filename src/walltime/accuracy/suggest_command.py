@@ -213,8 +213,8 @@ def _answer(user: str, site: str, advice: Advice, names: Sequence[str], kinds: S
     past = f"{counted(advice.jobs, 'similar earlier job')} on {site}"
     medians = f"median runtime {human_time(advice.median_runtime)}, median request {human_time(advice.median_request)}"
     answer = [
-        f"Request {clock(one.walltime)} for the next job of {user}: the risk that it is killed is about {one.risk:g} %, and at most "
-        f"{human_percent(one.upper)} with 95 % confidence ({past}: {medians})."
+        f"Request a walltime of {clock(one.walltime)} for the next job of {user}: the risk that it is killed is about {one.risk:g} %, and "
+        f"at most {human_percent(one.upper)} with 95 % confidence ({past}: {medians})."
     ]
     walltimes = [s.walltime for s in advice.suggestions]
     if kinds:

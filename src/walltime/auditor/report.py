@@ -140,7 +140,7 @@ class AuditReport:
         firsts = {v.rule: v.message for v in reversed(self.violations)}
         if firsts:
             rows = [[rule, f"{count:,}", firsts[rule]] for rule, count in sorted(self.counts.items())]
-            return Table(["rule", "broken", "first"], rows, str(self))._repr_html_()
+            return Table(["rule", "violations", "first violation"], rows, str(self))._repr_html_()
         facts = [("rules checked", f"{len(self.checked)}"), ("not checked", f"{len(self.skipped)}")]
         return Facts(f"{'ok' if self.ok else 'undecided'}: {self}", facts)._repr_html_()
 

@@ -36,7 +36,7 @@ def show(*, output: Output) -> None:
         for one in suites
     ]
     rows = [[f"{s.name} {s.version}", s.title, str(sum(len(one.checksums) for one in s.subjects)), s.metrics[0]] for s in suites]
-    table = Table(["suite", "what", "windows", "decides"], rows, "Suites", texts=-1)
+    table = Table(["suite", "description", "windows", "ranked by"], rows, "Suites", texts=-1)
     predictors = f"To evaluate predictors on logs of your own (suite predictions {VERSION}): walltime benchmark predictions LOG..."
     output.show({"suites": listed, "predictions": VERSION}, [table, predictors])
 

@@ -85,10 +85,10 @@ def answers(judgement: Judgement) -> list[str]:
             continue
         best = min(rows.values(), key=lambda row: row.gains[0].mean_wait)
         accurate = max(rows.values(), key=lambda row: row.accuracy["accuracy"])
-        bound = "" if exact is None else f"; exact runtimes change it by {exact.gains[0].mean_wait:+.1f} %"
-        other = f"; the most accurate predictor, {accurate.predictor}, changes it by {_gain(accurate)}" if accurate is not best else ""
+        bound = "" if exact is None else f"; with exact runtimes, it is {_change(exact)}"
+        other = f"; with the most accurate predictor, {accurate.predictor}, it is {_gain(accurate)}" if accurate is not best else ""
         clauses.append(
-            f"on {log}, {best.predictor} gives the shortest mean wait under EASY, a change of {_gain(best)}, and "
+            f"on {log}, {best.predictor} gives the shortest mean wait under EASY: it is {_gain(best)} than with the requests, and "
             f"{human_percent(best.under_percent)} of the jobs run longer than predicted{other}{bound}"
         )
     correlations = [one for one in gain_correlations(judgement.rows) if one.buffer == least]
@@ -107,7 +107,12 @@ def answers(judgement: Judgement) -> list[str]:
 def _gain(row: PredictorScore) -> str:
     gain = row.gains[0]
     interval = "" if math.isnan(gain.low) else f", 90 % interval (sampling of weeks) {gain.low:+.0f} to {gain.high:+.0f} %"
-    return f"{gain.mean_wait:+.1f} % (accuracy {row.accuracy['accuracy']:.2f}{interval})"
+    return f"{_change(row)} (accuracy {row.accuracy['accuracy']:.2f}{interval})"
+
+
+def _change(row: PredictorScore) -> str:
+    change = row.gains[0].mean_wait
+    return f"{abs(change):.1f} % {'longer' if change > 0 else 'shorter'}"
 
 
 LEADERBOARD_CAVEATS = (

@@ -65,7 +65,8 @@ def audit(
 ) -> None:
     """Check a schedule from any simulator against its log.
 
-    The exit status is 1 if a rule is broken, or if the policy's decisions cannot be checked.
+    The exit status is 1 if a rule is broken that holds under every policy. With --policy, it is also 1 if a guarantee of the policy is
+    broken, or if its decisions cannot be checked.
     """
     from walltime.auditor import audit as check
     from walltime.schedule import read_schedule

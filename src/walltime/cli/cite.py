@@ -24,7 +24,9 @@ _ENTRY = re.compile(r"^@\w+\{(\w+),.*?^\}$", re.MULTILINE | re.DOTALL)
 def cite(
     names: Annotated[
         list[str] | None,
-        o.argument("Entries to print: walltime, feitelson98, ... (default: all).", "NAME", autocompletion=completion_of("cite")),
+        o.argument(
+            "The entries to print, such as walltime or feitelson98; without any, print all.", "NAME", autocompletion=completion_of("cite")
+        ),
     ] = None,
 ) -> None:
     """Print the citation of this program, and BibTeX entries of the papers whose algorithms and definitions it uses."""

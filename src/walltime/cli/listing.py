@@ -46,7 +46,7 @@ def list(  # noqa: A001 (the command's name)
     if kind is None:
         listed = [{"kind": one, "taken_by": (TAKEN_BY | WITHOUT_OPTIONS)[one]} for one in get_args(Kind)]
         rows = [[one["kind"], one["taken_by"]] for one in listed]
-        output.show({"kinds": listed}, [Table(["kind", "taken by"], rows, texts=-1), "To list the names of a kind: walltime list KIND"])
+        output.show({"kinds": listed}, [Table(["kind", "given as"], rows, texts=-1), "To list the names of a kind: walltime list KIND"])
         return
     names = _names(kind)
     if name is None:

@@ -192,7 +192,8 @@ ScheduleMappingOption = Annotated[
 AnonymiseOption = Annotated[
     str | None,
     _input(
-        "Replace users, accounts and job names with numbers derived from a secret key, given as @FILE, env:NAME, or the key itself.",
+        "Replace users, accounts, job names and reservations with numbers derived from a secret key, given as @FILE, env:NAME, or the key "
+        "itself.",
         advanced=True,
         metavar="KEY",
     ),
@@ -222,7 +223,11 @@ LoadOption = Annotated[float | None, _jobs("Scale the log to this offered load, 
 LoadsOption = Annotated[list[float] | None, _jobs("Scale the log to this offered load, above 0 and up to 1.5.")]
 ScaleByOption = Annotated[
     Literal["interarrival", "runtime", "machine", "size", "thin", "users"],
-    _jobs("Change this property of the log to reach --load.", advanced=True),
+    _jobs(
+        "Reach --load by changing the times between submissions (interarrival), runtimes and requests (runtime), the machine's size "
+        "(machine) or the jobs' sizes (size), by removing or repeating random jobs (thin), or by resampling users (users).",
+        advanced=True,
+    ),
 ]
 ShakeOption = Annotated[int, _jobs("Shift each submission at random by up to this many seconds.", advanced=True, min=0, metavar="SECONDS")]
 FeedbackOption = Annotated[

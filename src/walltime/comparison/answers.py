@@ -75,10 +75,13 @@ def _second(names: Sequence[str], summaries: Sequence[Summary], spread: Spread |
         return changes
 
     measures = []
-    for field in unclear:
+    for k, field in enumerate(unclear):
         show, what = SHOW[field]
-        values = " and ".join(show(getattr(summary, field)) for summary in summaries[:2])
-        values += "" if spread is None else f", difference ± {show(spread.difference(field, 0, 1)[1])}"
+        under = ["", ""] if k else [f" under {first}", f" under {second}"]
+        values = " and ".join(show(getattr(summary, field)) + name for summary, name in zip(summaries, under, strict=False))
+        if spread is not None:
+            change = " ± ".join(map(show, spread.difference(field, 0, 1)))
+            values += f"; {'' if k else 'with slightly shifted submissions, the change is '}{change}"
         measures.append(f"{what} ({values})")
     why = "" if spread is not None else f"; a difference below {CLOSE:.0f} % may be chance, and its spread was not measured"
     if len(unclear) == len(SHOW):

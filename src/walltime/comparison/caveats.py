@@ -78,7 +78,7 @@ def caveats_of(
             "The workload may not come from a real machine: its source has no checksum, or its header contains the word synthetic."
         )
     if trim == "none":
-        sentences.append("Averages include the beginning and end of the log, when the machine fills and empties; --trim leaves them out.")
+        sentences.append("Averages include the beginning and end of the log, when the machine fills and empties; trimming leaves them out.")
     if any(s.workload.feedback for s in schedules):
         sentences.append(
             "With feedback, jobs are submitted after the ends of their preceding jobs, so a policy with longer waits receives less work in "

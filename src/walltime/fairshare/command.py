@@ -97,7 +97,8 @@ def _called(found: FairShare, k: int) -> str:
 
 def _answer(found: FairShare, k: int) -> list[str]:
     """Return sentences on an association's share, use and factor, and on the time until they recover."""
-    one, name = found.associations[k], _called(found, k)
+    one = found.associations[k]
+    name = f"{'The account' if one.user is None else 'User'} {_called(found, k)}"
     used = "nothing was used yet" if math.isnan(one.used) else f"{human_percent(100 * one.used)} of the use"
     sentence = f"{name} has {human_percent(100 * one.share)} of the shares and {used} ({_hours(one.use)} core-hours after decay)"
     if one.user is not None:

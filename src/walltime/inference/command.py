@@ -35,7 +35,7 @@ def infer(
     """Infer the rules of a site from its log: closed hours, outages, reserved parts of the machine, and limits.
 
     On a machine with preemption, each run of a preempted job is a separate job, and rules are chosen without jobs that may preempt others.
-    Ctrl-C ends the search, and the rules found so far are written. The exit status is 1 if the log does not fit its machine.
+    Ctrl-C ends the search and writes the rules found so far. The exit status is 1 if the log does not fit its machine, or follows no rules.
     """
     from walltime.inference import infer as run, page as rows, write_site
     from walltime.report.page import Items

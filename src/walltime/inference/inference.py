@@ -202,7 +202,7 @@ def site_text(inference: Inference) -> str:
     sentences = [
         f"One-step agreement (F1 of prompt starts): {after.prompt_f1:.3f} with these rules, {inference.before.prompt_f1:.3f} without, on a "
         "part of the log that was not used to find them.",
-        f"With the recorded machine and queue at each instant, the policy {after.text}.",
+        f"Given the recorded machine and queue at each instant, the policy {after.text}",
         f"Delay from decision to recorded start: {low:.0f} s (5th percentile), {middle:.0f} s (median), {high:.0f} s (95th percentile).",
         *inference.notes,
     ]

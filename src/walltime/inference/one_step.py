@@ -144,11 +144,11 @@ class Score:
 
     @property
     def text(self) -> str:
-        """Return the shares, in words that follow the name of a policy."""
+        """Return the shares, in words that follow the name of a policy and end a sentence."""
         return (
-            f"proposes {100 * self.at:.0f} % of the recorded starts ({100 * self.prompt_at:.0f} % at most {self.within} s before them), "
-            f"and the site followed {100 * self.followed:.0f} % of the proposals "
-            f"({100 * self.followed_promptly:.0f} % within {self.within} s)"
+            f"would have made {100 * self.at:.0f} % of the recorded starts ({100 * self.prompt_at:.0f} % at most {self.within} s earlier). "
+            f"The site in turn made {100 * self.followed:.0f} % of the starts that the policy proposed "
+            f"({100 * self.followed_promptly:.0f} % within {self.within} s)."
         )
 
     def as_dict(self) -> dict[str, Any]:

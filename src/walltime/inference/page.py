@@ -27,7 +27,7 @@ def verdict(inference: Inference) -> list[str]:
         return [short_verdict(inference)]
     kept, after = len(inference.rules), inference.after
     scheduler = f"EASY with {'this rule' if kept == 1 else 'these rules'}" if kept else "EASY"
-    said = [f"{short_verdict(inference)} With the recorded machine and queue at each instant, {scheduler} {after.text}."]
+    said = [f"{short_verdict(inference)} Given the recorded machine and queue at each instant, {scheduler} {after.text}"]
     said += [f"{rule.text[0].upper()}{rule.text[1:]}{inference.period_of(rule)}." for rule in inference.rules]
     if inference.hindsight.prompt_f1 > after.prompt_f1 + 0.01:
         said.append(

@@ -143,7 +143,7 @@ def record_note(workload: Workload, machine: Machine, scheduler: Scheduler) -> s
     recorded = placed.recorded_wait
     assert recorded is not None
     score = answer.score(within=prompt_within(answer, recorded))
-    text = f"With the recorded machine and queue at each instant, {scheduler.label} {score.text}. "
+    text = f"Given the recorded machine and queue at each instant, {scheduler.label} {score.text} "
     text += f"The F1 score of prompt starts is {score.prompt_f1:.2f}."
     reasons = ", ".join(f"{name} ({count:,})" for name, count in answer.blockers().items())
     return f"{text} Recorded starts that the policy would not make are blocked by: {reasons}." if reasons else text

@@ -31,7 +31,9 @@ def read_carbon(path: str | Path, zone: tzinfo) -> tuple[Array, Array]:
             value = float(grams)
             seconds = float(time) if time.strip().replace(".", "", 1).isdecimal() else _seconds(time.strip(), zone)
         except ValueError as error:
-            raise LogError(f"{where}, row {number}: {shown(time)}, {shown(grams)} is not a time and a number", "not_a_number") from error
+            raise LogError(
+                f"{where}, row {number}: {shown(time)}, {shown(grams)} is not a time and a number; correct it", "not_a_number"
+            ) from error
         if not (0 <= value < math.inf):
             raise LogError(f"{where}, row {number}: grams must be at least 0, not {shown(grams)}", "not_a_number")
         rows.append((int(seconds), value))

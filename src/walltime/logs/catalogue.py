@@ -52,9 +52,9 @@ _LOGS = (
     ("SDSC-Par96", "SDSC-Par-1996-3.1-cln.swf.gz", "l_sdsc_par", 416, "mualem01: with 1995, on 416 processors"),
     ("LANL-CM5", "LANL-CM5-1994-4.1-cln.swf.gz", "l_lanl_cm5", 1024, "mualem01: 201,387 jobs before cleaning, exact estimates"),
     ("ANL-Intrepid", "ANL-Intrepid-2009-1.swf.gz", "l_anl_int", 163_840, "tang13: its months January to September 2009"),
-    ("HPC2N", "HPC2N-2002-2.2-cln.swf.gz", "l_hpc2n", 240, "no paper here"),
-    ("CEA-Curie", "CEA-Curie-2011-2.1-cln.swf.gz", "l_cea_curie", 93_312, "no paper here"),
-    ("UniLu-Gaia", "UniLu-Gaia-2014-2.swf.gz", "l_unilu_gaia", 2004, "no paper here"),
+    ("HPC2N", "HPC2N-2002-2.2-cln.swf.gz", "l_hpc2n", 240, "none of the papers"),
+    ("CEA-Curie", "CEA-Curie-2011-2.1-cln.swf.gz", "l_cea_curie", 93_312, "none of the papers"),
+    ("UniLu-Gaia", "UniLu-Gaia-2014-2.swf.gz", "l_unilu_gaia", 2004, "none of the papers"),
 )
 CATALOGUE = tuple(CatalogueEntry(*row) for row in _LOGS)
 """The logs: recommended files under their plain names, uncleaned logs with the suffix `-raw`."""

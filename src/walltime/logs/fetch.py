@@ -227,7 +227,7 @@ class _Download:
         if answer.status_code == 404:
             raise LogError(f"{url}: the file does not exist (404); the archive may have a newer version, see its page", "missing_download")
         if answer.status_code >= 400:
-            raise LogError(f"{url}: the server rejects it ({answer.status_code} {answer.reason}); try again later", "server_refusal")
+            raise LogError(f"{url}: request rejected ({answer.status_code} {answer.reason}); try again later", "server_refusal")
 
 
 def _tag(answer: Any) -> str:

@@ -104,7 +104,7 @@ class Machine:
                 )
         for unit, total in (("processors", self.procs), (self.second, self.second_total)):
             if total > LARGEST_INTEGER:
-                raise WorkloadError(f"the pools have {total:,} {unit} in total, more than the largest number, {LARGEST_INTEGER:,}")
+                raise WorkloadError(f"the pools have {total:,} {unit} in total, but at most {LARGEST_INTEGER:,} are possible; correct them")
         for outage in self.outages:
             self._check_pool(outage.pool, "an outage")
         for failure in self.failures:
@@ -194,7 +194,7 @@ class Machine:
 
 def _distinct(kind: str, names: Sequence[str]) -> None:
     if not names:
-        raise WorkloadError(f"a machine needs at least one {kind}")
+        raise WorkloadError(f"a machine needs at least one {kind}; add one")
     for name in names:
         if list(names).count(name) > 1:
             raise WorkloadError(f"{kind} {name!r} is listed twice; rename or remove one")

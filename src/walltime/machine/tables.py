@@ -311,9 +311,9 @@ class Limit:
                     "wrong_limit",
                 )
         if (self.jobs, self.procs, self.second, self.run_minutes) == (None,) * 4 and not self.resources:
-            raise WorkloadError("a limit needs at least one of jobs, procs, the second resource, run_minutes and resources")
+            raise WorkloadError("a limit needs at least one of jobs, procs, the second resource, run_minutes and resources; add one")
         if self.only and not self.by:
-            raise WorkloadError("a limit with `only` also needs `by`, the column of these values")
+            raise WorkloadError("a limit with `only` also needs `by`, the column of these values; add it")
 
     @property
     def partitions(self) -> tuple[str, ...]:

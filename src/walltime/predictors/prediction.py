@@ -59,13 +59,13 @@ PREDICTION_USES = Family(
         "none": _uses("000", "User estimates are used everywhere."),
     },
     lambda text: (_uses(text), "") if len(text) == 3 and set(text) <= {"0", "1"} else None,
-    "three bits such as 101, for the queue order, the job to start and running jobs",
+    "three digits such as 101, for the queue order, waiting jobs and running jobs",
 )
 """Where predictions are used, by name."""
 
 
 parse_prediction_uses = PREDICTION_USES.parse
-"""Return the uses for `regular`, `selective`, `none`, or three bits such as `101`; raises PolicyError for any other text."""
+"""Return the uses for `regular`, `selective`, `none`, or three digits such as `101`; raises PolicyError for any other text."""
 
 
 @dataclass(frozen=True)

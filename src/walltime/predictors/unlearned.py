@@ -198,14 +198,14 @@ def _read(path: Path, _modified: int, column: str, where: str) -> Rows:
 def _numbers(series: pl.Series, where: str) -> Array:
     """Return a column as float64, NaN for missing values; raises PolicyError for a value that is not a number."""
     if series.dtype.is_nested() or series.dtype.is_temporal() or series.dtype in (pl.Binary, pl.Boolean):
-        raise PolicyError(f"{where}: {printable(series.name)} contains {series.dtype}, not numbers")
+        raise PolicyError(f"{where}: {printable(series.name)} contains {series.dtype}, not numbers; convert it")
     try:
         return series.cast(pl.Float64).fill_null(float("nan")).to_numpy().copy()
     except pl.exceptions.PolarsError:
         read = series.cast(pl.Float64, strict=False)
         place = int((series.is_not_null() & read.is_null()).arg_max() or 0)
         raise PolicyError(
-            f"{where}: {printable(series.name)} of row {place + 1} is {series[place]!r}, not a number", "wrong_field"
+            f"{where}: {printable(series.name)} of row {place + 1} is {series[place]!r}, not a number; correct it", "wrong_field"
         ) from None
 
 

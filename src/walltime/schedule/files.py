@@ -122,7 +122,7 @@ def _mapped(path: Path, mapping: str | Path, jobs: Workload | None) -> dict[str,
 
     log = read_log(path, mapping=mapping)
     if "job_id" not in log.columns:
-        raise LogError(f"{mapping}: columns: a schedule needs job_id, to find its jobs in the log", "missing_column")
+        raise LogError(f"{mapping}: columns: a schedule needs job_id, to find its jobs in the log; add it", "missing_column")
     numbers, submit, wait, runtime = (np.floor(log.column(name)).astype(np.int64) for name in ("job_id", "submit", "wait", "runtime"))
     begin, shift = log.header.unix_start_time, 0
     if jobs is not None and begin is not None and jobs.origin.unix_start_time is not None:
@@ -203,7 +203,9 @@ def _number_of(where: str, row: int, text: str | None, jobs: Workload) -> int:
     try:
         return jobs.job_number((text or "").rpartition("!")[2].strip())
     except WalltimeError as error:
-        raise LogError(f"{where}:{row + 2}: job_id is {text!r}, which is not a job of the log ({error})", "wrong_field") from error
+        raise LogError(
+            f"{where}:{row + 2}: job_id is {text!r}, which is not a job of the log ({error}); give the log of this schedule", "wrong_field"
+        ) from error
 
 
 def _from_swf(path: Path) -> dict[str, Array]:

@@ -76,7 +76,7 @@ class BatsimServer:
             idle = idle + 1 if simulation.next_event is None else 0
             if idle > MOST_IDLE:
                 raise EngineError(
-                    f"the scheduler was called {MOST_IDLE:,} times while no job ran, and started none; find out why", "endless_wait"
+                    f"the scheduler was called {MOST_IDLE:,} times while no job ran, and started none; check its decisions", "endless_wait"
                 )
             self._go_on(None if not self._calls else self._calls[0])
             if self._calls and self._calls[0] <= simulation.now:

@@ -154,7 +154,7 @@ class FitSettings(Specification):
             import_cma()
         if isinstance(self.features, str) or not self.chosen:
             valid = ", ".join(SCORES[self.score].feature_names())
-            raise PolicyError(f"features must be a list of at least one. Valid features: {valid}", "no_features")
+            raise PolicyError(f"features must be a list of at least one feature. Valid features: {valid}", "no_features")
         self.order(np.ones(len(self.chosen)), np.ones(len(self.chosen)))
 
     @property

@@ -30,7 +30,7 @@ PARTS = {
     "#D8DCE2": "Grey: use not recorded; the percentages in the text leave these jobs out.",
 }
 """Colours of the bars, and their meanings."""
-KINDS_MEANING = "Hours by resource and kind (asked, allocated, measured, used)"
+KINDS_MEANING = "Hours by resource and kind (requested, allocated, measured, used)"
 
 
 def answer(waste: Waste) -> str:

@@ -309,7 +309,7 @@ def _caveats(numbers: Period) -> list[str]:
             "lack jobs that never started."
         )
     if numbers.numbers.utilization > 1 or int(numbers.workload.procs.max()) > numbers.workload.machine_procs:
-        sentences.append("Jobs used more processors than the machine has; give its true size with --procs.")
+        sentences.append("Jobs used more processors than the machine has; give its true size.")
     return sentences
 
 

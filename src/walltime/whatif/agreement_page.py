@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from walltime.comparison.tables import RECORDED
-from walltime.metrics.recorded import Agreement
+from walltime.metrics.recorded import FEW_JOBS, POOR_RANKS, Agreement
+from walltime.metrics.weekly_interval import FEWEST_WEEKS
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
 from walltime.schedule.groups import TITLES
@@ -112,9 +113,26 @@ def short_table(calibration: Calibration) -> Table:
     rows: list[Row] = []
     for row in chosen:
         times = [Cell(shows[name](getattr(row, name)), value=getattr(row, name)) for name in names]
-        rows.append([group_name(row), f"{row.jobs:,}", *times, agreement(row)[-1], "no" if row.doubt else "yes"])
+        rows.append([group_name(row), f"{row.jobs:,}", *times, agreement(row)[-1], f"no: {doubt_word(row)}" if row.doubt else "yes"])
     head = ("", "jobs", "recorded", "simulated", ERROR, "rank corr.", "usable?")
-    return Table(head, rows, f"Recorded and simulated mean wait (policy {calibration.policy})")
+    words = {doubt_word(row) for row in chosen if row.doubt}
+    reasons = "; ".join(f"{word} = {meaning}" for word, meaning in DOUBTS.items() if word in words)
+    return Table(head, rows, f"Recorded and simulated mean wait (policy {calibration.policy})", reasons and f"Reasons for no: {reasons}.")
+
+
+DOUBTS = {
+    "jobs": f"under {FEW_JOBS} jobs",
+    "weeks": f"under {FEWEST_WEEKS} weeks of jobs",
+    "error": "error bound above the recorded mean wait",
+    "ranks": f"rank correlation below {POOR_RANKS}",
+}
+"""Reasons why a group is not usable, in one word and in full."""
+
+
+def doubt_word(row: Agreement) -> str:
+    """Return the reason why a group is not usable, as a word of `DOUBTS`."""
+    starts = {"only": "jobs", "under": "weeks", "the calibration": "error", "the simulation": "ranks"}
+    return next(word for start, word in starts.items() if row.doubt.startswith(start))
 
 
 def full_tables(calibration: Calibration) -> list[Table]:
@@ -158,7 +176,7 @@ def agreement(row: Agreement) -> list[str | Cell]:
     return [
         row.group,
         f"{row.jobs:,}",
-        "never" if row.doubt else time_cell(row.threshold),
+        "not usable" if row.doubt else time_cell(row.threshold),
         *(time_cell(getattr(row, name)) for name in times),
         *(percent(share) for share in row.within),
         f"{row.rank_correlation:.2f}" if math.isfinite(row.rank_correlation) else UNDEFINED,

@@ -120,9 +120,11 @@ class Calibration:
     @property
     def doubted(self) -> list[str]:
         """Return a sentence, in a list, on the groups that are not usable, with the reasons; an empty list if there are none."""
-        rows = [row for row in self.rows[1:] if row.doubt and row.by in ("class", "partition", "user")]
-        reasons = "; ".join(f"{group_name(row)} ({row.doubt})" for row in rows)
-        return [f"Not usable for: {reasons}."] if rows else []
+        groups: dict[str, list[str]] = {}
+        for row in self.rows[1:]:
+            if row.doubt and row.by in ("class", "partition", "user"):
+                groups.setdefault(row.doubt, []).append(group_name(row))
+        return [f"Not usable for: {'; '.join(f'{listed(names)} ({why})' for why, names in groups.items())}."] if groups else []
 
     def table(self) -> Any:
         """Return `rows` and `months` as a polars DataFrame."""

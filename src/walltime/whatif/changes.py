@@ -202,7 +202,7 @@ def _adjust(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
 def _soft(change: Change, setting: Setting) -> tuple[Setting, list[str]]:
     scheduler = setting.scheduler()
     if scheduler.policy.plans_nodes:
-        other = "" if scheduler.policy.settings() is None else "; Slurm's soft limits are TimeMin: adjust=PREDICTOR"
+        other = "; use another policy" if scheduler.policy.settings() is None else "; Slurm's soft limits are TimeMin: adjust=PREDICTOR"
         raise PolicyError(f"{change.where}: {scheduler.policy.name} does not support soft walltimes{other}", "wrong_change")
     prediction = Prediction(change.value, correction="soft")
     return replace(setting, policy=replace(scheduler, prediction=prediction)), [

@@ -78,7 +78,11 @@ def what_if(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Simulate each of several changes to a machine or its settings, and rank the changes by gain minus cost."""
+    """Simulate each of several changes to a machine or its settings, and rank the changes by gain minus cost.
+
+    The gain is the decrease of the mean wait, in percent. The costs are the share of the work that is lost or cannot run, and the share
+    of nodes that are added.
+    """
     from walltime.whatif import parse_change, read_calibration, runs, what_if as run
     from walltime.whatif.setting import NEEDED, machine_of
     from walltime.whatif.simulations import settings_of

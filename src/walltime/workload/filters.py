@@ -185,7 +185,9 @@ class _Parser:
         number = self.workload.origin.number_of(other.text, token.name)
         if number < 0:
             log = self.workload.origin.name
-            raise PolicyError(f"{self._name()}: {log} does not have the {other.text} {shown(token.name)}", "unknown_name")
+            raise PolicyError(
+                f"{self._name()}: {log} has no {other.text} {shown(token.name)}; give a name that occurs in it", "unknown_name"
+            )
         return number
 
     def _column(self, name: str) -> Array:

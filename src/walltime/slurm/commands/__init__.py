@@ -8,5 +8,5 @@ from walltime.slurm.commands.starts import score, snapshot, start_times
 __all__ = ["app"]
 
 app = CommandGroup("slurm", "Work with a Slurm cluster: get its job log and machine file, predict start times, and run the side-car.")
-for command in (adjust, what_happened, sacct_command, cluster_command, cluster, snapshot, start_times, score):
+for command in (sacct_command, cluster_command, cluster, snapshot, start_times, score, adjust, what_happened):
     app.command()(command)

@@ -90,7 +90,7 @@ def snapshot(
     about = {"time": queue.time, "slurm": queue.slurm, "machine": queue.machine.name, "policy": queue.machine.policy}
     record = {**about, "totals": queue.totals(), "notes": list(queue.notes), "out": out, "version": version()}
     totals = ", ".join(f"{name} {count:,}" for name, count in queue.totals().items())
-    place = "not written anywhere; give a file with --out" if out is None else f"written to {printable(out)}"
+    place = "not written to a file; add --out FILE" if out is None else f"written to {printable(out)}"
     output.show(record, [f"{queue.machine.name} at {clock(queue.time)}: {totals}", *(Items([note]) for note in queue.notes), place])
 
 
@@ -295,6 +295,6 @@ def score(
     if reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
-    blocks: list[Any] = [f"{counted(card.predictions, 'prediction')}, {card.known:,} for jobs that have started ({card.completed:,} new)"]
+    blocks: list[Any] = [f"{counted(card.predictions, 'prediction')}; for jobs that have started: {card.known:,} ({card.completed:,} new)"]
     blocks += [scores_table(card.scores)] if card.scores else []
     output.show(asdict(card) | {"version": version()}, blocks)

@@ -247,7 +247,7 @@ class Ledger:
         try:
             rows = self._base.execute(f"SELECT {_ENTRY_COLUMNS} FROM jobs").fetchall()
         except sqlite3.Error as error:
-            raise LedgerError(f"{printable(self.folder)}: the ledger cannot be read ({error})") from error
+            raise LedgerError(f"{printable(self.folder)}: the ledger cannot be read ({error}); check the file") from error
         entries = [Entry(*row) for row in rows]
         return {
             entry.key: entry.but(state=State(entry.state), soft=bool(entry.soft), doubt=bool(entry.doubt or self.lost)) for entry in entries
@@ -302,7 +302,7 @@ class Ledger:
                     self._base.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
-            raise LedgerError(f"{printable(self.folder)}: the ledger cannot be written ({error})") from error
+            raise LedgerError(f"{printable(self.folder)}: the ledger cannot be written ({error}); check the disk") from error
 
 
 def _events(base: sqlite3.Connection, since: float = 0.0) -> list[Event]:
@@ -421,4 +421,4 @@ def read_events(folder: Path) -> list[Event]:
         with closing(sqlite3.connect(path, timeout=30)) as base:
             return _events(base)
     except sqlite3.Error as error:
-        raise LedgerError(f"{printable(path)}: the ledger cannot be read ({error})") from error
+        raise LedgerError(f"{printable(path)}: the ledger cannot be read ({error}); check the file") from error

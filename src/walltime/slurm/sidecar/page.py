@@ -116,7 +116,7 @@ def review_tables(review: Review, most: int = 20) -> list[Table]:
     for title, lines in (("alarms", review.alarms), ("failures", review.failures)):
         if lines:
             rows = [[clock(int(time)), sanitize(message, 200)] for time, message in lines[-most:]]
-            tables.append(Table(("time (UTC)", "what"), rows, title, texts=2))
+            tables.append(Table(("time (UTC)", "message"), rows, title, texts=2))
     return tables
 
 

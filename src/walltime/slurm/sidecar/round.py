@@ -218,7 +218,7 @@ class Sidecar:
         here = [self.entries[job.key] for job in self.restorer.seen if job.waits and job.time_min and job.key in self.entries]
         soft = [entry for entry in here if entry.soft and entry.state in OPEN]
         if soft and not cluster.soft_limit:
-            self.say("time_min_as_soft_limit is gone while jobs have a TimeMin: all of them are taken back")
+            self.say("time_min_as_soft_limit was removed while jobs have a TimeMin: every TimeMin is withdrawn")
             self._take_back(soft, report, budget)
 
     def _is_foreign(self, cluster: Configuration | None) -> bool:

@@ -255,7 +255,7 @@ class SelfTests:
         if self._prolog_test is not None:
             self.ledger.note("prolog", self._prolog_test.fault or WORKS)
             if self._prolog_test.fault and not self.settings.need_prolog:
-                self.say("the side-car continues with its own give-back only; --need-prolog would prevent that")
+                self.say("the side-car continues in give-back mode without the prolog; --need-prolog would prevent that")
         return ""
 
     def give_up(self, user: str, report: Report) -> None:

@@ -347,8 +347,8 @@ class Forecast:
             short_history: arrivals and arrivals.period and arrivals.reach < 2 * WEEK,
             f"Left out, as they do not fit the machine: {counted(len(lost), 'job')}, such as {lost[0].label if lost else ''}.": lost,
             f"{no_room} {misfits[0] if misfits else ''}.": misfits,
-            f"Placed on any nodes, without memory, as not all fit: {counted(len(self.loose), 'running job')}.": self.loose,
-            f"Never start as they are: {counted(len(never), 'waiting job')}, such as job {never[0].label if never else ''}.": never,
+            f"Placed on any nodes, regardless of memory, because not all fit: {counted(len(self.loose), 'running job')}.": self.loose,
+            f"Can never start as requested: {counted(len(never), 'waiting job')}, such as job {never[0].label if never else ''}.": never,
             f"Not simulated: {counted(apart, 'job')} of the snapshot (held, dependent on others, or not modelled).": apart,
         }
         remarks = () if self.predicted is None else self.predicted.remarks

@@ -49,7 +49,7 @@ def calibrate_starts_command(
         starts = calibrate_starts(
             workload, machine, policy, predictor=drawn["predictor"], moments=moments, draws=draws, progress=progress, learning=learning
         )
-    blocks, title = tables_of(starts), f"When do jobs start on {starts.machine}, and how well is it predicted?"
+    blocks, title = tables_of(starts), f"Predicted and recorded start times on {starts.machine}"
     methods = Table(["method", "meaning"], [[NAMES[name], meaning] for name, meaning in METHODS.items()], "Methods compared", texts=-1)
     output.write_blocks("recorded and predicted start times", title, verdict(starts), [*blocks, methods, HOW, *starts.caveats], workload)
     output.show(starts.as_dict(), [*paragraphs(verdict(starts)), "", *blocks, *caveats(starts.caveats)])
