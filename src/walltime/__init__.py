@@ -9,7 +9,7 @@ The most common names are in this package; all others are in these groups:
 
 * `benchmark`: fixed suites of workloads, and results that others can check
 * `campaign`: many runs from a plan
-* `errors`: all errors, each a `WalltimeError`
+* `errors`: the errors of this package, each a `WalltimeError`
 * `estimates`: models of user estimates
 * `figures`: figures for papers and talks
 * `logs`: formats of logs, reading, cleaning, writing

@@ -2,7 +2,7 @@
 
 
 class WalltimeError(Exception):
-    """Base class of the errors that this package raises for wrong inputs, options and states.
+    """Base class of the errors that report a fault in data, options, files or a simulation.
 
     `code` identifies the kind of fault for programs, such as `"unknown_partition"`; it does not change when the message is rewritten. An
     error that is raised `from` another, to add a location, has that error's code.
