@@ -18,6 +18,8 @@ from walltime.papers.subjects import Subject
 Array = np.ndarray
 T = TypeVar("T", bound=Hashable)
 METRIC = "mean_bounded_slowdown"
+GREY, EDGE = "#B8BCC2", "#20242A"
+"""Colours of bars and of their edges."""
 
 
 def shaken_runs(
@@ -57,7 +59,7 @@ def draw_bands(axes: Axes, by_name: Mapping[str, Array], _row: str) -> None:
     places, bands = np.arange(len(by_name)), [percentile_band(values) for values in by_name.values()]
     spread = np.maximum([[band.mean - band.low for band in bands], [band.high - band.mean for band in bands]], 0)
     means = np.array([band.mean for band in bands])
-    axes.bar(places, means, 0.7, color=drawing.GREY, edgecolor=drawing.EDGE, linewidth=0.5)
+    axes.bar(places, means, 0.7, color=GREY, edgecolor=EDGE, linewidth=0.5)
     axes.errorbar(places, means, spread, fmt="none", ecolor="black", elinewidth=1, capsize=2)
     axes.set_xticks(places, list(by_name), rotation=75, fontsize=6.5, ha="right")
     drawing.from_zero(axes)
