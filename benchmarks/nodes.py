@@ -206,6 +206,7 @@ def with_shapes(nodes: int, jobs: int = 12_000) -> tuple[Workload, Workload, Mac
     nodes. A quarter of the nodes has four GPUs, an eighth has large memory.
     """
     model = lublin(jobs, 1.2, nodes).with_estimates(FModel(4), seed=1)
+    model = replace(model, submit=model.submit // 2)  # as jobs request only a part of their nodes
     part = np.array([1, 4, 16, 32, CORES])  # processors of each node
     memory = np.array([1, 2, 4, 8])  # GB of each processor
     shape = np.random.default_rng(1).integers(0, len(part) * len(memory) * 2, jobs)

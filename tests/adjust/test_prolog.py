@@ -141,7 +141,7 @@ def test_the_self_test_says_which_give_back_works(tmp_path, with_prolog, needs):
     assert "self-test: passed" in said
     assert ("self-test: the prolog works" in said) == with_prolog
     assert any("prolog missing" in text for text in said) == (not with_prolog)
-    assert any("its own give-back" in text for text in said) == (not with_prolog and not needs)
+    assert any("give-back mode without the prolog" in text for text in said) == (not with_prolog and not needs)
     assert ("prolog missing" in reports[-1].why) == (needs and not with_prolog)
     assert not any(job.user == "sidecar" for job in (*cluster.running(), *cluster.waiting()))
     rounds(cluster, one, 40)

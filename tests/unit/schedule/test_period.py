@@ -183,7 +183,7 @@ def test_answer__of_a_machine_that_is_too_small_says_so():
     assert found.numbers.utilization == pytest.approx(2, rel=0.01)
     assert found.numbers.lost_hours / found.numbers.used_hours == 0.5
     assert "the machine's size is wrong" in period_answer(found)
-    assert any("--procs" in caveat for caveat in period_page(found).caveats)
+    assert any("true size" in caveat for caveat in period_page(found).caveats)
 
 
 def test_period__only_what_lies_within_it():
