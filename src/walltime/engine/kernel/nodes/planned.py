@@ -10,7 +10,8 @@ The rules, which reference/first_fit.py and reference/pools.py implement in plai
   order. When an outage becomes known or a job is overdue, all reservations are made again. A job over a limit has none.
   A reservation can move only into capacity that has become free on its partition's pools since the last pass of moves. For each pool,
   `levels.pools` has the latest end of such capacity. Moves free capacity too: for jobs behind in the queue now, for all at the next pass.
-  A job with a maximum number of nodes is always tried: if others take nodes that would give it little, it may find other nodes sufficient.
+  Jobs with a maximum number of nodes, or a minimum of usable processors on each, are always tried: their nodes may also change because
+  others take what they do not hold.
 
 The plan is the free amounts of each node over time: a list of *levels*, each valid from its time to the next one's. It is kept from pass to
 pass as long as nothing becomes free. As long as reservations are only added, the earliest time found for a request is a lower bound for
@@ -247,7 +248,7 @@ def _move(state, job, site, use, plan, line, levels):
     old, held, freed = job.held_from, levels.held[state.half], FIRST
     for pool in list_of(levels.pools_of, job.partition):
         freed = max(freed, levels.pools[pool, FREED])
-    latest = old if job.most_nodes > 0 else min(old, freed - 1)  # see the rules above on a maximum number of nodes
+    latest = old if job.most_nodes > 0 or job.least > 0 else min(old, freed - 1)
     if not _may_move(state, job, site, levels, held, latest):
         return
     _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.planned, RELEASE)
