@@ -90,7 +90,7 @@ def test_the_prolog_raises_the_limit_without_the_side_car(lab, tmp_path, adjuste
 @WITHOUT
 def test_a_missing_prolog_is_noticed(lab, tmp_path, adjusters):
     one = start(lab, tmp_path, adjusters)
-    wait_until("the self-tests", lambda: one.says("slurm.conf has no PrologSlurmctld") and one.says("its own give-back"), 120)
+    wait_until("the self-tests", lambda: one.says("slurm.conf has no PrologSlurmctld") and one.says("give-back mode without the prolog"), 120)
     block(lab)
     f = lab.submit("-JF", f"-t{KINDS['F']}", "-N2", "--exclusive", wrap="sleep 1")
     wait_until("TimeMin", lambda: shown(lab, f, "TimeMin") == "00:01:00", 60)  # it goes on without

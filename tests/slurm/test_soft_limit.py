@@ -68,7 +68,7 @@ def test_everything_is_taken_back_before_anything_else(lab, tmp_path, adjusters)
     before = len(faults.calls())
     drop(lab)
     new = wide(lab, "F")
-    wait_until("all of them", lambda: one.says("time_min_as_soft_limit is gone") and one.told.count("removed TimeMin") >= 3, 20)
+    wait_until("all of them", lambda: one.says("time_min_as_soft_limit was removed") and one.told.count("removed TimeMin") >= 3, 20)
     changes = [call for call in faults.calls()[before:] if call.startswith("update")]
     assert sorted(changes[:3]) == sorted(f"update JobId={job} TimeMin=0" for job in waiting)
     assert [shown(lab, job, "TimeLimit") for job in (running, *waiting, new)] == [SPAN[kind] for kind in "EEFGF"]
@@ -90,7 +90,7 @@ def test_a_job_that_starts_at_that_moment_has_its_limit_back(lab, tmp_path, adju
     drop(lab)
     begin = time.monotonic()
     cancel(lab, "X")
-    wait_until("what was said", lambda: one.says("time_min_as_soft_limit is gone"), 20)
+    wait_until("what was said", lambda: one.says("time_min_as_soft_limit was removed"), 20)
     wait_until("whole limits", lambda: all(limit_is_whole(lab, *job) for job in zip(waiting, "EFG", strict=True)), 30)
     time.sleep(5)
     assert all(limit_is_whole(lab, *job) for job in zip(waiting, "EFG", strict=True))

@@ -140,7 +140,7 @@ def span_of(workload: Workload, window: Window) -> tuple[int, int]:
 def longest_between(windows: Sequence[Window], tick: int = 1) -> int:
     """Return the longest time, s, for which a job that starts on a tick may be planned under these windows in an ordinary week.
 
-    Return 0 if no job can start, and NEVER if there is no bound.
+    Return 0 if no job can start, and NEVER if jobs of any length can.
 
     >>> longest_between([Window("17:00", days=("fri",)), Window("08:00", days=("mon",))]) // 3600
     105

@@ -80,8 +80,8 @@ def what_if(
 ) -> None:
     """Simulate each of several changes to a machine or its settings, and rank the changes by gain minus cost.
 
-    The gain is the decrease of the mean wait, in percent. The costs are the share of the work that is lost or cannot run, and the share
-    of nodes that are added.
+    The gain is the decrease of the mean wait, in percent. The costs are the lost work, including jobs that can
+    no longer run, and the added nodes, each as a percentage of the total.
     """
     from walltime.whatif import parse_change, read_calibration, runs, what_if as run
     from walltime.whatif.setting import NEEDED, machine_of

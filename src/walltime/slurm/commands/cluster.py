@@ -92,7 +92,7 @@ def _print(command: str, as_json: bool) -> None:
 
 @manual(
     "guides/machine-from-slurm",
-    ("Print the command.", "slurm cluster-command"),
+    ("Print the command that describes the cluster.", "slurm cluster-command"),
     ("Print it with another output file.", "slurm cluster-command --out settings.txt"),
 )
 def cluster_command(
