@@ -25,7 +25,8 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, take_less, total_of, words_of
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
-from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of, units_of
+from walltime.engine.kernel.nodes.amounts import units_of
+from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of
 from walltime.engine.kernel.nodes.easy import (
     arrange,
     end_next,
@@ -438,7 +439,7 @@ def _find_start(state, job, site, use, plan, line, levels, latest, by_form):
         short = _first_short(state, job, site, levels, k, begin + length, FIRST, FIRST)
         if short < 0:
             short = _least_between(state, use, levels, members, need, k, begin + length)
-            if short < 0 and shortfall_of(state, job, site, levels.least, plan, begin, length) == 0:
+            if short < 0 and shortfall_of(state, job, site, levels.least, plan, begin, length, 1) == 0:
                 choose_of(state, job, site, levels.least, plan.choice)
                 break
         k = max(short, k + 1)
