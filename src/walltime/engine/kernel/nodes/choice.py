@@ -90,7 +90,7 @@ def shortfall_of(state, job, site, free, plan, time, length, enough):
             _leave_out(sets, block.row, block.first_word, block.last_word + 1)
     if job.shaped:
         missing = missing_at_least(state, job, free, sets[USABLE])
-        if missing >= enough:
+        if missing >= max(1, enough):
             return missing
         shape_nodes(state, job, free, site.shaped, sets[USABLE])
     nodes = size_of(sets[USABLE])
