@@ -159,7 +159,8 @@ def _held(engine: SlurmReference, job: SlurmJob, nodes: Array, guessed: set[int]
     if len(nodes) > 1 and not job.whole:
         guessed.add(job.index)
     total = (job.procs, job.second, 0 if job.whole else job.memory * len(nodes) or job.task_memory * job.procs // job.task)
-    share = engine.capacity[:, nodes] if job.whole else np.array([[-(-amount // len(nodes))] for amount in total])
+    parts = [np.full(len(nodes), -(-amount // len(nodes))) for amount in total]
+    share = engine.capacity[:, nodes] if job.whole else engine.machine.allocated(np.full(len(nodes), job.second_row), *parts)
     return Given(nodes, np.minimum(share, engine.free[:, nodes]))
 
 

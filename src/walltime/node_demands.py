@@ -23,6 +23,8 @@ UNLIMITED_MEMORY = 1024**2
 """Memory per processor, MB, of a pool without a memory limit if other pools have one."""
 LEAST_BASIC = 2**31
 """Priorities above this value come from priority/basic, which begins at 2**32 - 2**16; other plugins usually set lower ones."""
+BITS = 31
+"""Bits in which the engine keeps the units of the second resource that a job has on a node, of all types."""
 MOST_RANK = 0xFFFF
 """The highest priority or tier that Slurm distinguishes among jobs to be preempted."""
 COLUMNS = ("requested_nodes", "nodes", "most_nodes", "exclusive", "requested_procs", "cpus_per_task", "tasks_per_node", "spread")
@@ -106,11 +108,43 @@ def nodes_of(machine: Machine, placement: Placement, placed: Workload) -> Nodes:
         tiers=[tiers[part] + above * (number > 0) for part, number in partitions],
         outages=outages,
         losses=[*losses, *[0] * (len(outages) - len(losses))] if any(losses) else (),
+        types=_units_by_row(machine, counts),
         limits=placement.limits,
         run_seconds=placement.run_seconds,
         node_limits=placement.node_limits,
         reservations=admitted if any(admitted) else (),
     )
+
+
+def _units_by_row(machine: Machine, counts: list[int]) -> Array | None:
+    """Return `Nodes.types`; None if no pool has several types. Raises WorkloadError if a node's amounts do not fit in 31 bits."""
+    rows = machine.type_rows
+    if not rows:
+        return None
+    units = np.zeros((max(rows.values()) + 1, len(counts)), np.int64)
+    for k, pool in enumerate(machine.pools):
+        for row, amount in {rows[name]: amount for name, amount in pool.by_type.items()}.items() or [(0, pool.second)]:
+            units[row, k] = amount
+    if len(units) * int(units.max()).bit_length() > BITS:
+        raise WorkloadError(
+            f"the nodes have too many GPUs of too many types: {len(units)}, and up to {units.max()} of one", "too_many_types"
+        )
+    return np.repeat(units, counts, axis=1)
+
+
+def _second_rows(placed: Workload, machine: Machine) -> Array:
+    """Return the row of `Nodes.types` whose units each job uses, int64: by the requested type, or else by the type that the log records.
+
+    Returns -1 for a job without a known type.
+    """
+    rows, found = machine.type_rows, np.full(len(placed), -1)
+    for column in ("gpu_type", "requested_gpu_type") if rows else ():
+        numbers = placed.columns.get(column, found)
+        for number in np.unique(numbers[numbers > 0]).tolist():
+            types = [one.partition(":")[0] for one in placed.origin.name_of(column, number).split("+")]
+            known = [rows[name] for name in types if name in rows]
+            found[numbers == number] = known[0] if known else -1
+    return found
 
 
 class PoolNeeds(NamedTuple):
@@ -174,7 +208,7 @@ def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ..
     ]
     of, number, unknown = list(range(len(sets))), partition.copy(), np.zeros(len(placed), bool)
     places: dict[tuple[int, tuple[int, ...]], int] = {}
-    typed, featured = (any(values) for values in zip(*((pool.gpu_type, pool.features) for pool in machine.pools), strict=True))
+    typed, featured = (any(values) for values in zip(*((pool.by_type, pool.features) for pool in machine.pools), strict=True))
     none = np.full(len(placed), -1)
     requests = [
         placed.columns.get(name, none) if used else none for name, used in (("constraints", featured), ("requested_gpu_type", typed))
@@ -189,7 +223,7 @@ def _members(placed: Workload, placement: Placement) -> tuple[list[tuple[int, ..
         kind = placed.origin.name_of("requested_gpu_type", gpu_type) if gpu_type > 0 else ""
         wanted = "" if "+" in kind else kind
         pools = [machine.pools[p] for p in sets[part]]
-        fit = [satisfies(pool.features, words) and wanted in ("", pool.gpu_type) for pool in pools]
+        fit = [satisfies(pool.features, words) and wanted in ("", *pool.by_type) for pool in pools]
         allowed = tuple(p for p, fits in zip(sets[part], fit, strict=True) if fits)
         unknown[mine] = not allowed
         if allowed and allowed != sets[part]:
@@ -207,6 +241,11 @@ def _has_nodes(machine: Machine, name: str, pool: str) -> bool:
 def unknown_features(placed: Workload, placement: Placement) -> Array:
     """Return a mask (bool) of the jobs that request features or a type of GPUs that no node of their partition has."""
     return _members(placed, placement)[-1]
+
+
+def unknown_gpu_type(placed: Workload, placement: Placement) -> Array:
+    """Return a mask (bool) of the jobs with GPUs of an unknown type, if some nodes have several types."""
+    return (_second_rows(placed, placement.machine) < 0) & (placement.second > 0) & bool(placement.machine.type_rows)
 
 
 def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDemands:
@@ -229,8 +268,10 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
         """Return a statistic over the nodes that each job may use, such as the largest number of processors."""
         return np.array([reduce(amounts[own]) for own in nodes.members])[members]
 
-    sizes, procs_each, smallest, second_each = (
-        of_nodes(*each) for each in ((nodes.procs, len), (nodes.procs, np.max), (nodes.procs, np.min), (nodes.second, np.max))
+    sizes, procs_each, smallest = (of_nodes(nodes.procs, reduce) for reduce in (len, np.max, np.min))
+    second_row, rows = np.maximum(_second_rows(placed, placement.machine), 0), nodes.rows_of_second
+    second_each, least_second = (
+        np.stack([of_nodes(row, reduce) for row in rows])[second_row, np.arange(count)] for reduce in (np.max, np.min)
     )
     whole = np.array([one.exclusive for one in placement.machine.partitions])[placement.partition] | (column["exclusive"] == 1)
     mixed = whole & (smallest < procs_each)
@@ -268,12 +309,12 @@ def demands_on(nodes: Nodes, placed: Workload, placement: Placement) -> NodeDema
     numbers |= {"asked": np.where(whole & ~mixed, needed * procs_each, procs), "task": task, "least": least, "most": most}
     numbers |= _memory(placed, placement, task, asked_nodes, whole, of_nodes(nodes.memory, np.max))
     tasks = smallest // task  # on an empty node
-    for amount, of_task in ((nodes.second, per_task), (nodes.memory, numbers["task_memory"])):
-        tasks = np.where(of_task > 0, np.minimum(tasks, of_nodes(amount, np.min) // np.maximum(of_task, 1)), tasks)
+    for amount, of_task in ((least_second, per_task), (of_nodes(nodes.memory, np.min), numbers["task_memory"])):
+        tasks = np.where(of_task > 0, np.minimum(tasks, amount // np.maximum(of_task, 1)), tasks)
     fewer = (column["most_nodes"] > 0) & ~whole & (least == 0) & (procs > 1) & (smallest > 1)
     most_nodes = np.where(fewer, np.maximum(column["most_nodes"], needed), 0)
     numbers |= {"most_nodes": np.where(most_nodes * tasks * task >= procs, most_nodes, 0)}
-    numbers |= {"total": np.where(in_total, second, 0), "per_task": per_task}
+    numbers |= {"total": np.where(in_total, second, 0), "per_task": per_task, "second_row": second_row}
     return NodeDemands(
         **{name: np.asarray(values).astype(np.int64) for name, values in numbers.items()},
         partition=_partitions(placement)[1],
@@ -392,8 +433,11 @@ def _resource_shares(placed: Workload, placement: Placement, demands: NodeDemand
             continue
         gpu_type = name.removeprefix("gres/gpu:")
         own, of_node = resource_amounts(placed, placement, name, demands.nodes), of_nodes[name.partition(":")[0]]
-        pools = [one for one in machine.pools if gpu_type in (name, one.gpu_type.lower())]
-        has = [sum(one.nodes * of_node(one) for one in pools if one.name in part.pools) for part in machine.partitions]
+        units = [
+            one.nodes * (of_node(one) if gpu_type == name else sum(n for kind, n in one.by_type.items() if kind.lower() == gpu_type))
+            for one in machine.pools
+        ]
+        has = [sum(units[machine.place_of(pool)] for pool in part.pools) for part in machine.partitions]
         total += weight * own / np.maximum(np.array(has)[placement.partition], 1) * (np.array(has)[placement.partition] > 0)
     return total
 

@@ -195,6 +195,44 @@ def example():
     )
 
 
+def test_worked_example__several_types_of_gpus_on_a_node():
+    """Two nodes have an A100 and two slices each, a third has four A100s.
+
+    Jobs 0 to 2 request slices, so job 2 gets the other slice of the first node; job 3 needs two A100s on one node. Job 4 requests GPUs of
+    any type, and the log records that it got a slice: it waits for job 2, the first to end. Job 5 takes an A100 of the first node at once,
+    but under Slurm's scheduling only in the backfill cycle at 30 s, as job 4 closes the nodes.
+    """
+    pools = Pool("mixed", 2, 8, gpu_types={"a100": 1, "1g.10gb": 2}), Pool("alike", 1, 8, 4, gpu_type="a100")
+    machine = Machine(pools, (Partition("all", ("mixed", "alike")),))
+    columns = {
+        "gpus": [1, 2, 1, 2, 1, 1],
+        "nodes": [1] * 6,
+        "requested_gpu_type": [2, 2, 2, 1, -1, 1],
+        "gpu_type": [2, 2, 2, 1, 2, 1],
+    }
+    names = dict.fromkeys(("requested_gpu_type", "gpu_type"), ("a100", "1g.10gb"))
+    jobs = Workload.from_arrays(
+        submit=[0, 1, 2, 3, 4, 5],
+        runtime=[100, 100, 50, 100, 30, 20],
+        requested=[100, 100, 50, 100, 30, 20],
+        procs=[1] * 6,
+        machine_procs=24,
+        columns={name: np.array(values) for name, values in columns.items()},
+        origin=Origin(names=names),
+    )
+    for policy, last in (("easy", 5), ("conservative", 5), ("slurm", 30)):
+        for engine in ("kernel", "reference"):
+            schedule = simulate(jobs, policy, machine=machine, engine=engine)
+            assert schedule.start.tolist() == [0, 1, 2, 3, 52, last]
+            assert schedule.slots[1][:5].tolist() == [0, 1, 0, 2, 0]
+            assert "unknown_gpu_type" not in schedule.workload.origin.changed
+            assert schedule.audit().ok
+    untyped = replace(jobs, columns=jobs.columns | {"gpu_type": np.full(6, -1)})
+    schedule = simulate(untyped, "easy", machine=machine)  # job 4 gets an A100
+    assert schedule.start.tolist() == [0, 1, 2, 3, 4, 5]
+    assert schedule.workload.origin.changed["unknown_gpu_type"] == 1
+
+
 def test_worked_example__easy():
     """EASY by hand, where job 3 is the head from 2 s on.
 

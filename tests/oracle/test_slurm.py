@@ -88,6 +88,12 @@ def shaped(draw: random.Random, machine: Machine, workload: Workload) -> tuple[M
     pools = [replace(one, procs=draw.choice((1, 2, 5)) * one.procs, second=draw.choice((1, 7)) * one.second) for one in machine.pools]
     pools = [replace(one, memory=draw.choice((0, 4, 9, 9, 30))) for one in pools] if draw.random() < 0.6 else pools
     pools = [replace(one, features=draw.choice(features), gpu_type=draw.choice(("", "a100", "v100"))) for one in pools]
+    if draw.random() < 0.3:  # several types on each node
+        types = [{"a100": draw.randint(1, 3), "v100": draw.randint(1, 9)} for _ in pools]
+        mixed = [draw.random() < 0.6 for _ in pools]
+        pools = [
+            replace(one, second=0, gpu_type="", gpu_types=own) if has else one for one, own, has in zip(pools, types, mixed, strict=True)
+        ]
     partitions = [replace(one, exclusive=False) for one in machine.partitions] if draw.random() < 0.7 else machine.partitions
     partitions = [replace(one, least_loaded=draw.random() < 0.25) for one in partitions]
     sizes = {one.name: one.procs for one in pools}

@@ -76,7 +76,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         """The last instant whose events have been processed."""
 
     def _recorded(self, k: int) -> Array | None:
-        """Return a job's recorded amounts on each node, if any, shape (nodes, 3); its memory follows from its processors."""
+        """Return a job's recorded amounts on each node, if any, as in `capacity`; its memory follows from its processors."""
         if self.schedule.slots is None:
             return None
         mine = slice(*np.searchsorted(self.schedule.slots[0], [k, k + 1]))
@@ -85,7 +85,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         if not own.whole:
             memory += own.memory or own.task_memory * (procs // own.task)
         recorded = np.zeros_like(self.capacity)
-        recorded[node] = np.stack([procs, second, memory], axis=1)
+        recorded[node] = self.nodes.allocated(np.full(len(node), own.second_row), procs, second, memory).T
         return recorded
 
     def _has_started(self, job: int) -> bool:
@@ -113,7 +113,7 @@ class FirstFitWalk(Walk, NodesReference):  # type: ignore[misc]  # a walk runs a
         self._levels([])
         request, needed = self.requests[job.index], self.requests[job.index].asked
         for node in request.order:
-            needed -= self._usable_procs(request, node, *self._free[node])
+            needed -= self._usable_procs(request, node, self._free[node])
             if needed <= 0:
                 return True
         return False

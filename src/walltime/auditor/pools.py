@@ -226,7 +226,7 @@ def _nodes(schedule: MachineSchedule, slots: Sequence[Array]) -> Iterator[Differ
     yield from _needs(schedule, slots, nodes, needs)
     memory = np.where(needs.memory[job] > 0, needs.memory[job], needs.task_memory[job] * (procs // needs.task[job]))
     memory = np.where(needs.whole[job] > 0, 0, memory)
-    for amounts, capacity in ((procs, nodes.procs), (second, nodes.second), (memory, nodes.memory)):
+    for amounts, capacity in zip(nodes.allocated(needs.second_row[job], procs, second, memory), nodes.amounts, strict=True):
         for k, used in _overused(start[job], end[job], node, amounts, capacity):
             if placement.since[job[k]] == NEVER:
                 what = f"starts, and then {used} of {capacity[node[k]]} of node {node[k]} is in use"

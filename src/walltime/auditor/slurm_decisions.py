@@ -223,5 +223,6 @@ def _by_job(slots: Sequence[Array], problem: Problem) -> list[Given]:
     first = np.searchsorted(job[order], np.arange(len(problem) + 1))
     each, by_task, task, whole = (getattr(demands, name)[job] for name in ("memory", "task_memory", "task", "whole"))
     memory = np.where(whole > 0, 0, np.where(each > 0, each, by_task * (procs // task)))
-    nodes, amounts = node[order], np.stack([procs, second, memory])[:, order]
+    machine: Any = problem.machine
+    nodes, amounts = node[order], machine.allocated(demands.second_row[job], procs, second, memory)[:, order]
     return [Given(nodes[a:b], amounts[:, a:b]) for a, b in pairwise(first.tolist())]

@@ -124,7 +124,7 @@ def placement_note(schedule: Schedule) -> str:
     found = {
         "GPUs" if machine.second == "gpus" else machine.second: machine.second_total > 0,
         "memory": any(pool.memory for pool in machine.pools) and any(name.startswith("mem_mb") for name in columns),
-        "types of GPUs": any(pool.gpu_type for pool in machine.pools) and "requested_gpu_type" in columns,
+        "types of GPUs": any(pool.by_type for pool in machine.pools) and "requested_gpu_type" in columns,
         "features": any(pool.features for pool in machine.pools) and "constraints" in columns,
     }
     nodes = counted(sum(pool.nodes for pool in machine.pools), "node")

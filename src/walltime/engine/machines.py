@@ -132,6 +132,8 @@ class Nodes(NamedTuple):
     * `node_limits`: for each limit, the maximum of the nodes of its running jobs, each counted once; or empty
     * `reservations`: for each partition, the user reservation of its jobs, negative if its nodes and times do not bind them, or 0; may be
       empty
+    * `types`: units of the second resource by row and node, shape (rows, nodes), where nodes have units of several types: a job uses those
+      of one row; None for a single row, `second`
     * `preemption`: None if no job may end early, by preemption or because it loses a node
     """
 
@@ -152,6 +154,28 @@ class Nodes(NamedTuple):
     run_seconds: Sequence[int] = ()
     node_limits: Sequence[int] = ()
     losses: Sequence[int] = ()
+    types: Array | None = None
+
+    @property
+    def rows_of_second(self) -> Array:
+        """Return the units of the second resource that each node has in each row of `types`, int64, shape (rows, nodes)."""
+        return self.second[None] if self.types is None else self.types
+
+    @property
+    def amounts(self) -> Array:
+        """Return each node's processors, second resource (its first row), memory, and further rows of the second resource.
+
+        int64, shape (2 + rows, nodes).
+        """
+        first, *others = self.rows_of_second
+        return np.stack([self.procs, first, self.memory, *others])
+
+    def allocated(self, second_row: Array, procs: Array, second: Array, memory: Array) -> Array:
+        """Return amounts that jobs have on nodes in the rows of `amounts`; `second_row`: the row in `types` of each `second`."""
+        found = np.zeros((2 + len(self.rows_of_second), len(procs)), np.int64)
+        found[0], found[2] = procs, memory
+        found[row_of_amounts(second_row), np.arange(len(procs))] = second
+        return found
 
     def given(self, slots: Sequence[Array], jobs: int) -> Array:
         """Return the processors and second resource of these jobs in each pool, int64, shape (jobs, pools, 2); `slots`: see `Outcome`."""
@@ -166,6 +190,11 @@ class Nodes(NamedTuple):
         job, node, procs, second = slots
         np.add.at(given, (job, self.pool[node]), np.stack([procs, second], axis=1))
         return given
+
+
+def row_of_amounts(second_row: Any) -> Array:
+    """Return the row of `Nodes.amounts` that has a row of `Nodes.types`."""
+    return np.where(np.asarray(second_row) == 0, 1, np.asarray(second_row) + 2)
 
 
 SETS = 10_000
@@ -229,6 +258,7 @@ class NodeDemands(NamedTuple):
 
     Other resources:
 
+    * `second_row`: the row of `Nodes.types` whose units it uses
     * `each`, `per_task`: units of the second resource on every node, or for each `task`; `total`: if positive, that many units from any
       nodes with at least `each`; `second`: units that count towards limits
     * `memory`, `task_memory`: memory on every node, and for each `task`
@@ -258,6 +288,7 @@ class NodeDemands(NamedTuple):
     total: Array
     each: Array
     per_task: Array
+    second_row: Array
     memory: Array
     task_memory: Array
     partition: Array

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from walltime.engine.machines import NodeDemands, Nodes
+from walltime.engine.machines import NodeDemands, Nodes, row_of_amounts
 from walltime.schedule.schedule import Schedule
 from walltime.simulation.run import run_of
 from walltime.simulation.specification import Scheduler
@@ -37,7 +37,7 @@ def shortages(schedule: Schedule, job: int, moments: Array, chosen: Array) -> di
     own, without = _requests(demands, job)
     length = max(1, int(problem.planned[job]))
     otherwise = "reservation" if nodes.reservations and nodes.reservations[own["partition"]] > 0 else "nodes"
-    for k, free in _free_amounts(schedule, demands, np.stack([nodes.procs, nodes.second, nodes.memory]), job, moments):
+    for k, free in _free_amounts(schedule, demands, nodes, job, moments):
         gone, kept = _blocked(nodes, own["partition"], int(moments[k]), length)
         if not chosen[k] or _has_room(nodes, own, np.where(gone | kept, -1, free)):
             continue
@@ -66,9 +66,9 @@ def _blocked(nodes: Nodes, partition: int, moment: int, length: int) -> tuple[Ar
 
 
 def free_on_nodes(schedule: Schedule, nodes: Nodes, demands: NodeDemands, runs: Array) -> Array:
-    """Return the free processors, second resource and memory of each node while these jobs (bool) run; int64, shape (3, nodes)."""
-    free = np.stack([nodes.procs, nodes.second, nodes.memory]).astype(np.int64)
-    of, node, amounts = _amounts(schedule, demands)
+    """Return the free amounts of each node, as in `Nodes.amounts`, while these jobs (bool) run; int64."""
+    free = nodes.amounts.astype(np.int64)
+    of, node, amounts = _amounts(schedule, nodes, demands)
     np.subtract.at(free.T, node[runs[of]], amounts[:, runs[of]].T)
     return free
 
@@ -95,19 +95,19 @@ def _requests(demands: NodeDemands, job: int) -> tuple[dict[str, int], dict[str,
     return own, {**WITHOUT, "features": {"members": own["partition"]}}
 
 
-def _amounts(schedule: Schedule, demands: NodeDemands) -> tuple[Array, Array, Array]:
-    """Return the job and the node of each allocation on a node, and its processors, second resource and memory, shape (3, allocations)."""
+def _amounts(schedule: Schedule, nodes: Nodes, demands: NodeDemands) -> tuple[Array, Array, Array]:
+    """Return the job and the node of each allocation on a node, and its amounts in the rows of `Nodes.amounts`."""
     assert schedule.slots is not None
     of, node, procs, second = (np.asarray(column) for column in schedule.slots)
     memory = np.where(demands.memory[of] > 0, demands.memory[of], demands.task_memory[of] * (procs // demands.task[of]))
-    return of, node, np.stack([procs, second, np.where(demands.whole[of] > 0, 0, memory)])
+    return of, node, nodes.allocated(demands.second_row[of], procs, second, np.where(demands.whole[of] > 0, 0, memory))
 
 
-def _free_amounts(schedule: Schedule, demands: NodeDemands, capacity: Array, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
-    """Yield the index of each time, and the free processors, second resource and memory of each node then, int64, shape (3, nodes)."""
-    of, node, amounts = _amounts(schedule, demands)
+def _free_amounts(schedule: Schedule, demands: NodeDemands, nodes: Nodes, job: int, moments: Array) -> Iterator[tuple[int, Array]]:
+    """Yield the index of each time, and the free amounts of each node then, as in `Nodes.amounts`, int64."""
+    of, node, amounts = _amounts(schedule, nodes, demands)
     amounts = amounts * (of != job)
-    free = capacity.astype(np.int64)
+    free = nodes.amounts.astype(np.int64)
     times = np.concatenate([schedule.start[of], schedule.end[of]])
     where, changes = np.concatenate([node, node]), np.concatenate([-amounts, amounts], axis=1)
     order = np.argsort(times, kind="stable")
@@ -120,7 +120,7 @@ def _free_amounts(schedule: Schedule, demands: NodeDemands, capacity: Array, job
 def _has_room(nodes: Nodes, own: Mapping[str, int], free: Array) -> bool:
     """Return whether a job with these requests fits on nodes with these free amounts."""
     members = nodes.members[own["members"]]
-    procs, second, memory = free[:, members]
+    procs, second, memory = free[0, members], free[row_of_amounts(own["second_row"]), members], free[2, members]
     size = np.where(procs == nodes.procs[members], procs, 0)
     if not own["whole"]:
         tasks = procs // own["task"]

@@ -144,7 +144,19 @@ class Machine:
         """Return whether jobs are placed on individual nodes by every policy that supports it."""
         if self.by_node is not None:
             return self.by_node
-        return not self.windows and any(pool.memory or pool.features or pool.gpu_type for pool in self.pools)
+        return not self.windows and any(pool.memory or pool.features or pool.by_type for pool in self.pools)
+
+    @property
+    def type_rows(self) -> Mapping[str, int]:
+        """Return the row of `engine.machines.Nodes.types` of each GPU type, different for the types of a pool.
+
+        Empty if no pool has several types.
+        """
+        rows: dict[str, int] = {}
+        for name in dict.fromkeys(name for pool in self.pools for name in pool.by_type):
+            used = {rows.get(other) for pool in self.pools if name in pool.by_type for other in pool.by_type}
+            rows[name] = next(row for row in range(len(used) + 1) if row not in used)
+        return rows if any(rows.values()) else {}
 
     def place_of(self, pool: str) -> int:
         """Return the index of a pool, by its name."""

@@ -42,7 +42,7 @@ def omissions(workload: Workload, machine: Machine, partition: Array) -> dict[st
     """
     work = workload.procs * workload.runtime.astype(np.float64)
     noted = {note.feature: note for note in machine.notes if note.feature and SHOWN.get(note.feature) not in workload.columns}
-    of_pools = {"node features": any(pool.features for pool in machine.pools), "GPU types": any(pool.gpu_type for pool in machine.pools)}
+    of_pools = {"node features": any(pool.features for pool in machine.pools), "GPU types": any(pool.by_type for pool in machine.pools)}
     of_pools["memory"] = any(pool.memory for pool in machine.pools)
     found: dict[str, float | None] = {}
     for feature in dict.fromkeys((*noted, *REQUESTS)):

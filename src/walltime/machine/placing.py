@@ -36,6 +36,10 @@ PLACING_RULES = {
         "change",
         "No node has the features, or the type of GPUs, that the job requested: it may use any node of its partition.",
     ),
+    "unknown_gpu_type": (
+        "change",
+        "Some nodes have GPUs of several types, and neither the job's request nor its allocation names one: it gets the first type.",
+    ),
     "unknown_reservation": (
         "change",
         "The machine has no such reservation for the job, or a smaller one: it is scheduled as a job without a reservation.",

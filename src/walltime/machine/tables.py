@@ -84,8 +84,8 @@ class Pool:
     """number of nodes"""
     procs: Annotated[int, Field(least=1)]
     """processors of each node"""
-    second: Annotated[int, Field("{second}", least=0)] = 0
-    """units of the second resource on each node, under the name of the resource"""
+    second: Annotated[int, Field("{second}", least=0, accepts=Count | Mapping[str, Count], label="a number, or a table of types")] = 0
+    """units of the second resource on each node, under the name of the resource; or a table of their types, as in `gpus.a100 = 4`"""
     memory: Count = 0
     """memory of each node (MB), unless it is the second resource; 0 for no limit"""
     weight: Count = 1
@@ -94,6 +94,8 @@ class Pool:
     """the features of each node, which jobs request as constraints (column `constraints`)"""
     gpu_type: str = ""
     """the type of each node's GPUs, which jobs request (column `requested_gpu_type`)"""
+    gpu_types: Annotated[Mapping[str, int], Field(accepts=Mapping[str, Count])] = field(default_factory=dict, hash=False)
+    """the GPUs of each node by type, such as `{ a100 = 2, "1g.10gb" = 14 }`, if it has several types"""
     watts: Annotated[float, Field(least=0)] = 0.0
     """power of each node (W), for the energy of jobs that the log does not record; a job on part of a node counts with its share"""
     proc_watts: Annotated[float, Field(least=0)] = 0.0
@@ -102,7 +104,19 @@ class Pool:
     """power of each allocated GPU (W), in addition"""
 
     def __post_init__(self) -> None:
+        types = dict(self.second) if isinstance(self.second, Mapping) else dict(self.gpu_types)
+        if types:
+            if self.gpu_type or (not isinstance(self.second, Mapping) and self.second not in (0, sum(types.values()))):
+                raise WorkloadError("gpu_types contradicts gpu_type or the number of GPUs; omit the latter two", "wrong_value")
+            object.__setattr__(self, "second", sum(types.values()))
+            object.__setattr__(self, "gpu_type", next(iter(types)) if len(types) == 1 else "")
+            object.__setattr__(self, "gpu_types", types if len(types) > 1 else {})
         check_fields(self, f"pool {self.name!r}")
+
+    @property
+    def by_type(self) -> Mapping[str, int]:
+        """Return the units of the second resource on each node by type; empty if they have none."""
+        return self.gpu_types or ({self.gpu_type: self.second} if self.gpu_type else {})
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from walltime.machine.counted_limits import with_counted_limits
 from walltime.machine.omissions import slurm_limits, with_settings
 from walltime.machine.overheads import scheduler_view
 from walltime.machine.placing import PLACING_REASONS, TOO_MUCH, no_job_fits, possible
-from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features
+from walltime.node_demands import demands_on, nodes_of, problem_fields, unknown_features, unknown_gpu_type
 from walltime.policy import Policy
 from walltime.workload import Array, Workload
 
@@ -81,8 +81,9 @@ def place_on_nodes(workload: Workload, machine: Machine, linear: bool = False) -
         if not fits.any():
             raise no_job_fits(workload, machine, {rule: len(jobs) for rule, jobs in rules.items()})
         workload = workload.without({rule: np.isin(workload.job_id, jobs) for rule, jobs in rules.items()}, PLACING_REASONS)
-    if unknown := int(unknown_features(placed, placement).sum()):
-        placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, "unknown_features": unknown}))
+    for rule, mask in (("unknown_features", unknown_features), ("unknown_gpu_type", unknown_gpu_type)):
+        if unknown := int(mask(placed, placement).sum()):
+            placed = replace(placed, origin=replace(placed.origin, changed={**placed.origin.changed, rule: unknown}))
     smallest = np.array([nodes.procs[own].min() for own in nodes.members])[demands.members]
     # A job on whole nodes gets at least all processors of that many of the smallest nodes.
     procs = np.where(demands.whole > 0, np.maximum(demands.asked, demands.nodes * smallest), placed.procs)
@@ -121,12 +122,12 @@ def _misfits(nodes: Nodes, demands: NodeDemands, chosen: Array, second: str) -> 
 def _fit_when_empty(nodes: Nodes, demands: NodeDemands) -> Array:
     """Return whether each job fits on the nodes that it may use, when they are empty."""
     fits = np.zeros(len(demands.nodes), bool)
-    names = ("members", "whole", "task", "least", "most", "each", "per_task", "memory", "task_memory")
+    names = ("members", "whole", "task", "least", "most", "second_row", "each", "per_task", "memory", "task_memory")
     kinds, kind = distinct_rows([getattr(demands, name) for name in names])
     of_kind = np.split(np.argsort(kind, kind="stable"), np.cumsum(np.bincount(kind))[:-1])
-    for mine, (members, whole, task, least, most, each, per_task, memory, task_memory) in zip(of_kind, kinds.tolist(), strict=False):
+    for mine, (members, whole, task, least, most, row, each, per_task, memory, task_memory) in zip(of_kind, kinds.tolist(), strict=False):
         own = nodes.members[members]
-        procs, second = nodes.procs[own], nodes.second[own]
+        procs, second = nodes.procs[own], nodes.rows_of_second[row, own]
         if not whole:
             tasks = procs // task if per_task == 0 else np.minimum(procs // task, second // per_task)
             tasks = tasks if task_memory == 0 else np.minimum(tasks, nodes.memory[own] // task_memory)

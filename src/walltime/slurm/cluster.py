@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import groupby
 from types import MappingProxyType
+from typing import Any
 
 from walltime.errors import LogError, WorkloadError
 from walltime.machine.machine import Machine, write_machine
@@ -36,7 +37,6 @@ KEPT_SETTINGS = re.compile(
     r"CompleteWait|BatchStartTimeout|EnforcePartLimits|AccountingStorageEnforce|ResvOverRun|Licenses|OverSubscribe"
 )
 """The settings that may affect the schedule; they are kept as Slurm prints them."""
-_SLICE = re.compile(r"gpu:\d+g\.\d+gb|gpu:.*mig.*", re.IGNORECASE)
 
 
 UNCLEAR_FLAGS = {"WEEKDAY", "WEEKEND", "MAGNETIC", "ANY_NODES", "TIME_FLOAT"}
@@ -100,9 +100,8 @@ class _ClusterBuilder:
         """The pool of each node."""
         self.gpus = gpus_by_type(records.nodes.values())
         self.has_memory = "MEMORY" in records.settings.get("SelectTypeParameters", "").upper()
-        self.all_types = {name: tuple(gpus_by_type([node])) for name, node in records.nodes.items()}
-        self.types = {name: own[0] for name, own in self.all_types.items() if len(own) == 1 and own != ("gpu",)}
-        """The type of the GPUs of each node that has one."""
+        self.types = {name: dict(gpus_by_type([node])) for name, node in records.nodes.items()}
+        """The GPUs of each node by type; `gpu` for those without one."""
         self.features = {name: tuple(features_of(node)) for name, node in records.nodes.items()}
         """The features of each node; empty for all nodes if almost all differ in their features."""
         self.too_many = len(set(self.features.values())) > max(MOST_KINDS, len(records.nodes) // 4)
@@ -171,8 +170,7 @@ class _ClusterBuilder:
         resources = dict.fromkeys(name for one in nodes.values() for name in gres_of(one.get("Gres", "")))
         bound = any("(S:" in one.get("Gres", "") for one in nodes.values())
         for feature, shown, mixed in (
-            ("GPU types", gpus, self._mixed({name: frozenset(own) for name, own in self.all_types.items() if len(own) > 1}, most=1)),
-            ("MIG", [name for name in resources if _SLICE.fullmatch(name)], None),
+            ("GPU types", gpus, self._mixed({name: frozenset(own) for name, own in self.types.items() if "gpu" in own}, most=1)),
             ("other generic resources", [name for name in resources if name.split(":")[0] != "gpu"], None),
             ("cores bound to GPUs", ["Gres=…(S:…)"] * bound, None),
             ("node features", sorted({word for own in words.values() for word in own}), self._mixed(words)),
@@ -208,8 +206,10 @@ class _ClusterBuilder:
                 left_out["FUTURE" if states[0] == "FUTURE" else IN_NO_PARTITION if not partitions else "no processors"] += 1
                 continue
             memory = max(integer(node, "RealMemory") - integer(node, "MemSpecLimit"), 0)
-            amounts = (gpus_of(node.get("Gres", "")), memory if self.has_memory else 0) if second == "gpus" else (memory, 0)
-            kind = Pool("one", 1, procs, *amounts, integer(node, "Weight", 1), self.features.get(name, ()), self.types.get(name, ""))
+            types = self.types[name]
+            gpus: Any = types if types and "gpu" not in types else gpus_of(node.get("Gres", ""))
+            amounts = (gpus, memory if self.has_memory else 0) if second == "gpus" else (memory, 0)
+            kind = Pool("one", 1, procs, *amounts, integer(node, "Weight", 1), self.features.get(name, ()))
             groups.setdefault((kind, partitions), []).append(name)
         for reason, count in left_out.items():
             hint = f"; {HIDDEN}" if reason == IN_NO_PARTITION else ""

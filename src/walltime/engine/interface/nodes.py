@@ -11,7 +11,19 @@ from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
 from walltime.engine.kernel.memory import NEVER, record
 from walltime.engine.kernel.nodes.easy import EASY_JOB, EASY_RULES, new_easy_memory
-from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, Records, SlurmMemory, as_set, new_slurm_memory, with_room
+from walltime.engine.kernel.nodes.memory import (
+    OPENS_MEMORY,
+    OPENS_NONE,
+    OPENS_SECOND,
+    OPENS_WHOLE,
+    SLURM_JOB,
+    SLURM_RULES,
+    Records,
+    SlurmMemory,
+    as_set,
+    new_slurm_memory,
+    with_room,
+)
 from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
 from walltime.engine.kernel.nodes.planned_memory import new_planned_memory, with_room_for_plan
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
@@ -20,7 +32,7 @@ from walltime.engine.problem import Outcome, Problem, overfull, running_at_first
 from walltime.policy.slurm import SlurmSettings
 
 Array = np.ndarray
-FORM = ("members", "whole", "task", "least", "most", "most_nodes", "each", "per_task", "memory", "task_memory")
+FORM = ("members", "whole", "task", "least", "most", "most_nodes", "second_row", "each", "per_task", "memory", "task_memory")
 """Fields that define the form of a request. Requests of one form differ only in their numbers of nodes, of processors, and of units of the
 second resource on any nodes."""
 FEWEST_ROWS = 64
@@ -68,7 +80,7 @@ def _lowered_jobs(problem: Problem, dtype: Any) -> Records:
     for name in set(dtype.names) & set(NodeDemands._fields) - {"after"}:
         jobs[name] = getattr(demands, name)
     jobs.shaped = _shaped(machine, demands)
-    jobs.opens = (demands.whole > 0) | (demands.each > 0) | (demands.memory > 0) | (jobs.shaped > 0)
+    jobs.opens = _opens(demands)
     jobs.time_min = np.where(demands.time_min < problem.planned, demands.time_min, 0)
     jobs.tier = np.asarray(machine.tiers, np.int64)[demands.partition]
     return jobs
@@ -92,6 +104,14 @@ def _shaped(machine: Nodes, demands: NodeDemands) -> Array:
     partly = (demands.task > 1) | (demands.least > 1) | (demands.most < largest)
     partly |= (demands.per_task > 0) | (demands.task_memory > 0) | (demands.most_nodes > 0)
     return np.asarray((demands.whole == 0) & partly)
+
+
+def _opens(demands: NodeDemands) -> Array:
+    """Return how much each job may gain where a running job ends, int64, shape (jobs,): OPENS_NONE to OPENS_MEMORY."""
+    by_node = (demands.whole > 0) | (demands.memory > 0) | (demands.task > 1) | (demands.least > 1)
+    by_node |= (demands.most_nodes > 0) | (demands.total > 0)
+    others = np.where(demands.task_memory > 0, OPENS_MEMORY, OPENS_NONE)
+    return np.where((demands.each > 0) | (demands.per_task > 0), OPENS_SECOND, np.where(by_node, OPENS_WHOLE, others))
 
 
 class PlannedNodes(CompiledEngine):
@@ -155,7 +175,8 @@ class NodesEngine(PlannedNodes):
         jobs = _lowered_jobs(problem, SLURM_JOB)
         jobs.procs, jobs.asked = problem.procs // unit, demands.asked // unit
         machine = _count_memory_in_units(jobs, machine)
-        jobs.opens |= demands.sole.any()
+        if demands.sole.any():
+            jobs.opens = OPENS_WHOLE
         jobs.owner = np.where(demands.sole > 0, -1, 1) * (demands.user + 1) * demands.sole.any()
         jobs.whole_runtime, jobs.due, jobs.awaits = problem.runtime, NEVER, -NEVER
         followers = followers_of(demands.after, jobs.after, jobs.pending)
@@ -206,7 +227,10 @@ class NodesEngine(PlannedNodes):
         places = np.repeat(jobs["first"] - (np.cumsum(counts) - counts), counts) + np.arange(int(counts.sum()))
         ranges = every[places] if len(places) else every[:0]
         owner = np.repeat(np.arange(len(jobs)), counts)
-        return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * self._unit, ranges["second"])
+        state, bits = self._memory.state, ranges["second"].astype(np.int64)  # of the units of each row in turn
+        rows = range(0, int(state.second_end - state.procs_planes), max(1, int(state.second_bits)))
+        second = sum(((bits >> row) & ((1 << int(state.second_bits)) - 1) for row in rows), np.zeros_like(bits))
+        return NodeRanges(owner, ranges["node"], ranges["count"], ranges["procs"].astype(np.int64) * self._unit, second)
 
 
 class FirstFitEngine(NodesEngine):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.machines import NEVER, Demands, NodeDemands, Nodes, Pools
+from walltime.engine.machines import NEVER, Demands, NodeDemands, Nodes, Pools, row_of_amounts
 from walltime.engine.problem import Problem, Ragged
 from walltime.engine.reference.pools import ClusterJob, ClusterReference, Pass, Reservation, Shortage
 
@@ -27,6 +27,7 @@ class Request(NamedTuple):
     total: int
     each: int
     per_task: int
+    second_row: int
     memory: int
     task_memory: int
 
@@ -34,7 +35,7 @@ class Request(NamedTuple):
 class NodesReference(ClusterReference):
     """A simulation on individual nodes: like the one on pools, but jobs take nodes by first fit.
 
-    `capacity`, `given` and the levels of the plan have a row for each node: processors, second resource and memory.
+    `capacity`, `given` and the levels of the plan have a row for each node, with the columns of `Nodes.amounts`.
     """
 
     def __init__(self, problem: Problem):
@@ -45,7 +46,7 @@ class NodesReference(ClusterReference):
         of_pools = Demands(demands.second, demands.partition, demands.since, demands.after, demands.limits, none)
         super().__init__(replace(problem, machine=_pools_of(nodes), demands=of_pools))
         self.nodes, self.demands = nodes, demands
-        self.capacity = np.stack([nodes.procs, nodes.second, nodes.memory], axis=1)
+        self.capacity = nodes.amounts.T.copy()
         for own, begin, end, known, _ in nodes.outages:
             self.shortages.append(Shortage(begin, end, known, np.zeros_like(self.capacity)))
             self.shortages[-1].missing[list(own)] = self.capacity[list(own)]
@@ -66,21 +67,23 @@ class NodesReference(ClusterReference):
     def _share(self, job: ClusterJob, free: Array) -> Array | None:
         """Return a job's share of each node; None if there is not enough."""
         request, usable = self.requests[job.index], []
+        units = int(row_of_amounts(request.second_row))  # the column of its second resource
         for node in request.order:
-            procs = self._usable_procs(request, node, *free[node].tolist())
+            procs = self._usable_procs(request, node, free[node].tolist())
             if procs > 0:
-                usable.append((node, procs, int(free[node, 1])))
+                usable.append((node, procs, int(free[node, units])))
         for fewest in [0, *sorted({procs + 1 for _, procs, _ in usable})] if request.most_nodes else [0]:
             taken = _first_fit(request, [one for one in usable if one[1] >= fewest])
             if taken is not None:
                 given = np.zeros_like(free)
                 for node, *amounts in taken:
-                    given[node] = amounts
+                    given[node, [0, units, 2]] = amounts
                 return given
         return None
 
-    def _usable_procs(self, request: Request, node: int, procs: int, second: int, memory: int) -> int:
+    def _usable_procs(self, request: Request, node: int, free: Sequence[int]) -> int:
         """Return how many processors of a node a job can use, given the node's free amounts; 0 if the node is not usable."""
+        procs, second, memory = free[0], free[int(row_of_amounts(request.second_row))], free[2]
         if second < request.each or memory < request.memory:
             return 0
         if request.whole:
@@ -123,9 +126,10 @@ class NodesReference(ClusterReference):
     @property
     def slots(self) -> tuple[Array, Array, Array, Array]:
         """Return the jobs' shares of nodes: job, node, processors, second resource; in order of job and node."""
-        nodes = [np.flatnonzero(job.given[:, :2].any(axis=1)) for job in self.jobs]
+        nodes = [np.flatnonzero(np.delete(job.given, 2, axis=1).any(axis=1)) for job in self.jobs]
         amounts = np.concatenate([job.given[own] for job, own in zip(self.jobs, nodes, strict=True)])
-        return np.repeat(np.arange(len(nodes)), [len(own) for own in nodes]), np.concatenate(nodes), amounts[:, 0], amounts[:, 1]
+        second = np.delete(amounts, [0, 2], axis=1).sum(axis=1)
+        return np.repeat(np.arange(len(nodes)), [len(own) for own in nodes]), np.concatenate(nodes), amounts[:, 0], second
 
 
 def _first_fit(request: Request, usable: Iterable[tuple[int, int, int]]) -> list[tuple[int, int, int, int]] | None:

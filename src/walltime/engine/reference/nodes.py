@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from walltime.engine.machines import NEVER, NodeDemands, Nodes
+from walltime.engine.machines import NEVER, NodeDemands, Nodes, row_of_amounts
 from walltime.engine.problem import Problem
 from walltime.engine.reference.plain import Job
 
@@ -35,7 +35,7 @@ class Free(NamedTuple):
 
 
 class Given(NamedTuple):
-    """The nodes of a job in the order of their choice, and its amounts on each: rows of processors, second resource and memory, int64."""
+    """The nodes of a job in the order of their choice, and its amounts on each, in the rows of `Nodes.amounts`."""
 
     nodes: Array
     amounts: Array
@@ -67,6 +67,7 @@ class SlurmJob(Job):
     total: int = 0
     each: int = 0
     per_task: int = 0
+    second_row: int = 0
     memory: int = 0
     task_memory: int = 0
     partition: int = 0
@@ -109,7 +110,7 @@ class NodesInUse:
         assert isinstance(machine, Nodes)
         assert isinstance(demands, NodeDemands)
         self.machine, self.settings = machine, problem.settings
-        self.capacity = np.stack([machine.procs, machine.second, machine.memory])
+        self.capacity = machine.amounts
         self.free = self.capacity.copy()
         self.partitions = [np.asarray(own, np.int64) for own in machine.partitions]
         self.jobs: list[SlurmJob] = []
@@ -132,7 +133,7 @@ class NodesInUse:
         return self.machine.reservations[job.partition] if self.machine.reservations else 0
 
     def usable(self, job: SlurmJob, free: Array, time: int, length: int, blocks: list[Block], gone: Sequence[SlurmJob] = ()) -> Free:
-        """Return the nodes that a job can use from `time` on for `length` s, given `free` amounts of each node, shape (3, nodes).
+        """Return the nodes that a job can use from `time` on for `length` s, given `free` amounts of each node, as in `Nodes.amounts`.
 
         `gone`: running jobs that are treated as ended. A job must end before a planned block begins, not when it does. Source: Slurm 24.11,
         _attempt_backfill of backfill.c (begin_time <= end_time).
@@ -151,7 +152,7 @@ class NodesInUse:
             is_there = other not in gone and (time <= self.now or self._release(other) > time)
             if is_there and (job.sole or other.sole) and job.user != other.user:
                 is_open[other.given.nodes] = False
-        procs, second, memory = free[:, own]
+        procs, second, memory = free[0, own], free[row_of_amounts(job.second_row), own], free[2, own]
         if job.whole:
             enough = procs == self.capacity[0, own]
         else:
@@ -226,7 +227,8 @@ class NodesInUse:
                 given.append((node.place, taken, second, memory))
                 nodes, procs, total = max(0, nodes - 1), procs - taken, total - (second if job.total else 0)
         table = np.array(given, np.int64).reshape(len(given), 4)
-        return Given(self.partitions[job.partition][table[:, 0]], table[:, 1:].T), max(nodes, procs, total) <= 0
+        amounts = self.machine.allocated(np.full(len(table), job.second_row), *table[:, 1:].T)
+        return Given(self.partitions[job.partition][table[:, 0]], amounts), max(nodes, procs, total) <= 0
 
     def first_gap(
         self, job: SlurmJob, length: int, blocks: list[Block], latest: int, gone: Sequence[SlurmJob] = ()
@@ -273,9 +275,9 @@ class NodesInUse:
         """Return the jobs' shares of nodes: job, node, processors, second resource; in order of job and node."""
         job = np.repeat(np.arange(len(self.jobs)), [len(job.given.nodes) for job in self.jobs])
         nodes = np.concatenate([job.given.nodes for job in self.jobs])
-        procs, second, _ = np.concatenate([job.given.amounts for job in self.jobs], axis=1)
+        amounts = np.concatenate([job.given.amounts for job in self.jobs], axis=1)
         order = np.lexsort((nodes, job))
-        return job[order], nodes[order], procs[order], second[order]
+        return job[order], nodes[order], amounts[0, order], (amounts[1] + amounts[3:].sum(axis=0))[order]
 
 
 def _best_run(runs: list[list[FreeNode]], nodes: int, procs: int, second: int) -> list[FreeNode]:

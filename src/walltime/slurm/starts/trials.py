@@ -128,7 +128,7 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
             "unknown_partition",
         )
     pools = [snapshot.machine.pools[snapshot.machine.place_of(one)] for one in partitions[name].pools]
-    if not any(trial.gpu_type in ("", pool.gpu_type) and satisfies(pool.features, trial.constraints) for pool in pools):
+    if not any(trial.gpu_type in ("", *pool.by_type) and satisfies(pool.features, trial.constraints) for pool in pools):
         raise PolicyError(
             f"no node of partition {sanitize(name)} has the features and the GPU type of the job {shown(text)}; see the machine file",
             "unknown_features",

@@ -4,18 +4,17 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, inlined_kernel, kernel
 from walltime.engine.kernel.bits import (
-    add_in_planes,
     exclude,
     next_member,
     number_of,
     ones,
     size_of,
-    take_less,
     total_between,
     total_of,
     words_of,
 )
 from walltime.engine.kernel.heap import pop, push
+from walltime.engine.kernel.nodes.amounts import missing_at_least, only_with, second_planes, shape_nodes
 from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, OTHERS, UNHELD, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
@@ -38,25 +37,26 @@ def row_at(state, running, time):
 
 
 @inlined_kernel
-def shortfall(state, job, site, use, plan, time, length):
+def shortfall(state, job, site, use, plan, time, length, enough):
     """Find the nodes that a job can use for a length from a time on, given the first `state.ahead` blocks; they become the set USABLE.
 
-    Returns 0 if they suffice, else a lower bound on the number of processors that must still become free.
+    Returns 0 if they suffice, else a lower bound on the number of processors that must still become free: the first that is known to be
+    at least `enough`, or the best one.
     """
     if job.owner != 0:
         _mark_others(state, job, use, site.sets[OTHERS], time)
-    return shortfall_of(state, job, site, use.free[row_at(state, use.running, time)], plan, time, length)
+    return shortfall_of(state, job, site, use.free[row_at(state, use.running, time)], plan, time, length, enough)
 
 
 @called_kernel
-def shortfall_of(state, job, site, free, plan, time, length):
+def shortfall_of(state, job, site, free, plan, time, length, enough):
     """Find the usable nodes as `shortfall` does, given the free amounts of each node (planes).
 
     The caller has marked OTHERS if the users of nodes matter.
     """
     members, sets, outages, blocks = site.members[job.members], site.sets, site.outages, plan.blocks
     reservation = site.partitions[job.partition].reservation
-    words, procs_planes, second_end = sets.shape[1], state.procs_planes, state.second_end
+    words, procs_planes = sets.shape[1], state.procs_planes
     for w in range(words):
         sets[USABLE, w] = sets[members.row, w] if job.whole or procs_planes > 1 else sets[members.row, w] & free[0, w]
     if job.whole:
@@ -69,10 +69,11 @@ def shortfall_of(state, job, site, free, plan, time, length):
             for k in range(1, procs_planes):
                 some |= free[k, w]
             sets[USABLE, w] &= some
+    second, second_end = second_planes(state, job)
     if job.each > 0:
-        _only_with(free, procs_planes, second_end, sets[USABLE], 0, words, job.each)
+        only_with(free, second, second_end, sets[USABLE], 0, words, job.each)
     if job.memory > 0:
-        _only_with(free, second_end, state.planes, sets[USABLE], 0, words, job.memory)
+        only_with(free, state.second_end, state.planes, sets[USABLE], 0, words, job.memory)
     if state.closed:
         _leave_out(sets, CLOSED, 0, words)
     for k in range(len(outages)):
@@ -88,14 +89,17 @@ def shortfall_of(state, job, site, free, plan, time, length):
         if block.valid_from <= time + length and block.end > time:
             _leave_out(sets, block.row, block.first_word, block.last_word + 1)
     if job.shaped:
-        _shape(state, job, free, site.shaped, sets[USABLE])
+        missing = missing_at_least(state, job, free, sets[USABLE])
+        if missing >= max(1, enough):
+            return missing
+        shape_nodes(state, job, free, site.shaped, sets[USABLE])
     nodes = size_of(sets[USABLE])
     missing = max(0, job.nodes - nodes)
     if not job.whole or members.node_procs == 0:
         amounts = site.shaped if job.shaped else free
         procs = nodes if procs_planes == 1 else total_of(amounts, 0, procs_planes, sets[USABLE])
         missing = max(missing, job.asked - procs)
-    if missing == 0 and job.total > 0 and total_of(free, procs_planes, second_end, sets[USABLE]) < job.total:
+    if missing == 0 and job.total > 0 and total_of(free, second, second_end, sets[USABLE]) < job.total:
         missing = 1
     if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, free, plan.choice):
         missing = 1
@@ -142,7 +146,7 @@ def _fits_in_most(state, job, site, free, choice):
     usable = site.sets[USABLE]
     for least in range(2, 1 << state.procs_planes):
         before = size_of(usable)
-        _only_with(site.shaped, 0, state.procs_planes, usable, 0, len(usable), least)
+        only_with(site.shaped, 0, state.procs_planes, usable, 0, len(usable), least)
         nodes = size_of(usable)
         if nodes < job.nodes:
             return False
@@ -151,80 +155,11 @@ def _fits_in_most(state, job, site, free, choice):
     return False
 
 
-@called_kernel
-def _shape(state, job, free, shaped, usable):
-    """Find how many processors of each usable node a job can use (`shaped`, planes), and keep only the nodes with enough of them."""
-    procs_planes, second_end, planes = state.procs_planes, state.second_end, state.planes
-    quotient, rest = planes, planes + procs_planes
-    for w in range(len(usable)):
-        if usable[w] == 0:
-            continue
-        for k in range(second_end):
-            shaped[k, w] = free[k, w]
-        if job.task > 1:  # the tasks for which there are processors
-            _divide(free, 0, procs_planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task)
-            for k in range(procs_planes):
-                shaped[k, w] = shaped[quotient + k, w]
-        if job.per_task > 0:
-            _divide(free, procs_planes, second_end, shaped, quotient, rest, procs_planes, w, usable[w], job.per_task)
-            take_less(shaped, 0, procs_planes, shaped, quotient, w)
-        if job.task_memory > 0:
-            _divide(free, second_end, planes, shaped, quotient, rest, procs_planes, w, usable[w], job.task_memory)
-            take_less(shaped, 0, procs_planes, shaped, quotient, w)
-        if job.task > 1:
-            for k in range(procs_planes):
-                shaped[quotient + k, w] = shaped[k, w]
-                shaped[k, w] = 0
-            for k in range(procs_planes):
-                add_in_planes(shaped, 0, procs_planes, w, shaped[quotient + k, w], job.task << k, 1)
-        more = _at_least(shaped, 0, procs_planes, w, usable[w], job.most + 1)
-        for k in range(procs_planes):
-            shaped[k, w] = (shaped[k, w] & ~more) | (more if (job.most >> k) & 1 else 0)
-        usable[w] = _at_least(shaped, 0, procs_planes, w, usable[w], max(1, job.least))
-
-
-@kernel
-def _divide(free, first_plane, end_plane, shaped, quotient, rest, planes, word, nodes, divisor):
-    """Divide the numbers of some nodes of a word in these planes by a divisor.
-
-    The quotient has `planes` planes; a larger quotient becomes the largest number that fits there.
-    """
-    end = rest + end_plane - first_plane
-    for k in range(first_plane, end_plane):
-        shaped[rest + k - first_plane, word] = free[k, word]
-    for k in range(planes - 1, -1, -1):  # long division
-        bits = _at_least(shaped, rest, end, word, nodes, divisor << k)
-        add_in_planes(shaped, rest, end, word, bits, divisor << k, -1)
-        shaped[quotient + k, word] = bits
-
-
-@kernel
-def _at_least(planes, first_plane, end_plane, word, nodes, least):
-    """Return the nodes of a word whose number in these planes is at least this."""
-    if least >> (end_plane - first_plane) > 0:
-        return 0
-    more, equal = 0, -1  # the nodes with a larger or an equal number by the bits compared so far
-    for k in range(end_plane - 1, first_plane - 1, -1):
-        if (least >> (k - first_plane)) & 1:
-            equal &= planes[k, word]
-        else:
-            more |= equal & planes[k, word]
-            equal &= ~planes[k, word]
-    return nodes & (more | equal)
-
-
 @kernel
 def _leave_out(sets, row, first, end):
     """Remove the nodes of a set from the usable ones, in some words."""
     for w in range(first, end):
         sets[USABLE, w] &= ~sets[row, w]
-
-
-@kernel
-def _only_with(planes, first_plane, end_plane, nodes, first, end, least):
-    """Remove from the words [first, end) of a set the nodes whose number in these planes is less."""
-    for w in range(first, end):
-        nodes[w] = _at_least(planes, first_plane, end_plane, w, nodes[w], least)
 
 
 @kernel
@@ -278,7 +213,7 @@ def choose_of(state, job, site, free, choice):
             state.left_procs -= size * (end - place)
             continue
         if may_be_alone and state.left_nodes <= 1:
-            node = _tightest_node(state, site, planes, job.members, runs[best])
+            node = _tightest_node(state, job, site, planes, runs[best])
             if node >= 0:
                 procs = number_of(planes, 0, state.procs_planes, node) if job.whole else max(0, state.left_procs)
                 _take_node(state, job, choice, node, procs, _second_of(state, job, planes, node, procs))
@@ -365,7 +300,8 @@ def _take_part(state, job, choice, planes, node):
 def _second_of(state, job, planes, node, procs):
     """Return the units of the second resource that a job gets on a node with this many processors."""
     if job.total > 0:
-        return min(number_of(planes, state.procs_planes, state.second_end, node), state.left_second)
+        first, end = second_planes(state, job)
+        return min(number_of(planes, first, end, node), state.left_second)
     return job.each if job.each > 0 else job.per_task * (procs // job.task)
 
 
@@ -391,9 +327,9 @@ def _best_run(state, runs, count):
 
 
 @called_kernel
-def _tightest_node(state, site, planes, members, run):
+def _tightest_node(state, job, site, planes, run):
     """Return the node of a run with the fewest free processors among those that suffice by themselves; -1 if there is none."""
-    part, fitting, first, end = site.members[members], site.sets[FITTING], len(site.sets[FITTING]), 0
+    part, fitting, first, end = site.members[job.members], site.sets[FITTING], len(site.sets[FITTING]), 0
     fitting[:] = 0
     for k in range(part.first_stretch, part.last_stretch):
         node, behind = _overlap(site.stretches[k], run)
@@ -401,9 +337,10 @@ def _tightest_node(state, site, planes, members, run):
             for w in words_of(node, behind):
                 fitting[w] |= ones(w, node, behind)
                 first, end = min(first, w), max(end, w + 1)
-    _only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, state.left_procs))
+    only_with(planes, 0, state.procs_planes, fitting, first, end, max(0, state.left_procs))
     if state.left_second > 0:
-        _only_with(planes, state.procs_planes, state.second_end, fitting, first, end, state.left_second)
+        second, second_end = second_planes(state, job)
+        only_with(planes, second, second_end, fitting, first, end, state.left_second)
     for k in range(state.procs_planes - 1, -1, -1):  # keep the nodes without the highest bit, if there are any
         has_less = False
         for w in range(first, end):
@@ -429,6 +366,7 @@ def _overlap(stretch, run):
 def _find_runs(state, job, site, planes, runs):
     """Find the runs of consecutive usable nodes for a job, and their amounts; return their number."""
     part, usable, count, behind = site.members[job.members], site.sets[USABLE], 0, -1
+    second, second_end = second_planes(state, job)
     for k in range(part.first_stretch, part.last_stretch):
         stretch = site.stretches[k]
         first = next_member(usable, stretch.node, stretch.end, 1)
@@ -446,7 +384,7 @@ def _find_runs(state, job, site, planes, runs):
             run.nodes += end - first
             run.procs += end - first if state.procs_planes == 1 else total_between(planes, 0, state.procs_planes, first, end)
             if job.total > 0:
-                run.second += total_between(planes, state.procs_planes, state.second_end, first, end)
+                run.second += total_between(planes, second, second_end, first, end)
             first = next_member(usable, end, stretch.end, 1)
     return count
 
@@ -480,6 +418,7 @@ def _take(state, site, choice, members, place, end, procs):
 @kernel
 def _take_node(state, job, choice, node, procs, second):
     memory = 0 if job.whole else job.memory if job.memory > 0 else job.task_memory * (procs // job.task)
+    second <<= job.second_row * state.second_bits
     if state.chosen > 0:
         last = choice.chosen[state.chosen - 1]
         if last.node + last.count == node and last.procs == procs and last.second == second and last.memory == memory:

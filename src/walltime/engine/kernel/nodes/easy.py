@@ -199,7 +199,7 @@ def place_first(state, jobs, site, use, plan, traffic):
     for k in range(state.at_first):
         index = traffic.at_first[k]
         job = jobs[index]
-        if shortfall_of(state, job, site, use.free[0], plan, state.now, job.planned) > 0:
+        if shortfall_of(state, job, site, use.free[0], plan, state.now, job.planned, 1) > 0:
             state.no_room = index + 1
             return
         choose_of(state, job, site, use.free[0], plan.choice)
@@ -338,7 +338,7 @@ def _fits(state, jobs, site, use, plan, line, index):
     beside = line.failed[2 * job.form + 1]
     if has_failed(beside, state.versions, job) and _gets_the_same(beside, job, len(site.outages) > 0):
         return False
-    if shortfall_of(state, job, site, use.free[0], plan, state.now, length_of(job)) > 0:
+    if shortfall_of(state, job, site, use.free[0], plan, state.now, length_of(job), 1) > 0:
         note_failed(line.failed[2 * job.form], state.passes, job)
         return False
     choose_of(state, job, site, use.free[0], plan.choice)
@@ -365,7 +365,7 @@ def _leaves_room(state, jobs, site, use, plan, line, head):
             add_in_planes(beside, 0, state.procs_planes, w, bits, own.procs, -1)
             add_in_planes(beside, state.procs_planes, state.second_end, w, bits, own.second, -1)
             add_in_planes(beside, state.second_end, state.planes, w, bits, own.memory, -1)
-    lack = shortfall_of(state, job, site, beside, plan, head.begin, length_of(job))
+    lack = shortfall_of(state, job, site, beside, plan, head.begin, length_of(job), 1)
     for r in range(count):  # the search may have chosen nodes for the head
         chosen[r] = line.saved[r]
     state.chosen = count
@@ -378,11 +378,11 @@ def _reserve(state, jobs, site, use, plan, line, index):
     job, time, head = jobs[index], state.now, line.heads[state.heads]
     kind, need = site.partitions[job.partition].kind, least_needed(job, site.members[job.members])
     while True:
-        time = next_release(state, site, use, plan, site.partitions[job.partition].reservation, time)
+        time = next_release(state, site, use, plan, job, time)
         if time == NEVER:
             return
         row = row_at(state, use.running, time)
-        if use.totals[row, kind] >= need and shortfall_of(state, job, site, use.free[row], plan, time, length_of(job)) == 0:
+        if use.totals[row, kind] >= need and shortfall_of(state, job, site, use.free[row], plan, time, length_of(job), 1) == 0:
             break
     head.job, head.begin = index, time
     state.heads += 1

@@ -28,6 +28,7 @@ from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, REACHED, RESERVED, STUCK
 from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.events import change_outages, next_event, submit_followers
+from walltime.engine.kernel.nodes.gains import refresh_earliest_starts
 from walltime.engine.kernel.nodes.limits import exceeds_nodes, is_over_limit, prefer_held
 from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
@@ -41,7 +42,6 @@ from walltime.engine.kernel.nodes.plan import (
     look_ahead,
     measure_again,
     never_holds,
-    refresh_earliest_starts,
     room_until,
 )
 from walltime.engine.kernel.nodes.preemption import (
@@ -154,7 +154,7 @@ def _place_first(state, rules, jobs, site, use, plan, traffic):
     """Give the jobs that run at the beginning their nodes, in order of their starts."""
     for k in range(state.at_first):
         index = traffic.at_first[k]
-        if shortfall(state, jobs[index], site, use, plan, state.now, jobs[index].planned) > 0:
+        if shortfall(state, jobs[index], site, use, plan, state.now, jobs[index].planned, 1) > 0:
             state.no_room = index + 1
             return
         choose(state, jobs[index], site, use, plan.choice, state.now)
@@ -298,7 +298,7 @@ def _could_start(state, site, use, plan, job, length):
     part = site.partitions[job.partition]
     if use.totals[0, part.kind] < least_needed(job, site.members[job.members]):
         return False
-    return shortfall(state, job, site, use, plan, state.now, length) == 0
+    return shortfall(state, job, site, use, plan, state.now, length, 1) == 0
 
 
 @kernel

@@ -22,7 +22,7 @@ Records = Any
 
 SLURM_JOB = record_dtype(
     "submit runtime planned procs second nodes most_nodes whole asked members task least most total each per_task memory task_memory "
-    "shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
+    "second_row shaped opens spread owner partition tier time_min user place unreserved association charge start kind reserved_start "
     "arrival pending after think limit first count preemption whole_runtime due returns failed awaits priority merit",
     "merit",
 )
@@ -33,7 +33,7 @@ SLURM_JOB = record_dtype(
 * `limit`: the time limit under which it runs, s; `first`, `count`: its nodes in `Use.ranges`
 * `shaped`: whether it may be unable to use all free processors of a node, because of `task`, `least`, `most`, `per_task`, `task_memory` or
   `most_nodes`
-* `opens`: whether one more free processor of a node may let it use the whole node
+* `opens`: how much it may gain where a running job ends, one of OPENS_NONE to OPENS_MEMORY
 * `owner`: the number of its user, from 1, negative if it wants nodes for its user alone; 0 for all jobs if no job does
 * `whole_runtime`: its `runtime` if nothing cuts it short
 * `due`: when it is preempted or loses a node, else NEVER; `returns`: whether it is
@@ -57,9 +57,10 @@ SLURM_RULES = record_dtype(
 
 SLURM_STATE = record_dtype(
     "now arrivals arriving started running overdue events waiting next_change news news_for_all next_sum came gone between at_first begun "
-    "no_room ranges most_ranges spare_rows planes procs_planes second_end kinds closed users_counted tested planned_count blocks "
-    "spare_sets ahead bounds slack slack_far far steps timeline_blocks gain gain_of_whole changed_until chosen left_nodes "
-    "left_procs left_second left_most prefers preemptable lost again until awaited"
+    "no_room ranges most_ranges spare_rows planes procs_planes second_end second_bits kinds closed users_counted tested "
+    "planned_count blocks spare_sets ahead bounds slack slack_far far steps timeline_blocks "
+    "gain gain_memory gain_nodes gain_of_whole gain_of_second changed_until freed chosen "
+    "left_nodes left_procs left_second left_most prefers preemptable lost again until awaited"
 )
 """Values that change at every event.
 
@@ -83,6 +84,7 @@ Nodes:
 
 * `planes`: number of bit planes that store each node's free amounts: the first `procs_planes` store processors, the next ones up to
   `second_end` the second resource, the others memory
+* `second_bits`: number of planes of each row of `Nodes.types`; the rows are stored in their order
 * `kinds`: number of kinds of partitions; `closed`: whether the main scheduler has closed nodes
 * `most_ranges`: maximum number of ranges that running jobs can have together
 * `preemptable`: number of running jobs that may be preempted; `lost`: number of lost runs; `again`: how many of these jobs were requeued
@@ -95,7 +97,17 @@ The plan (plan.py):
 * `ahead`: number of blocks of the jobs ahead of the job being considered
 * `slack`, `slack_far`, `far`: results of the last search, as in EARLIEST_START
 * `timeline_blocks`: number of blocks in the timeline, or NOT_MADE
-* `gain`, `gain_of_whole`, `changed_until`: changes of the machine since the last cycle"""
+* `gain`, `gain_memory`, `gain_nodes`, `gain_of_whole`, `gain_of_second`: what has become free since the last cycle, as in RELEASED
+* `changed_until`: the end of all changes since the last cycle, s
+* `freed`: an upper bound on the processors that a job gains at the next release"""
+
+OPENS_NONE, OPENS_WHOLE, OPENS_SECOND, OPENS_MEMORY = 0, 1, 2, 3
+"""Upper bounds on the processors that a job can use in addition where a running job ends: the processors that this job has; all processors
+of its nodes; all those of its nodes with units of the second resource; and those that its processors and its memory suffice for."""
+
+RELEASED = 5
+"""Number of the last columns of `Use.gives`: the processors and the memory of a running job, its nodes, all processors of these nodes, and
+all processors of those nodes that have units of the second resource."""
 
 PARTITION = record_dtype("kind least_loaded reservation closed tried reserved")
 """A partition.
@@ -121,7 +133,7 @@ POOL = record_dtype("node end")
 """The nodes [node, end) of a pool."""
 
 RANGE = np.dtype([(name, np.int32) for name in ("node", "count", "procs", "second", "memory")])
-"""Consecutive nodes, and the amounts that a job has of each."""
+"""Consecutive nodes, and the amounts that a job has of each; `second` has the bits of its planes."""
 
 RUNNING = record_dtype("release expected job row owner first count")
 """A running job.
@@ -135,25 +147,27 @@ OUT = record_dtype("begin end phase row reservation loss")
 * `phase`: 0 unknown or over, 1 known or begun; `row`: the row of its set of nodes in `NodeMachine.sets`
 * `reservation`: the user reservation whose jobs may use the nodes, 0 for none; `loss`: as in `Nodes.losses`"""
 
-EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far whole unsettled promised")
+EARLIEST_START = record_dtype("considered begin slack slack_far far gained gained_far opens task_memory unsettled promised")
 """The earliest start of a waiting job, as found when the job was last tried.
 
 * `considered`: 0 if the job was passed over; the other fields then have no meaning
 * `begin`: its earliest possible start, given the jobs ahead of it; `promised`: whether nodes are reserved for it from then on
 * `slack`, `slack_far`: the fewest processors that the job lacked at any time before `far`, and at any time from `far` on
-* `gained`, `gained_far`: processors that have become free since then, at any time, and after `far`; with `whole`, only those of entirely
-  free nodes. While both are below their slacks, no earlier start has become possible.
+* `gained`, `gained_far`: upper bounds on the processors that the job has gained since then, at any time, and after `far`, given its `opens`
+  and `task_memory`. While both are below their slacks, no earlier start has become possible.
 * `unsettled`: all changes end by this time, so a reservation that begins earlier must be checked again"""
 
-BLOCK = record_dtype("begin valid_from end first_word last_word row")
-"""Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words."""
+BLOCK = record_dtype("begin valid_from end first_word last_word row whole with_second")
+"""Nodes that are reserved in [valid_from, end) for a job planned to start at `begin`: the row of their set, and its words.
 
-BOUND = record_dtype("kind every asked nodes length job time blocks slack slack_far far gained gained_far whole")
+* `whole`, `with_second`: all processors of these nodes, and of those with units of the second resource"""
+
+BOUND = record_dtype("kind every asked nodes length job time blocks slack slack_far far gained gained_far opens task_memory")
 """A request of a job, and a time before which no larger request of a job behind it can be met, since blocks only take nodes.
 
 * `time`: that time, s, after this number of `blocks` of jobs ahead
 * `kind`: the kind of the job's partition; `every`: as in its set of nodes
-* the last six fields are as in EARLIEST_START"""
+* the last seven fields are as in EARLIEST_START"""
 BOUNDS = 64
 
 PREEMPTION_CLASS = record_dtype("preempts preempted requeue rank grace exempt")
@@ -175,9 +189,10 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 * `rank`: its fair-share factor"""
 
 
-USABLE, CLOSED, FITTING, OTHERS, UNHELD, CAPACITY = 0, 1, 2, 3, 4, 5
+USABLE, CLOSED, FITTING, OTHERS, UNHELD, SECOND, CAPACITY = 0, 1, 2, 3, 4, 5, 6
 """Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
-that other users have; those whose weight is increased by 1 (limits.py); and the first plane of capacities."""
+that other users have; those whose weight is increased by 1 (limits.py); those that have units of the second resource; and the first plane
+of capacities."""
 
 
 class NodeMachine(NamedTuple):
@@ -217,7 +232,7 @@ class Use(NamedTuple):
       time from its release on
     * `totals`: the total free amounts of each row, shape (rows, columns): processors by kind of partition, then units of the second
       resource by kind, if there are any
-    * `gives`: the amounts that the job of a row releases, in the same columns; `spare`: rows not in use
+    * `gives`: the amounts that the job of a row releases, in the same columns, and those of RELEASED; `spare`: rows not in use
     * `ranges`: the nodes of each job and their amounts; `lost`: the runs that ended early
     """
 
@@ -325,14 +340,16 @@ def new_slurm_memory(
     site, changes, kinds = _new_site(machine, tested)
     words, columns = site.sets.shape[1], len(kinds) * (1 + bool(machine.second.any()))
     state = record(SLURM_STATE, until=NEVER, next_sum=rules.period, steps=1, timeline_blocks=-1, spare_sets=tested + 1, kinds=len(kinds))
-    state.procs_planes, state.second_end = _bits(machine.procs), _bits(machine.procs) + _bits(machine.second)
+    rows = machine.rows_of_second
+    state.procs_planes, state.second_bits = _bits(machine.procs), _bits(rows.ravel())
+    state.second_end = state.procs_planes + len(rows) * state.second_bits
     state.planes = state.second_end + _bits(machine.memory)
     state.most_ranges = min(int(machine.procs.sum() + machine.second.sum()), int((jobs.asked + jobs.nodes + jobs.second).sum()))
     use = Use(
         running=records(RUNNING, 0),
         free=np.zeros((1, int(state.planes), words), np.int64),
         totals=np.zeros((1, columns), np.int64),
-        gives=np.zeros((1, columns), np.int64),
+        gives=np.zeros((1, columns + RELEASED), np.int64),
         spare=np.zeros(0, np.int64),
         ranges=np.empty(0, RANGE).view(np.recarray),
         lost=records(LOST, 0),
@@ -429,8 +446,10 @@ def _new_site(machine: Nodes, tested: int) -> tuple[NodeMachine, Records, list[A
         one.last_stretch = len(stretches)
         sizes = np.unique(machine.procs[nodes])
         one.node_procs = sizes[0] if len(sizes) == 1 else 0
-    amounts = (machine.procs, machine.second, machine.memory)
-    sets = [np.zeros((CAPACITY, words), np.int64), *(_planes(one, words) for one in amounts)]
+    rows = machine.rows_of_second
+    sets = [np.zeros((CAPACITY, words), np.int64), _planes(machine.procs, words)]
+    sets[0][SECOND] = as_set(np.flatnonzero(machine.second), words)
+    sets += [*(_planes(row, words, _bits(rows.ravel())) for row in rows), _planes(machine.memory, words)]
     planes = sum(map(len, sets[1:]))
     first = CAPACITY + planes
     members.row = first + len(kinds) + np.arange(len(members))
@@ -473,9 +492,9 @@ def _bits(numbers: Array) -> int:
     return int(max(numbers, default=0)).bit_length()
 
 
-def _planes(numbers: Array, words: int) -> Array:
-    """Return numbers by node as planes, int64, shape (bits of the largest, words)."""
-    planes = [as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers))]
+def _planes(numbers: Array, words: int, bits: int | None = None) -> Array:
+    """Return numbers by node as planes, int64, shape (bits, words); by default as many bits as the largest number has."""
+    planes = [as_set(np.flatnonzero((numbers >> k) & 1), words) for k in range(_bits(numbers) if bits is None else bits)]
     return np.array(planes, np.int64).reshape(len(planes), words)
 
 

@@ -4,9 +4,10 @@ Each of the first jobs of the queue has an *earliest start*, given the plan of t
 reserved for the job: a *block*. An earliest start depends on two things: the processors that will be free (`Use.free`, if running jobs end
 as planned and no job starts), and the blocks of the jobs ahead. It is valid until one of them changes.
 
-Each change is noted with all earliest starts: how many processors have become free, and when the change ends. If fewer have become free
-than the job lacked, the job cannot start earlier; if its block starts after the end of the change, it gets the same nodes. The first job
-whose earliest start may have changed gets a new one, and all jobs behind it are planned again.
+Each change is noted with all earliest starts: how many processors the job may have gained, and when the change ends. If they are fewer
+than the job lacked, it cannot start earlier; if its block starts after the end of the change, it gets the same nodes. The first job
+whose earliest start may have changed gets a new one, and all jobs behind it are planned again. In the same way, a search passes over
+times until which too few processors are released.
 
 Two bounds shorten the searches:
 
@@ -20,10 +21,20 @@ Single nodes are considered only at times when these bounds allow a start.
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, inlined_kernel, kernel
-from walltime.engine.kernel.bits import count_bits, mark, total_of
+from walltime.engine.kernel.bits import count_bits, mark
 from walltime.engine.kernel.nodes.choice import choose, released_by, row_at, shortfall
+from walltime.engine.kernel.nodes.gains import (
+    gained_too_little,
+    keep_slack,
+    most_gained,
+    note_change,
+    note_lack,
+    procs_of_nodes,
+    slack_at,
+    take_slack,
+)
 from walltime.engine.kernel.nodes.limits import exceeds_nodes
-from walltime.engine.kernel.nodes.memory import CAPACITY, USABLE
+from walltime.engine.kernel.nodes.memory import CAPACITY, OPENS_SECOND, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
@@ -54,7 +65,7 @@ def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, lates
         least = state.now if fresh else _least_by_bounds(state, site, plan, jobs, job, length, latest)
         holds = False
     begin = least
-    if least <= latest and not (holds and shortfall(state, job, site, use, plan, least, length) == 0):
+    if least <= latest and not (holds and shortfall(state, job, site, use, plan, least, length, 1) == 0):
         if fresh or state.timeline_blocks != state.ahead:
             _update_timeline(state, use.running, use.totals, plan.blocks, plan.amounts, plan.timeline)
         begin = _first_enough(state, site, plan.timeline, job, least, latest)
@@ -108,7 +119,7 @@ def length_of(job):
 def _set_earliest_start(state, job, earliest, begin, promised):
     """Store the earliest start of a job, and how many processors the job lacks before that."""
     earliest.considered, earliest.begin, earliest.promised = 1, begin, promised
-    earliest.unsettled, earliest.whole = 0, job.opens
+    earliest.unsettled, earliest.opens, earliest.task_memory = 0, job.opens, job.task_memory
     keep_slack(state, earliest)
 
 
@@ -162,8 +173,7 @@ def leave_plan(state, site, plan, place):
         if state.timeline_blocks > mine:
             state.timeline_blocks = NOT_MADE
         block, row = plan.blocks[mine], plan.blocks[mine].row
-        freed = total_of(site.sets, CAPACITY, CAPACITY + state.procs_planes, site.sets[row])
-        note_change(state, freed, freed, block.end)
+        note_change(state, block.whole, 0, 0, block.whole, block.with_second, block.end)
         plan.spare_sets[state.spare_sets] = row
         state.spare_sets += 1
         state.blocks -= 1
@@ -184,30 +194,48 @@ def _earliest(state, site, use, plan, job, least, latest):
     """
     time, length = least, length_of(job)
     while time <= latest:
-        lack = shortfall(state, job, site, use, plan, time, length)
+        lack = shortfall(state, job, site, use, plan, time, length, slack_at(state, time))
         if lack == 0:
             return time
+        half = lack // 2
         note_lack(state, time, lack)
-        time = next_release(state, site, use, plan, site.partitions[job.partition].reservation, time)
+        time = next_release(state, site, use, plan, job, time)
+        while time <= latest and lack - state.freed >= max(1, min(half, slack_at(state, time))):  # it still lacks many
+            lack -= state.freed
+            note_lack(state, time, lack)
+            time = next_release(state, site, use, plan, job, time)
         if time <= latest:
             time = _first_enough(state, site, plan.timeline, job, time, latest)
     return time
 
 
 @kernel
-def next_release(state, site, use, plan, reservation, time):
-    """Return the next time at which a job may find more nodes, because nodes are released, or a reservation begins or ends; else NEVER."""
-    following, i = NEVER, released_by(state, use.running, time)
+def next_release(state, site, use, plan, job, time):
+    """Return the next time at which a job may find more nodes, because nodes are released, or a reservation begins or ends; else NEVER.
+
+    `state.freed` becomes an upper bound on the processors that the job gains then.
+    """
+    reservation = site.partitions[job.partition].reservation
+    following, freed, i, columns = NEVER, 0, released_by(state, use.running, time), use.totals.shape[1]
     if i < state.running:
         following = use.running[i].release
+    while i < state.running and use.running[i].release == following:
+        own = use.gives[use.running[i].row]
+        freed += most_gained(job, own[columns], own[columns + 1], own[columns + 2], own[columns + 3], own[columns + 4])
+        i += 1
     for k in range(state.ahead):
-        if plan.blocks[k].end > time:
-            following = min(following, plan.blocks[k].end)
+        block = plan.blocks[k]
+        if time < block.end <= following:
+            freed = (freed if block.end == following else 0) + (block.with_second if job.opens == OPENS_SECOND else block.whole)
+            following = block.end
     for k in range(len(site.outages)):
         out = site.outages[k]
         is_own = out.reservation == reservation and reservation > 0
         if (out.phase == 1 or is_own) and out.end > time:
-            following = min(following, out.begin if is_own and out.begin > time else out.end)
+            change = out.begin if is_own and out.begin > time else out.end
+            if change <= following:
+                following, freed = change, NEVER
+    state.freed = freed
     return following
 
 
@@ -283,7 +311,7 @@ def _note_bound(state, site, plan, jobs, index, length, time):
         left += 1
     bound = bounds[min(left, len(bounds) - 1)]
     bound.kind, bound.every, bound.asked, bound.nodes, bound.length = kind, every, job.asked, job.nodes, length
-    bound.job, bound.time, bound.blocks, bound.whole = index, time, state.ahead, job.opens
+    bound.job, bound.time, bound.blocks, bound.opens, bound.task_memory = index, time, state.ahead, job.opens, job.task_memory
     keep_slack(state, bound)
     state.bounds = min(left + 1, len(bounds))
 
@@ -297,6 +325,7 @@ def _keep(state, rules, site, use, plan, begin, length):
     mark(site.sets[block.row], plan.choice.chosen, state.chosen)
     block.begin, block.valid_from = begin, begin // rules.resolution * rules.resolution
     block.end = -(-(begin + length) // rules.resolution) * rules.resolution
+    block.whole, block.with_second = procs_of_nodes(state, site, site.sets[block.row])
     _measure(state, site, use, plan, block)
     state.blocks += 1
 
@@ -318,7 +347,7 @@ def _measure(state, site, use, plan, block):
             count = 0
             for w in range(first, last + 1):
                 count += count_bits(use.free[row, k, w] & site.sets[block.row, w] & site.sets[kinds + kind, w])
-            amount += count << (k - from_plane)
+            amount += count << (k - from_plane if c < state.kinds else (k - from_plane) % state.second_bits)
         plan.amounts[block.row, c] = amount
 
 
@@ -406,7 +435,7 @@ def take_from_timeline(state, timeline, amounts, begin, end):
     """Subtract amounts from the free ones in [begin, end)."""
     first = _make_step(state, timeline, begin)
     last = _make_step(state, timeline, end)
-    for c in range(len(amounts)):
+    for c in range(len(timeline.sums)):
         for i in range(first, last):
             timeline.sums[c, i] -= amounts[c]
 
@@ -431,67 +460,3 @@ def _make_step(state, timeline, time):
             timeline.sums[c, j] = timeline.sums[c, j - 1]
     state.steps += 1
     return i + 1
-
-
-@kernel
-def note_lack(state, time, lack):
-    """Note that a job cannot start by this time, because it lacks this many processors until then."""
-    if time < state.far:
-        state.slack = min(state.slack, lack)
-    else:
-        state.slack_far = min(state.slack_far, lack)
-
-
-@kernel
-def gained_too_little(known):
-    """Return whether fewer processors have become free since an earliest start or bound was found than a job lacks."""
-    return known.gained < known.slack and known.gained_far < known.slack_far
-
-
-@kernel
-def take_slack(state, known):
-    """Take over the number of processors that are still lacking according to an earliest start or bound."""
-    state.slack, state.slack_far, state.far = known.slack - known.gained, known.slack_far - known.gained_far, known.far
-
-
-@kernel
-def keep_slack(state, known):
-    """Store in an earliest start or bound how many processors the last search found lacking."""
-    known.slack, known.slack_far, known.far, known.gained, known.gained_far = state.slack, state.slack_far, state.far, 0, 0
-
-
-@kernel
-def note_change(state, gain, gain_of_whole, until):
-    """Note that this many processors, and whole nodes with this many, have become free, and that nothing has changed after `until`."""
-    state.gain += gain
-    state.gain_of_whole += gain_of_whole
-    state.changed_until = max(state.changed_until, until)
-
-
-@called_kernel
-def refresh_earliest_starts(state, plan):
-    """Note the latest changes in all earliest starts and bounds."""
-    gain, gain_of_whole, until = state.gain, state.gain_of_whole, state.changed_until
-    state.gain = state.gain_of_whole = state.changed_until = 0
-    if until == 0:
-        return
-    for k in range(state.planned_count):
-        earliest = plan.earliest_starts[k]
-        _gain(earliest, gain, gain_of_whole, until)
-        earliest.unsettled = max(earliest.unsettled, until)
-    left = 0
-    for k in range(state.bounds):
-        bound = plan.bounds[k]
-        _gain(bound, gain, gain_of_whole, until)
-        if gained_too_little(bound) and bound.time > state.now:
-            plan.bounds[left] = bound
-            left += 1
-    state.bounds = left
-
-
-@kernel
-def _gain(known, gain, gain_of_whole, until):
-    """Note in an earliest start or bound that processors have become free, and that nothing has changed after `until`."""
-    own = gain_of_whole if known.whole else gain
-    known.gained += own
-    known.gained_far += own * (until > known.far)

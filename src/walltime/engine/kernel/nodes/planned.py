@@ -10,6 +10,8 @@ The rules, which reference/first_fit.py and reference/pools.py implement in plai
   order. When an outage becomes known or a job is overdue, all reservations are made again. A job over a limit has none.
   A reservation can move only into capacity that has become free on its partition's pools since the last pass of moves. For each pool,
   `levels.pools` has the latest end of such capacity. Moves free capacity too: for jobs behind in the queue now, for all at the next pass.
+  Jobs with a maximum number of nodes, or a minimum of usable processors on each, are always tried: their nodes may also change because
+  others take what they do not hold.
 
 The plan is the free amounts of each node over time: a list of *levels*, each valid from its time to the next one's. It is kept from pass to
 pass as long as nothing becomes free. As long as reservations are only added, the earliest time found for a request is a lower bound for
@@ -23,6 +25,7 @@ import numpy as np
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import add_in_planes, count_between, ones, take_less, total_of, words_of
 from walltime.engine.kernel.memory import DONE, NEVER, PAUSED, REACHED, STUCK
+from walltime.engine.kernel.nodes.amounts import units_of
 from walltime.engine.kernel.nodes.choice import choose_of, shortfall_of
 from walltime.engine.kernel.nodes.easy import (
     arrange,
@@ -246,7 +249,7 @@ def _move(state, job, site, use, plan, line, levels):
     old, held, freed = job.held_from, levels.held[state.half], FIRST
     for pool in list_of(levels.pools_of, job.partition):
         freed = max(freed, levels.pools[pool, FREED])
-    latest = min(old, freed - 1)
+    latest = old if job.most_nodes > 0 or job.least > 0 else min(old, freed - 1)
     if not _may_move(state, job, site, levels, held, latest):
         return
     _occupy(state, site, use, levels, held, job.held, job.held_count, old, old + job.planned, RELEASE)
@@ -275,7 +278,7 @@ def _may_move(state, job, site, levels, held, latest):
     capacity = site.sets[CAPACITY + state.planes + kind]
     for r in range(job.held, job.held + job.held_count):
         nodes = count_between(capacity, held[r].node, held[r].node + held[r].count)
-        procs, second = procs + nodes * held[r].procs, second + nodes * held[r].second
+        procs, second = procs + nodes * held[r].procs, second + nodes * units_of(state, held[r].second)
     begin, k = state.now, FIRST
     while begin <= latest:
         short = _first_short(state, job, site, levels, k, begin + length_of(job), procs, second)
@@ -407,7 +410,7 @@ def _occupy(state, site, use, levels, ranges, first, count, begin, end, sign):
     for r in range(first, first + count):
         own = ranges[r]
         for column in range(levels.totals.shape[1]):
-            procs = own.procs if column < state.kinds else own.second
+            procs = own.procs if column < state.kinds else units_of(state, own.second)
             kind = CAPACITY + state.planes + column % state.kinds
             amount = sign * procs * count_between(site.sets[kind], own.node, own.node + own.count)
             for i in range(from_level, to_level):
@@ -436,7 +439,7 @@ def _find_start(state, job, site, use, plan, line, levels, latest, by_form):
         short = _first_short(state, job, site, levels, k, begin + length, FIRST, FIRST)
         if short < 0:
             short = _least_between(state, use, levels, members, need, k, begin + length)
-            if short < 0 and shortfall_of(state, job, site, levels.least, plan, begin, length) == 0:
+            if short < 0 and shortfall_of(state, job, site, levels.least, plan, begin, length, 1) == 0:
                 choose_of(state, job, site, levels.least, plan.choice)
                 break
         k = max(short, k + 1)
@@ -496,5 +499,6 @@ def _take_less(state, levels, use, k, least):
     other = levels.free[row] if source < 0 else use.free[source]
     for w in range(least.shape[1]):
         take_less(least, 0, state.procs_planes, other, 0, w)
-        take_less(least, state.procs_planes, state.second_end, other, state.procs_planes, w)
+        for first in range(state.procs_planes, state.second_end, max(1, state.second_bits)):
+            take_less(least, first, first + state.second_bits, other, first, w)
         take_less(least, state.second_end, state.planes, other, state.second_end, w)

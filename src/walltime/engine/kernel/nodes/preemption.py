@@ -52,7 +52,7 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_ch
         while count < candidates and not fits:
             _free_candidate(state, jobs, use, victims.order[count], FIRST, MORE)
             count += 1
-            fits = shortfall(state, job, site, use, plan, state.now, length) == 0
+            fits = shortfall(state, job, site, use, plan, state.now, length, 1) == 0
         if fits:
             choose(state, job, site, use, plan.choice, state.now)
             mark(sets[USABLE], plan.choice.chosen, state.chosen)

@@ -3,14 +3,14 @@
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, kernel
-from walltime.engine.kernel.bits import add_in_planes, count_between, ones, total_between, words_of
-from walltime.engine.kernel.nodes.memory import CAPACITY
-from walltime.engine.kernel.nodes.plan import NOT_MADE, note_change, take_from_timeline
+from walltime.engine.kernel.bits import add_in_planes, count_between, count_bits, ones, words_of
+from walltime.engine.kernel.nodes.amounts import units_of
+from walltime.engine.kernel.nodes.gains import note_change
+from walltime.engine.kernel.nodes.memory import CAPACITY, SECOND
+from walltime.engine.kernel.nodes.plan import NOT_MADE, take_from_timeline
 
 MORE, LESS = np.int64(1), np.int64(-1)
 """Signs of amounts that become free, or stop being free, as int64: literals of another type would cause additional compilations."""
-WHOLE_GAIN = np.int64(1) << 40
-"""More processors than any machine has: an upper bound on how many become free on whole nodes."""
 NOW = np.int64(-1)
 """Stands for the present where a running job's number is expected."""
 
@@ -37,7 +37,7 @@ def start_use(state, job, index, site, use, plan, expected):
     change_rows(state, use, job, row, NOW, place, LESS)
     if state.timeline_blocks >= 0:
         take_from_timeline(state, plan.timeline, use.gives[row], plan.timeline.times[0], expected)
-    note_change(state, 0, 0, expected)
+    note_change(state, 0, 0, 0, 0, 0, expected)
 
 
 @called_kernel
@@ -56,13 +56,7 @@ def end_use(state, job, index, site, use):
     state.spare_rows += 1
     if release > state.now:
         state.timeline_blocks = NOT_MADE
-        gain, gain_of_whole, capacity = 0, 0, site.sets[CAPACITY : CAPACITY + state.procs_planes]
-        for k in range(state.kinds):
-            gain = max(gain, use.gives[row, k])
-        for r in range(job.first, job.first + job.count):
-            own = use.ranges[r]
-            gain_of_whole += total_between(capacity, 0, state.procs_planes, own.node, own.node + own.count)
-        note_change(state, gain, gain_of_whole, release)
+        _note_release(state, use, row, release)
 
 
 @kernel
@@ -96,7 +90,7 @@ def move_overdue(state, rules, jobs, use):
             _copy_row(use, running[to - 1].row, row)
         change_rows(state, use, job, row, place, to, LESS)
         state.timeline_blocks = NOT_MADE
-        note_change(state, 0, 0, release)
+        note_change(state, 0, 0, 0, 0, 0, release)
 
 
 @called_kernel
@@ -117,11 +111,15 @@ def shorten_use(state, jobs, index, use, expected):
     one.job, one.row, one.owner, one.first, one.count = index, row, job.owner, job.first, job.count
     _copy_row(use, 0 if to == 0 else running[to - 1].row, row)
     change_rows(state, use, job, row, to, place + 1, MORE)
-    gain = 0
-    for k in range(state.kinds):
-        gain = max(gain, use.gives[row, k])
     state.timeline_blocks = NOT_MADE
-    note_change(state, gain, WHOLE_GAIN, release)
+    _note_release(state, use, row, release)
+
+
+@kernel
+def _note_release(state, use, row, until):
+    """Note that the amounts of the job of a row have become free, until the time to which it was expected to have them."""
+    own, columns = use.gives[row], use.totals.shape[1]
+    note_change(state, own[columns], own[columns + 1], own[columns + 2], own[columns + 3], own[columns + 4], until)
 
 
 @kernel
@@ -154,13 +152,22 @@ def change_rows(state, use, job, row, first, end, sign):
 
 @kernel
 def _count_gives(state, site, use, job, row):
-    """Sum up the amounts that a job has, by the columns of `Use.totals`."""
-    kinds, first = state.kinds, CAPACITY + state.planes
+    """Sum up the amounts that a job has, by the columns of `Use.totals`, and those of RELEASED."""
+    kinds, first, columns = state.kinds, CAPACITY + state.planes, use.totals.shape[1]
     for c in range(use.gives.shape[1]):
         use.gives[row, c] = 0
     for r in range(job.first, job.first + job.count):
         for k in range(kinds):
             count = count_between(site.sets[first + k], use.ranges[r].node, use.ranges[r].node + use.ranges[r].count)
             use.gives[row, k] += count * use.ranges[r].procs
-            if use.gives.shape[1] > kinds:
-                use.gives[row, kinds + k] += count * use.ranges[r].second
+            if columns > kinds:
+                use.gives[row, kinds + k] += count * units_of(state, use.ranges[r].second)
+        own, gives = use.ranges[r], use.gives[row]
+        gives[columns] += own.count * own.procs
+        gives[columns + 1] += own.count * own.memory
+        gives[columns + 2] += own.count
+        for k in range(state.procs_planes):
+            for w in words_of(own.node, own.node + own.count):
+                of_plane = ones(w, own.node, own.node + own.count) & site.sets[CAPACITY + k, w]
+                gives[columns + 3] += count_bits(of_plane) << k
+                gives[columns + 4] += count_bits(of_plane & site.sets[SECOND, w]) << k
