@@ -102,8 +102,10 @@ The plan (plan.py):
 * `freed`: an upper bound on the processors that a job gains at the next release"""
 
 OPENS_NONE, OPENS_WHOLE, OPENS_SECOND, OPENS_MEMORY = 0, 1, 2, 3
-"""Upper bounds on the processors that a job can use in addition where a running job ends: the processors that this job has; all processors
-of its nodes; all those of its nodes with units of the second resource; and those that its processors and its memory suffice for."""
+"""How many more processors a job can use where a running job ends, at most.
+
+They are the processors that the running job has, all processors of its nodes, or all those of its nodes with units of the second resource.
+With OPENS_MEMORY, they are those for which its processors and its memory suffice."""
 
 RELEASED = 5
 """Number of the last columns of `Use.gives`: the processors and the memory of a running job, its nodes, all processors of these nodes, and
@@ -191,8 +193,8 @@ LEAF = record_dtype("parent leaf shares used rank new", "used rank")
 
 USABLE, CLOSED, FITTING, OTHERS, UNHELD, SECOND, CAPACITY = 0, 1, 2, 3, 4, 5, 6
 """Rows of `NodeMachine.sets`: the usable nodes; those that the main scheduler has closed; those that suffice for a job by themselves; those
-that other users have; those whose weight is increased by 1 (limits.py); those that have units of the second resource; and the first plane
-of capacities."""
+that other users have; and those whose weight is increased by 1 (limits.py). SECOND are the nodes with units of the second resource, and
+CAPACITY is the first plane of capacities."""
 
 
 class NodeMachine(NamedTuple):
