@@ -207,9 +207,12 @@ class _ClusterBuilder:
                 continue
             memory = max(integer(node, "RealMemory") - integer(node, "MemSpecLimit"), 0)
             types = self.types[name]
-            gpus: Any = types if types and "gpu" not in types else gpus_of(node.get("Gres", ""))
-            amounts = (gpus, memory if self.has_memory else 0) if second == "gpus" else (memory, 0)
-            kind = Pool("one", 1, procs, *amounts, integer(node, "Weight", 1), self.features.get(name, ()))
+            units: Any = types if types and "gpu" not in types else gpus_of(node.get("Gres", ""))
+            if second != "gpus":
+                units, memory = memory, 0
+            elif not self.has_memory:
+                memory = 0
+            kind = Pool("one", 1, procs, units, memory, integer(node, "Weight", 1), self.features.get(name, ()))
             groups.setdefault((kind, partitions), []).append(name)
         for reason, count in left_out.items():
             hint = f"; {HIDDEN}" if reason == IN_NO_PARTITION else ""
