@@ -92,7 +92,7 @@ def change(state: Any, plan: Any, begin: Any, end: Any, pool: Any, procs: Any, s
 
 @called_kernel
 def make_plan(state: Any, jobs: Any, pools: Any, plan: Any, lists: Any, given: Any) -> Any:
-    """Make the plan from the amounts that are free now, the expected ends of running jobs, and the outages that are known now."""
+    """Make the plan from the currently free amounts, the expected ends of running jobs, and the currently known outages."""
     plan.time[0], state.steps = state.now, 1
     for p in range(pools.free.shape[0]):
         plan.free[0, p, 0], plan.free[0, p, 1] = pools.free[p, 0], pools.free[p, 1]

@@ -25,7 +25,7 @@ class ShutHours(Protocol):
     """the time, s, after which all weeks are alike, or no more such hours come"""
 
     def until(self, moment: int) -> Any:
-        """Return all periods that start by a time, s, and the next one, as sorted arrays `begin` and `end` (int64 s)."""
+        """Return all periods that start at or before a time (s), and the next one, as sorted arrays `begin` and `end` (int64 s)."""
 
 
 IDLE = 70 * 86_400

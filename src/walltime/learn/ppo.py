@@ -227,7 +227,7 @@ def subtract_group_mean(played: Rollout, count: int, group: int, rewards: Array)
 
 
 def advantages(played: Rollout, count: int, rewards: Array, values: Array, trace: float) -> Array:
-    """Return generalised advantages without discount, one for each decision."""
+    """Return undiscounted generalised advantage estimates, one for each decision."""
     sums = np.zeros(len(rewards))
     for number in range(count):
         own = np.flatnonzero(played.number == number)

@@ -74,7 +74,7 @@ def prediction_interval(values: Array, confidence: float = 0.90) -> Interval:
 def percentile_band(values: Array, low: float = 5, high: float = 95) -> Interval:
     """Return the mean of replications, and the band between two percentiles of these replications alone.
 
-    The band is not a confidence interval of the mean, although tsafrir06 calls it one. It describes further ones badly: only 63 % of them
+    The band is not a confidence interval of the mean, although tsafrir06 calls it one. It describes new runs badly: only 63 % of them
     lie between the 5th and the 95th percentile of 5, and 84 % for 25; for these, use `range_of_runs`. Raises WorkloadError without values.
     Source: tsafrir06, section III.
 

@@ -56,7 +56,7 @@ class Carbon:
 
 
 def cost_of(kwh: float, price: float | None) -> float:
-    """Return the cost of energy at a price per kWh, nan without a price."""
+    """Return the cost of energy at a price per kWh; NaN without a price."""
     return math.nan if price is None else price * kwh
 
 

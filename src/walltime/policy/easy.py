@@ -57,7 +57,7 @@ class NoBackfilling(HeadPolicy):
 
 @dataclass(frozen=True)
 class Easy(HeadPolicy, BoundedBackfilling):
-    """EASY backfilling: a job may be backfilled if it does not delay the job at the head of the queue.
+    """EASY backfilling: a job may be backfilled if it does not delay the head of the queue.
 
     Values of `extra`, `shadow`, `ends` and `decisions` other than the default run on the reference engine.
 

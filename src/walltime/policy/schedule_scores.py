@@ -138,7 +138,7 @@ class Scores:
         return np.where(np.isnan(scores), -np.inf, scores)
 
     def of(self, job: int, order: Order, now: int, length: int, submit: int) -> float:
-        """Return a waiting job's sort key at a time; the highest comes first."""
+        """Return a waiting job's sort key at a given time; the highest comes first."""
         is_constant = isinstance(order, ScoredOrder) and not order.reads_time and order.bounds == (None, None)
         key = (order, job, length)
         if is_constant and key in self._known:

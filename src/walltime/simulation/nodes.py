@@ -35,7 +35,7 @@ def placed_on_nodes(workload: Workload, policy: Policy, machine: Machine) -> tup
 
 
 def placed_for(workload: Workload, policy: Policy, machine: Machine) -> tuple[Workload, Placement, NodeDemands]:
-    """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError as `placed_on_nodes`.
+    """Return the jobs that fit on the nodes under the policy, their placement and demands; raises PolicyError like `placed_on_nodes`.
 
     The jobs' `origin.omissions` lists the settings of Slurm that are not modelled, but not the requests that only the simulation of pools
     ignores.

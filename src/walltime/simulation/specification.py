@@ -156,7 +156,7 @@ class Variation:
         return self.shaken(workload, seed).with_estimates(model, seed)
 
     def shaken(self, workload: Workload, seed: int) -> Workload:
-        """Return the workload with its submissions shaken with this seed."""
+        """Return the workload with its submissions shaken under this seed."""
         return scaling.shake(workload, self.shake, seed) if self.shake else workload
 
     def check_replications(self, model: EstimateModel) -> None:

@@ -321,7 +321,7 @@ class Effect:
 
     @property
     def turns_round(self) -> bool:
-        """Return whether the mean wait changes in the opposite direction under the other assumption on users."""
+        """Return whether the mean wait changes in the opposite direction under the other assumption about users."""
         return self.other_users is not None and self.differences["mean_wait"].difference * self.other_users.difference < 0
 
     @property

@@ -319,7 +319,7 @@ def _drop_block(profile, place):
 
 @kernel
 def summarize(steps, blocks, block):
-    """Find the least and the most processors that are free in a block."""
+    """Find the minimum and maximum number of free processors in a block."""
     least, most = NEVER, -1
     for i in range(block * STEPS_IN_BLOCK, block * STEPS_IN_BLOCK + blocks[block].filled):
         least = min(least, steps[i].free)

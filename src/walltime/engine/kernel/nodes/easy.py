@@ -307,7 +307,7 @@ def _may_fit(state, job, site, use, line):
 
 @kernel
 def has_failed(failed, stamp, job):
-    """Return whether a request of a job's form for no more than it needs has failed."""
+    """Return whether a request of the job's form that needs no more than the job has failed."""
     is_less = failed.nodes <= job.nodes and failed.asked <= job.asked and failed.total <= job.total
     return failed.stamp == stamp and is_less and failed.length <= length_of(job)
 

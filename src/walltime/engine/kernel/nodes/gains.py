@@ -34,7 +34,7 @@ def take_slack(state, known):
 
 @kernel
 def keep_slack(state, known):
-    """Store in an earliest start or bound how many processors the last search found lacking."""
+    """Store, in an earliest start or a bound, the number of processors that the last search lacked."""
     known.slack, known.slack_far, known.far, known.gained, known.gained_far = state.slack, state.slack_far, state.far, 0, 0
 
 
