@@ -24,9 +24,9 @@ def units_of(state, second):
 
 @kernel
 def missing_at_least(state, job, free, usable):
-    """Return a lower bound on the number of processors that a job lacks: each usable node gives it at most its free ones.
+    """Return a lower bound on the number of processors that a job lacks, without looking at single nodes.
 
-    They cannot need more memory than the usable nodes have together.
+    The usable nodes together give it at most their free processors, and as many tasks as their free memory suffices for.
     """
     procs = total_of(free, 0, state.procs_planes, usable)
     missing = max(0, job.nodes - size_of(usable), job.asked - procs)
