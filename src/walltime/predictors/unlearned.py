@@ -24,7 +24,7 @@ UNIX = 10**8
 
 @dataclass(frozen=True)
 class ExactRuntime(Predictor):
-    """The actual runtime, at least 1 s, as the best case for all predictors; with shortest-job-first backfilling, this is PERFECT++.
+    """The actual runtime, at least 1 s, as the most accurate prediction; with shortest-job-first backfilling, this is PERFECT++.
 
     Source: tsafrir07.
     """
