@@ -174,9 +174,9 @@ def advise_users(
 ) -> list[UserAdvice]:
     """Return advised requests, by kind of job, for the users with the most unused processor-hours.
 
-    Jobs of a kind have the same name, processors and queue, as far as recorded; without names, also the same request. The advice for a kind
-    of at least 20 jobs is the smallest request that would have been too short for at most `risk` percent of them. This also holds in a
-    backtest, where the advice for each job depends only on earlier jobs. A job that used its whole request counts as exceeding it. Advice
+    Jobs of a kind have the same name, processors and queue, as far as recorded; without names, also the same request. A kind of
+    at least 20 jobs gets the smallest request that at most `risk` percent of these jobs would have exceeded. The same holds in a backtest,
+    where the advice for each job depends only on earlier jobs. A job that used its whole request counts as exceeding it. Advice
     never raises a request, and saves at least 5 % of the kind's hours. `limited`: which jobs have a limit, by default all. `by`: "group"
     for advice to accounts, whose kinds of jobs also have the same user. `others`: other resources to advise on (memory, cores, gpus), if
     their use is recorded. The risk then applies to all requests of a kind together, and the users with the largest unused share of any of

@@ -132,8 +132,8 @@ class Nodes(NamedTuple):
     * `node_limits`: for each limit, the maximum of the nodes of its running jobs, each counted once; or empty
     * `reservations`: for each partition, the user reservation of its jobs, negative if its nodes and times do not bind them, or 0; may be
       empty
-    * `types`: units of the second resource by row and node, shape (rows, nodes), where nodes have units of several types: a job uses those
-      of one row; None for a single row, `second`
+    * `types`: None, or if nodes have several types of the second resource, its units by row and node, int64, shape (rows, nodes); a job
+      uses the units of one row
     * `preemption`: None if no job may end early, by preemption or because it loses a node
     """
 
@@ -163,7 +163,7 @@ class Nodes(NamedTuple):
 
     @property
     def amounts(self) -> Array:
-        """Return each node's processors, second resource (its first row), memory, and further rows of the second resource.
+        """Return each node's processors, second resource (its first row), memory, and the other rows of the second resource.
 
         int64, shape (2 + rows, nodes).
         """

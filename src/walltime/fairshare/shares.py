@@ -14,9 +14,9 @@ from walltime.engine.reference.shares import FairShares
 from walltime.errors import WorkloadError
 from walltime.machine import Machine
 from walltime.machine.placing import qos_values
-from walltime.node_demands import tree_of_shares
 from walltime.policy import parse_policy
 from walltime.policy.slurm import Slurm, SlurmSettings
+from walltime.slurm_priorities import tree_of_shares
 from walltime.wording import shown
 from walltime.workload import MISSING, Array, Workload
 

@@ -6,8 +6,9 @@ import walltime as wt
 from walltime.engine.reference.shares import FairShares
 from walltime.machine import Machine, Partition, Pool
 from walltime.machine.tables import Share
-from walltime.node_demands import nodes_of, with_priorities
+from walltime.node_demands import nodes_of
 from walltime.simulation.nodes import place_on_nodes
+from walltime.slurm_priorities import with_priorities
 
 USERS = range(6)
 

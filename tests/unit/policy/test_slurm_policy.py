@@ -11,10 +11,11 @@ from tests.errors import raises
 from walltime.engine.reference.slurm import SlurmReference
 from walltime.errors import PolicyError, WorkloadError
 from walltime.machine import Limit, Machine, Outage, Partition, Pool, Qos, Share, write_machine
-from walltime.node_demands import job_size, nodes_of as problem_nodes, with_priorities
+from walltime.node_demands import nodes_of as problem_nodes
 from walltime.policy import Slurm, parse_policy
 from walltime.policy.slurm import PARAMETERS
 from walltime.simulation.nodes import place_on_nodes
+from walltime.slurm_priorities import job_size, with_priorities
 from walltime.slurm_values import seconds_of
 from walltime.workload import Workload
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.errors import raises
-from walltime import PolicyError, Simulation, simulate
+from walltime import PolicyError, Simulation, WorkloadError, simulate
 from walltime.comparison.caveats import placement_note
 from walltime.machine import Machine, Outage, Partition, Pool, Window, omission_sentences
 from walltime.node_demands import runs_on_nodes
@@ -58,6 +58,10 @@ def test_by_node__rejects_what_nodes_do_not_support():
         simulate(jobs, "slack", machine=machine)
     with raises(PolicyError, "unsupported_policy", "easy", "by_node"):
         simulate(jobs, "easy", machine=replace(machine, windows=(Window("08:00", "09:00"),)))
+    many = with_pools(second=0, gpu_types={f"1g.{k}gb": 100 for k in range(5)})
+    with raises(WorkloadError, "too_many_types", "5 types of GPUs, and up to 100 of one", "63 of each"):
+        simulate(jobs, "easy", machine=many)
+    assert len(simulate(jobs, "easy", machine=with_pools(second=0, gpu_types={f"1g.{k}gb": 63 for k in range(5)})))
 
 
 def starts(machine, jobs, policy="easy"):

@@ -178,8 +178,8 @@ class Projection:
 
     def _prepare_slurm(self) -> None:
         """Prepare nodes, settings and priorities: waiting jobs keep Slurm's own priorities, and shares do not change."""
-        from walltime.node_demands import with_priorities
         from walltime.policy.slurm import SlurmSettings
+        from walltime.slurm_priorities import with_priorities
 
         state, machine = self.state, self.state.placement.machine
         settings = self.scheduler.policy.settings(machine.slurm)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from walltime.node_demands import tree_of_shares
 from walltime.slurm.starts.replay import Record
+from walltime.slurm_priorities import tree_of_shares
 from walltime.workload import Array
 
 HOUR, DAY = 3600, 86400
