@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from walltime.explanation.pools import MachineExplanation
 from walltime.explanation.records import HOW, Alternative, SinglePoolExplanation
 from walltime.explanation.sentences import change_text, owner, sooner_by
-from walltime.machine.placing import RESOURCES
+from walltime.machine.tables import RESOURCES
 from walltime.metrics import levels_at, steps
 from walltime.provenance import provenance
 from walltime.report.figure_files import SLIM

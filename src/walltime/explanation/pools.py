@@ -13,7 +13,8 @@ from walltime.explanation.node_room import shortages
 from walltime.explanation.records import Change, Explanation, Overtaker, common_fields
 from walltime.machine import NO_OVERHEAD, Machine, Placement
 from walltime.machine.overheads import decision_times, release_times, scheduler_view
-from walltime.machine.placing import NEVER, RESOURCES, amount_of
+from walltime.machine.placing import NEVER, amount_of
+from walltime.machine.tables import RESOURCES
 from walltime.metrics import levels_at, steps
 from walltime.node_demands import pool_needs
 from walltime.schedule.schedule import Schedule

@@ -10,7 +10,8 @@ from walltime.errors import WorkloadError
 from walltime.explanation.pools import limit_words
 from walltime.explanation.records import plain
 from walltime.machine import Machine, Placement
-from walltime.machine.placing import RESOURCES, amount_of
+from walltime.machine.placing import amount_of
+from walltime.machine.tables import RESOURCES
 from walltime.tables import Cell, Facts, Table, time_cell
 from walltime.weekly_report.causes import CAUSES, RecordedSpan, cause_names, one_pool
 from walltime.wording import UNDEFINED, counted, human_time, listed

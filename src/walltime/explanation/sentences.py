@@ -17,7 +17,7 @@ from walltime.explanation.records import (
     recorded_wait_of,
 )
 from walltime.machine import HINDSIGHT
-from walltime.machine.placing import RESOURCES
+from walltime.machine.tables import RESOURCES
 from walltime.schedule.schedule import LongWait, Schedule
 from walltime.tables import Cell, Table
 from walltime.wording import UNDEFINED, counted, human_time, listed, lower_first, time_form

@@ -14,7 +14,7 @@ from walltime.inference.one_step import Score
 from walltime.inference.order_choice import OrderChoice
 from walltime.inference.step_agreement import GroupAgreement
 from walltime.machine import NO_OVERHEAD, Machine, write_held, write_machine
-from walltime.machine.placing import RESOURCES
+from walltime.machine.tables import RESOURCES
 from walltime.provenance import plain
 from walltime.wording import counted, human_percent, listed, sanitize
 from walltime.workload import Array, Workload

@@ -11,7 +11,7 @@ from walltime.inference.free_runs import engine_of
 from walltime.inference.one_step import OneStep
 from walltime.inference.order_choice import FORMS, HOUR, Choices, fitted_weights, order_choice, recorded_choices
 from walltime.inference.rule_trial import LEAST_GAIN, RuleProposal, Rules, RuleTrial
-from walltime.machine.placing import RESOURCES
+from walltime.machine.tables import RESOURCES
 from walltime.policy import FCFS, Easy, Order, Policy, parse_policy
 from walltime.wording import counted, human_time, listed
 from walltime.workload import Workload

@@ -13,12 +13,11 @@ if TYPE_CHECKING:
         write_held as write_held,
     )
     from walltime.machine.machine import Machine as Machine, read_machine as read_machine, write_machine as write_machine
-    from walltime.machine.omissions import omission_sentences as omission_sentences
+    from walltime.machine.omissions import omission_sentences as omission_sentences, placing_notes as placing_notes
     from walltime.machine.placing import (
         PLACING_RULES as PLACING_RULES,
         Placement as Placement,
         place as place,
-        placing_notes as placing_notes,
         with_omissions as with_omissions,
     )
     from walltime.machine.tables import (

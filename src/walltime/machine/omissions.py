@@ -1,10 +1,11 @@
-"""The share of the work that requests features which the simulation of a machine does not model."""
+"""Requests that the simulation of a machine does not model or does not apply, with their shares of the jobs or of the work."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from walltime.machine.machine import Machine
+from walltime.machine.tables import RESOURCES
 from walltime.wording import human_percent, sanitize
 from walltime.workload import Array, Workload
 
@@ -102,3 +103,21 @@ def omission_sentences(workloads: Iterable[Workload]) -> list[str]:
     unknown = sanitize(", ".join(feature for feature, share in found.items() if share is None), LONGEST)
     rest = unknown and f"{'; share unknown: ' if shares else ''}{unknown}"
     return [f"Not modelled: {shares}{rest}."] if shares or rest else []
+
+
+def placing_notes(workload: Workload, machine: Machine) -> list[str]:
+    """Return sentences on the jobs that do not fit the machine as described, with their number and share, and on their treatment."""
+    notes = {
+        "not_limited": f"No pool has {RESOURCES.get(machine.second, machine.second)}, which {{}} of the jobs need; no limit applies.",
+        "outside_windows": "The machine's windows would never let {} of the jobs start: the windows for which the request is too long do "
+        "not apply to them (outside_windows).",
+        "over_limit": "{} of the jobs exceed a limit of the machine by themselves, but ran; the limit does not apply to them (over_limit).",
+        "over_partition_limit": "{} of the jobs request more time than their partition allows; the request is cut (over_partition_limit).",
+        "unknown_features": "No node has the features or the type of GPUs that {} of the jobs request; they may use any node of their "
+        "partition (unknown_features).",
+        "unknown_gpu_type": "The log gives no known type for the GPUs of {} of the jobs; on nodes with several types, they get the first "
+        "one (unknown_gpu_type).",
+        "unknown_reservation": "The machine lacks the reservation of {} of the jobs; it does not apply to them (unknown_reservation).",
+    }
+    counts = {rule: workload.origin.changed[rule] for rule in notes if workload.origin.changed.get(rule)}
+    return [notes[rule].format(f"{count:,} ({human_percent(100 * count / len(workload))})") for rule, count in counts.items()]

@@ -15,7 +15,7 @@ from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.tables import PERIODS, REPEATED_FOR, Limit, Outage, Partition, Qos, Reservation, numbers_of
 from walltime.machine.windows import ShutHours, hours_of, seconds_of
 from walltime.ragged import Ragged
-from walltime.wording import counted, human_percent
+from walltime.wording import counted
 from walltime.workload import MISSING, Array, Workload
 
 NEVER = np.iinfo(np.int64).max
@@ -234,10 +234,6 @@ def _submitted_while(workload: Workload, rule: Partition | Limit, what: str) -> 
     return (workload.submit >= (-NEVER if since is None else since)) & (workload.submit < (NEVER if until is None else until))
 
 
-RESOURCES = {"mem_mb": "memory", "gpus": "GPUs"}
-"""The words for resources, by the names of their columns."""
-
-
 def amount_of(number: int, resource: str) -> str:
     """Return an amount of a resource in words: of `processors`, or of a machine's second resource by its column.
 
@@ -248,18 +244,6 @@ def amount_of(number: int, resource: str) -> str:
     if noun is not None:
         return counted(number, noun)
     return f"{number:,} MB of memory" if resource == "mem_mb" else f"{number:,} {resource}"
-
-
-def placing_notes(workload: Workload, machine: Machine) -> list[str]:
-    """Return sentences on the rules of a machine that do not apply to some jobs: resources and windows, with the jobs' number and share."""
-    notes = {
-        "not_limited": f"No pool has {RESOURCES.get(machine.second, machine.second)}, which {{}} of the jobs need; no limit applies.",
-        "outside_windows": "The machine's windows would never let {} of the jobs start: the windows for which the request is too long do "
-        "not apply to them (outside_windows).",
-        "over_limit": "{} of the jobs exceed a limit of the machine by themselves, but ran; the limit does not apply to them (over_limit).",
-    }
-    counts = {rule: workload.origin.changed[rule] for rule in notes if workload.origin.changed.get(rule)}
-    return [notes[rule].format(f"{count:,} ({human_percent(100 * count / len(workload))})") for rule, count in counts.items()]
 
 
 def _limited(machine: Machine, second: Array) -> tuple[Machine, Array]:

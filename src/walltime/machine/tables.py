@@ -46,6 +46,8 @@ Length = Annotated[int, Field(accepts=int | str, read=length_of, label="seconds,
 Span = Annotated[int, Field(least=1, accepts=int | str, read=length_of, label="1 s or more, or as in '1-12:00:00'")]
 PREEMPT_MODES = ("off", "cancel", "requeue")
 PreemptMode = Annotated[str, Field(known=PREEMPT_MODES)]
+RESOURCES = {"mem_mb": "memory", "gpus": "GPUs"}
+"""The words for resources, by the names of their columns."""
 LOSSES = ("continue", "requeue", "cancel")
 """The ways to treat jobs on nodes that an outage takes."""
 Loss = Annotated[str, Field(known=LOSSES)]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from walltime.machine import Machine, Placement
-from walltime.machine.placing import RESOURCES
+from walltime.machine.tables import RESOURCES
 from walltime.node_demands import PoolNeeds, pool_needs
 from walltime.tables import Cell, Row, Table
 from walltime.wording import UNDEFINED, human_percent

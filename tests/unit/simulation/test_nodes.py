@@ -8,7 +8,7 @@ import pytest
 
 from tests.errors import raises
 from walltime import PolicyError, Simulation, WorkloadError, simulate
-from walltime.comparison.caveats import placement_note
+from walltime.comparison.caveats import caveats_of, placement_note
 from walltime.machine import Machine, Outage, Partition, Pool, Window, omission_sentences
 from walltime.node_demands import runs_on_nodes
 from walltime.policy import parse_policy
@@ -140,3 +140,14 @@ def test_conservative__keeps_a_place_on_nodes_that_give_gpus_only():
     schedule = simulate(jobs, "conservative", machine=Machine(pools, (Partition("all", ("a", "b")),)))
     assert (schedule.start <= schedule.reserved_start).all()
     assert schedule.audit().ok
+
+
+def test_notes__say_which_requests_the_machine_does_not_know():
+    machine = replace(with_pools(second=0, gpu_types={"a100": 2, "v100": 2}, features=("intel",)), second="gpus")
+    jobs = jobs_of([1, 1, 1, 1], constraints=[1, 2, -1, -1], gpus=[0, 0, 1, 1], requested_gpu_type=[-1, -1, 1, -1])
+    notes = caveats_of([simulate(jobs, "slurm", machine=machine)], "none")
+    assert sum("1 (25 %) of the jobs" in note and "unknown_features" in note for note in notes) == 1
+    assert sum("1 (25 %) of the jobs" in note and "unknown_gpu_type" in note for note in notes) == 1
+    known = jobs_of([1, 1], constraints=[1, -1], gpus=[0, 1], requested_gpu_type=[-1, 2])
+    known = caveats_of([simulate(known, "slurm", machine=machine)], "none")
+    assert not any("unknown_" in note for note in known)
