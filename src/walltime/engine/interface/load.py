@@ -19,7 +19,8 @@ from walltime.compiled.prediction_memory import NOTHING_PREDICTED, CompiledPredi
 from walltime.engine.kernel import callbacks, decisions, dynamics, memory as common, number, replay as prediction_replay
 from walltime.engine.kernel.memory import BY_LENGTH, HEAD, KEEP, Loop, Memory, Pass, record, records
 from walltime.engine.kernel.nodes import easy, loop as slurm, oar, planned, planned_memory
-from walltime.engine.kernel.nodes.memory import SLURM_JOB, SLURM_RULES, new_slurm_memory
+from walltime.engine.kernel.nodes.memory import new_slurm_memory
+from walltime.engine.kernel.nodes.records import SLURM_JOB, SLURM_RULES
 from walltime.engine.kernel.number import loop
 from walltime.engine.kernel.pools import loop as cluster, memory as of_pools
 from walltime.engine.machines import Nodes, Shares

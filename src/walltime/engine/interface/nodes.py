@@ -11,7 +11,10 @@ from walltime.engine.interface.orders import lower_orders, point_to_orders
 from walltime.engine.interface.pools import fill, lowered_limits, why_waiting
 from walltime.engine.kernel.memory import NEVER, record
 from walltime.engine.kernel.nodes.easy import EASY_JOB, EASY_RULES, new_easy_memory
-from walltime.engine.kernel.nodes.memory import (
+from walltime.engine.kernel.nodes.memory import as_set, new_slurm_memory, with_room
+from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
+from walltime.engine.kernel.nodes.planned_memory import new_planned_memory, with_room_for_plan
+from walltime.engine.kernel.nodes.records import (
     OPENS_MEMORY,
     OPENS_NONE,
     OPENS_SECOND,
@@ -20,12 +23,7 @@ from walltime.engine.kernel.nodes.memory import (
     SLURM_RULES,
     Records,
     SlurmMemory,
-    as_set,
-    new_slurm_memory,
-    with_room,
 )
-from walltime.engine.kernel.nodes.oar import OAR_JOB, OAR_RULES, OarMemory, new_oar_memory
-from walltime.engine.kernel.nodes.planned_memory import new_planned_memory, with_room_for_plan
 from walltime.engine.kernel.pools.memory import as_lists, followers_of
 from walltime.engine.machines import LostRuns, NodeDemands, NodeRanges, Nodes, OarSettings
 from walltime.engine.problem import Outcome, Problem, overfull, running_at_first

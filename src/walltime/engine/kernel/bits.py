@@ -97,6 +97,15 @@ def number_of(planes, first_plane, last_plane, node):
 
 
 @kernel
+def any_of(planes, last_plane, word):
+    """Return the nodes of a word whose number in the planes before `last_plane` is not 0."""
+    some = planes[0, word]
+    for k in range(1, last_plane):
+        some |= planes[k, word]
+    return some
+
+
+@kernel
 def total_of(planes, first_plane, last_plane, members):
     """Return the sum of the numbers stored for the nodes of a set."""
     total = 0

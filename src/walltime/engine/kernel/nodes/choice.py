@@ -4,6 +4,7 @@ import numpy as np
 
 from walltime.compiled.jit import called_kernel, inlined_kernel, kernel
 from walltime.engine.kernel.bits import (
+    any_of,
     exclude,
     next_member,
     number_of,
@@ -15,7 +16,8 @@ from walltime.engine.kernel.bits import (
 )
 from walltime.engine.kernel.heap import pop, push
 from walltime.engine.kernel.nodes.amounts import missing_at_least, only_with, second_planes, shape_nodes
-from walltime.engine.kernel.nodes.memory import CAPACITY, CLOSED, FIRST_FIT, FITTING, OTHERS, UNHELD, USABLE
+from walltime.engine.kernel.nodes.gains import nodes_for
+from walltime.engine.kernel.nodes.records import CAPACITY, CLOSED, FIRST_FIT, FITTING, OTHERS, UNHELD, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
@@ -41,7 +43,7 @@ def shortfall(state, job, site, use, plan, time, length, enough):
     """Find the nodes that a job can use for a length from a time on, given the first `state.ahead` blocks; they become the set USABLE.
 
     Returns 0 if they suffice, else a lower bound on the number of processors that must still become free: the first that is known to be
-    at least `enough`, or the best one.
+    at least `enough`, or the best one. `state.lacking_nodes` becomes a lower bound on the number of nodes where any must become free.
     """
     if job.owner != 0:
         _mark_others(state, job, use, site.sets[OTHERS], time)
@@ -65,10 +67,7 @@ def shortfall_of(state, job, site, free, plan, time, length, enough):
                 sets[USABLE, w] &= ~(free[k, w] ^ sets[CAPACITY + k, w])
     elif procs_planes > 1:
         for w in range(words):
-            some = free[0, w]
-            for k in range(1, procs_planes):
-                some |= free[k, w]
-            sets[USABLE, w] &= some
+            sets[USABLE, w] &= any_of(free, procs_planes, w)
     second, second_end = second_planes(state, job)
     if job.each > 0:
         only_with(free, second, second_end, sets[USABLE], 0, words, job.each)
@@ -91,6 +90,7 @@ def shortfall_of(state, job, site, free, plan, time, length, enough):
     if job.shaped:
         missing = missing_at_least(state, job, free, sets[USABLE])
         if missing >= max(1, enough):
+            state.lacking_nodes = max(job.nodes - size_of(sets[USABLE]), nodes_for(state, job, missing))
             return missing
         shape_nodes(state, job, free, site.shaped, sets[USABLE])
     nodes = size_of(sets[USABLE])
@@ -103,6 +103,7 @@ def shortfall_of(state, job, site, free, plan, time, length, enough):
         missing = 1
     if missing == 0 and job.most_nodes > 0 and not _fits_in_most(state, job, site, free, plan.choice):
         missing = 1
+    state.lacking_nodes = max(job.nodes - nodes, nodes_for(state, job, missing))
     return missing
 
 

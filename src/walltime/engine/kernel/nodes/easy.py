@@ -26,11 +26,22 @@ from walltime.compiled.records import record_dtype
 from walltime.engine.kernel.bits import add_in_planes, ones, words_of
 from walltime.engine.kernel.heap import pop, pop_candidate, push, push_candidate
 from walltime.engine.kernel.memory import BACKFILLED, DONE, IMMEDIATE, NEVER, PAUSED, RANKED, REACHED, RESERVED, STUCK, record, records
-from walltime.engine.kernel.nodes import memory as of_nodes
 from walltime.engine.kernel.nodes.choice import choose_of, row_at, shortfall_of
 from walltime.engine.kernel.nodes.events import change_outages, next_event, submit_followers
-from walltime.engine.kernel.nodes.memory import CLOSED, FIRST_FIT, RANGE, SLURM_JOB, SLURM_RULES, SLURM_STATE
+from walltime.engine.kernel.nodes.memory import new_slurm_memory
 from walltime.engine.kernel.nodes.plan import FIRST, least_needed, next_release
+from walltime.engine.kernel.nodes.records import (
+    CLOSED,
+    FIRST_FIT,
+    RANGE,
+    SLURM_JOB,
+    SLURM_RULES,
+    SLURM_STATE,
+    BackfillPlan,
+    NodeMachine,
+    Traffic,
+    Use,
+)
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import full_limit, use_limits
 from walltime.engine.kernel.pools.memory import Lists, list_of
@@ -43,7 +54,7 @@ Records = Any
 
 # Its own fields come first: Numba treats a record that begins like another as a subtype, with a warning.
 EASY_JOB = record_dtype(" ".join(["held held_count held_from order_length form", *(SLURM_JOB.names or ())]), "merit")
-"""A job, with the fields of memory.SLURM_JOB; those for Slurm alone are unused.
+"""A job, with the fields of records.SLURM_JOB; those for Slurm alone are unused.
 
 * `form`: the number of its request's form
 * for planned.py: `held_from`: the start of the job's kept reservation, s, -1 without one; `held`, `held_count`: the ranges of its nodes"""
@@ -59,7 +70,7 @@ EASY_RULES = record_dtype(
 
 _PLANNED = "early late void level_count levels_needed half held held_needed"
 EASY_STATE = record_dtype(" ".join([_PLANNED, "arranged heads candidates passes versions kept_out", *(SLURM_STATE.names or ())]))
-"""The state of a simulation, with the fields of memory.SLURM_STATE.
+"""The state of a simulation, with the fields of records.SLURM_STATE.
 
 * `arranged`: number of jobs that are sorted in the queue; `heads`, `candidates`: numbers of entries in use
 * `passes`: number of passes so far; `versions`: number of passes and starts so far
@@ -103,10 +114,10 @@ class EasyMemory(NamedTuple):
     state: Records
     rules: Records
     jobs: Records
-    site: of_nodes.NodeMachine
-    use: of_nodes.Use
-    plan: of_nodes.BackfillPlan
-    traffic: of_nodes.Traffic
+    site: NodeMachine
+    use: Use
+    plan: BackfillPlan
+    traffic: Traffic
     line: Line
 
 
@@ -114,7 +125,7 @@ def new_easy_memory(rules: Records, jobs: Records, machine: Nodes, limits: Recor
     """Return memory before the first event."""
     no_shares = Shares(np.zeros(1, np.int64), np.ones(1, np.int64), np.zeros(1, np.int64))
     in_order = machine._replace(least_loaded=[FIRST_FIT] * len(machine.partitions))
-    memory = of_nodes.new_slurm_memory(record(SLURM_RULES), jobs, in_order, limits, limits_of, followers, no_shares, 0)
+    memory = new_slurm_memory(record(SLURM_RULES), jobs, in_order, limits, limits_of, followers, no_shares, 0)
     state = record(EASY_STATE, **{name: memory.state[name] for name in SLURM_STATE.names or ()})
     forms = int(jobs.form.max(initial=0)) + 1
     line = Line(
@@ -153,7 +164,7 @@ def run_easy(state, rules, jobs, site, use, plan, traffic, line, budget):
         budget -= 1 + state.waiting
         if state.waiting > 0:
             if is_any_overdue(state, use):
-                move_overdue(state, rules, jobs, use)
+                move_overdue(state, rules, jobs, site, use)
                 state.gone = 1
             _pass(state, rules, jobs, site, use, plan, traffic, line)
     return PAUSED

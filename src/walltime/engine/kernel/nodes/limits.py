@@ -8,7 +8,7 @@ would exceed the limit with as many unused ones as it requests, closes no partit
 from walltime.compiled.jit import called_kernel, kernel
 from walltime.engine.kernel.bits import ones, size_of, words_of
 from walltime.engine.kernel.memory import NEVER
-from walltime.engine.kernel.nodes.memory import FITTING, UNHELD
+from walltime.engine.kernel.nodes.records import FITTING, UNHELD
 from walltime.engine.kernel.pools.limits import full_limit
 from walltime.engine.kernel.pools.memory import list_of
 

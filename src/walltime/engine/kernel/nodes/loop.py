@@ -30,7 +30,6 @@ from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.events import change_outages, next_event, submit_followers
 from walltime.engine.kernel.nodes.gains import refresh_earliest_starts
 from walltime.engine.kernel.nodes.limits import exceeds_nodes, is_over_limit, prefer_held
-from walltime.engine.kernel.nodes.memory import CLOSED
 from walltime.engine.kernel.nodes.plan import (
     FIRST,
     first_to_look_at,
@@ -54,6 +53,7 @@ from walltime.engine.kernel.nodes.preemption import (
     restore_candidates,
 )
 from walltime.engine.kernel.nodes.priority import count_end, priority_of, rank_users, sum_up_use
+from walltime.engine.kernel.nodes.records import CLOSED
 from walltime.engine.kernel.nodes.use import end_use, is_any_overdue, move_overdue, start_use
 from walltime.engine.kernel.pools.limits import use_limits
 
@@ -349,7 +349,7 @@ def _cycle(state, rules, jobs, site, use, plan, traffic):
             begin = look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, latest, freed > 0)
             if freed == 0:
                 break
-            restore_candidates(state, jobs, use, freed)
+            restore_candidates(state, jobs, site, use, freed)
             if begin > state.now:
                 break
             preempt(state, rules, jobs, index, site, use, plan, traffic, length_of(job), True)
@@ -385,7 +385,7 @@ def _begin_cycle(state, rules, jobs, site, use, plan):
     for p in range(len(site.partitions)):
         site.partitions[p].reserved = 0
     if is_any_overdue(state, use):
-        move_overdue(state, rules, jobs, use)
+        move_overdue(state, rules, jobs, site, use)
     if state.changed_until > 0:
         refresh_earliest_starts(state, plan)
     state.tested = state.ahead = 0

@@ -21,20 +21,22 @@ Single nodes are considered only at times when these bounds allow a start.
 import numpy as np
 
 from walltime.compiled.jit import called_kernel, inlined_kernel, kernel
-from walltime.engine.kernel.bits import count_bits, mark
+from walltime.engine.kernel.bits import any_of, count_bits, mark
 from walltime.engine.kernel.nodes.choice import choose, released_by, row_at, shortfall
 from walltime.engine.kernel.nodes.gains import (
+    count_nodes,
     gained_too_little,
     keep_slack,
     most_gained,
+    nodes_for,
     note_change,
     note_lack,
-    procs_of_nodes,
     slack_at,
+    slack_of_nodes_at,
     take_slack,
 )
 from walltime.engine.kernel.nodes.limits import exceeds_nodes
-from walltime.engine.kernel.nodes.memory import CAPACITY, OPENS_SECOND, USABLE
+from walltime.engine.kernel.nodes.records import CAPACITY, OPENS_SECOND, USABLE
 from walltime.engine.kernel.profile import NEVER
 from walltime.engine.kernel.search import first_from
 
@@ -106,7 +108,8 @@ def look_ahead(state, rules, jobs, index, site, use, plan, traffic, place, lates
 def never_holds(state, plan, place):
     """Make every cycle try a job again, because it may preempt others, or its limits may count other nodes."""
     if place < state.planned_count:
-        plan.earliest_starts[place].slack = plan.earliest_starts[place].slack_far = 0
+        earliest = plan.earliest_starts[place]
+        earliest.slack = earliest.slack_far = earliest.slack_nodes = earliest.slack_nodes_far = 0
 
 
 @kernel
@@ -173,7 +176,7 @@ def leave_plan(state, site, plan, place):
         if state.timeline_blocks > mine:
             state.timeline_blocks = NOT_MADE
         block, row = plan.blocks[mine], plan.blocks[mine].row
-        note_change(state, block.whole, 0, 0, block.whole, block.with_second, block.end)
+        note_change(state, block.whole, 0, block.nodes, block.whole, block.with_second, block.nodes_with_second, block.end)
         plan.spare_sets[state.spare_sets] = row
         state.spare_sets += 1
         state.blocks -= 1
@@ -197,13 +200,18 @@ def _earliest(state, site, use, plan, job, least, latest):
         lack = shortfall(state, job, site, use, plan, time, length, slack_at(state, time))
         if lack == 0:
             return time
-        half = lack // 2
-        note_lack(state, time, lack)
-        time = next_release(state, site, use, plan, job, time)
-        while time <= latest and lack - state.freed >= max(1, min(half, slack_at(state, time))):  # it still lacks many
-            lack -= state.freed
-            note_lack(state, time, lack)
+        nodes = state.lacking_nodes
+        half, half_of_nodes = lack // 2, nodes // 2
+        note_lack(state, time, lack, nodes)
+        while True:
             time = next_release(state, site, use, plan, job, time)
+            lack, nodes = lack - state.freed, nodes - state.freed_nodes
+            if time > latest:
+                break
+            lacks_many = lack >= max(1, min(half, slack_at(state, time)))
+            if not lacks_many and nodes < max(1, min(half_of_nodes, slack_of_nodes_at(state, time))):
+                break
+            note_lack(state, time, max(lack, nodes), max(nodes, nodes_for(state, job, lack)))
         if time <= latest:
             time = _first_enough(state, site, plan.timeline, job, time, latest)
     return time
@@ -213,20 +221,25 @@ def _earliest(state, site, use, plan, job, least, latest):
 def next_release(state, site, use, plan, job, time):
     """Return the next time at which a job may find more nodes, because nodes are released, or a reservation begins or ends; else NEVER.
 
-    `state.freed` becomes an upper bound on the processors that the job gains then.
+    `state.freed` and `state.freed_nodes` become upper bounds on the processors that the job gains then, and on the nodes that give them.
     """
     reservation = site.partitions[job.partition].reservation
-    following, freed, i, columns = NEVER, 0, released_by(state, use.running, time), use.totals.shape[1]
+    following, freed, nodes, i, columns = NEVER, 0, 0, released_by(state, use.running, time), use.totals.shape[1]
+    only_second = job.opens == OPENS_SECOND
     if i < state.running:
         following = use.running[i].release
     while i < state.running and use.running[i].release == following:
         own = use.gives[use.running[i].row]
         freed += most_gained(job, own[columns], own[columns + 1], own[columns + 2], own[columns + 3], own[columns + 4])
+        nodes += own[columns + 5] if only_second else own[columns + 2]
         i += 1
     for k in range(state.ahead):
         block = plan.blocks[k]
         if time < block.end <= following:
-            freed = (freed if block.end == following else 0) + (block.with_second if job.opens == OPENS_SECOND else block.whole)
+            if block.end < following:
+                freed = nodes = 0
+            freed += block.with_second if only_second else block.whole
+            nodes += block.nodes_with_second if only_second else block.nodes
             following = block.end
     for k in range(len(site.outages)):
         out = site.outages[k]
@@ -234,8 +247,8 @@ def next_release(state, site, use, plan, job, time):
         if (out.phase == 1 or is_own) and out.end > time:
             change = out.begin if is_own and out.begin > time else out.end
             if change <= following:
-                following, freed = change, NEVER
-    state.freed = freed
+                following, freed, nodes = change, NEVER, NEVER
+    state.freed, state.freed_nodes = freed, nodes
     return following
 
 
@@ -247,21 +260,28 @@ def least_needed(job, members):
 
 @kernel
 def _first_enough(state, site, timeline, job, begin, latest):
-    """Return a lower bound, at least `begin`, of a job's start: before it, its partition has too few free processors."""
+    """Return a lower bound, at least `begin`, of a job's start: before it, too little of its partition is free."""
     part, i, length = site.partitions[job.partition], _step_at(state, timeline, begin), length_of(job)
     need, procs = least_needed(job, site.members[job.members]), timeline.sums[part.kind]
     need_second = max(job.total, job.nodes * job.each) if not job.whole else 0
     second = timeline.sums[part.kind + state.kinds] if need_second > 0 else procs
+    need_nodes = job.nodes if state.of_nodes > 0 and not job.whole else 0
+    nodes = timeline.sums[part.kind + state.of_nodes]
+    need_memory = 0
+    if state.of_memory > 0 and not job.whole:
+        need_memory = max(job.nodes * job.memory, -(-job.asked // max(1, job.task)) * job.task_memory)
+    memory = timeline.sums[part.kind + state.of_memory]
     while True:
-        while procs[i] < need or second[i] < need_second:  # skip the steps with too few
-            note_lack(state, timeline.times[i], max(1, need - procs[i]))
+        while procs[i] < need or nodes[i] < need_nodes or second[i] < need_second or memory[i] < need_memory:
+            lack, lack_of_nodes = max(1, need - procs[i], need_nodes - nodes[i]), need_nodes - nodes[i]
+            note_lack(state, timeline.times[i], lack, max(lack_of_nodes, nodes_for(state, job, lack)))
             i += 1
             if i == state.steps:
                 return NEVER
             begin = timeline.times[i]
             if begin > latest:
                 return begin
-        while procs[i] >= need and second[i] >= need_second:  # walk through the steps with enough
+        while procs[i] >= need and nodes[i] >= need_nodes and second[i] >= need_second and memory[i] >= need_memory:
             i += 1
             if i == state.steps or timeline.times[i] >= begin + length:
                 return begin
@@ -271,7 +291,8 @@ def _first_enough(state, site, timeline, job, begin, latest):
 def _least_by_bounds(state, site, plan, jobs, job, length, latest):
     """Return a time before which a job cannot start, because smaller jobs ahead cannot, and adopt the number of processors they lack."""
     kind, least = site.partitions[job.partition].kind, state.now
-    state.slack, state.slack_far, state.far = NEVER, NEVER, state.now + (latest - state.now) // PARTS
+    state.slack = state.slack_far = state.slack_nodes = state.slack_nodes_far = NEVER
+    state.far = state.now + (latest - state.now) // PARTS
     for k in range(state.bounds - 1, -1, -1):  # the latest bound is usually from a job just ahead
         bound = plan.bounds[k]
         if bound.time > least and bound.length <= length and bound.asked <= job.asked and bound.nodes <= job.nodes:
@@ -325,7 +346,7 @@ def _keep(state, rules, site, use, plan, begin, length):
     mark(site.sets[block.row], plan.choice.chosen, state.chosen)
     block.begin, block.valid_from = begin, begin // rules.resolution * rules.resolution
     block.end = -(-(begin + length) // rules.resolution) * rules.resolution
-    block.whole, block.with_second = procs_of_nodes(state, site, site.sets[block.row])
+    count_nodes(state, site, block, site.sets[block.row])
     _measure(state, site, use, plan, block)
     state.blocks += 1
 
@@ -339,15 +360,23 @@ def _measure(state, site, use, plan, block):
             first, last = min(first, w), w
     block.first_word, block.last_word = first, last
     for c in range(plan.amounts.shape[1]):
-        kind, from_plane, to_plane = c, 0, state.procs_planes
-        if c >= state.kinds:
-            kind, from_plane, to_plane = c - state.kinds, state.procs_planes, state.second_end
-        amount = 0
+        kind, amount = kinds + c % state.kinds, 0
+        if state.of_nodes > 0 and c >= state.of_nodes:
+            for w in range(first, last + 1):
+                some = any_of(use.free[row], state.procs_planes, w)
+                amount += count_bits(some & site.sets[block.row, w] & site.sets[kind, w])
+            plan.amounts[block.row, c] = amount
+            continue
+        from_plane, to_plane, bits = FIRST, state.procs_planes, state.procs_planes
+        if state.of_memory > 0 and c >= state.of_memory:
+            from_plane, to_plane, bits = state.second_end, state.planes, state.planes
+        elif c >= state.kinds:
+            from_plane, to_plane, bits = state.procs_planes, state.second_end, state.second_bits
         for k in range(from_plane, to_plane):
             count = 0
             for w in range(first, last + 1):
-                count += count_bits(use.free[row, k, w] & site.sets[block.row, w] & site.sets[kinds + kind, w])
-            amount += count << (k - from_plane if c < state.kinds else (k - from_plane) % state.second_bits)
+                count += count_bits(use.free[row, k, w] & site.sets[block.row, w] & site.sets[kind, w])
+            amount += count << (k - from_plane) % bits
         plan.amounts[block.row, c] = amount
 
 

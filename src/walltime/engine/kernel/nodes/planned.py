@@ -39,8 +39,8 @@ from walltime.engine.kernel.nodes.easy import (
     take_arrivals,
 )
 from walltime.engine.kernel.nodes.events import change_outages, next_event
-from walltime.engine.kernel.nodes.memory import CAPACITY
 from walltime.engine.kernel.nodes.plan import FIRST, least_needed
+from walltime.engine.kernel.nodes.records import CAPACITY
 from walltime.engine.kernel.nodes.use import is_any_overdue, move_overdue
 from walltime.engine.kernel.pools.limits import full_limit
 from walltime.engine.kernel.pools.memory import list_of
@@ -80,7 +80,7 @@ def run_planned(state, rules, jobs, site, use, plan, traffic, line, levels, budg
         budget -= 1 + state.waiting * (1 + state.gone * state.level_count)
         state.late = is_any_overdue(state, use)
         if state.late:
-            move_overdue(state, rules, jobs, use)
+            move_overdue(state, rules, jobs, site, use)
             state.gone = 1
         if state.waiting == 0:
             state.early = state.void = state.level_count = 0

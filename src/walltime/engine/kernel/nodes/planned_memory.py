@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from walltime.engine.kernel.nodes.easy import EasyMemory
-from walltime.engine.kernel.nodes.memory import RANGE
+from walltime.engine.kernel.nodes.records import RANGE
 from walltime.engine.kernel.pools.memory import Lists
 
 Array = np.ndarray
@@ -17,7 +17,7 @@ Records = Any
 class Plan(NamedTuple):
     """The levels of the plan (planned.py).
 
-    * `times`: of each level, int64 s; `rows`: the row of its amounts in `free` and `totals`, which are as in memory.Use
+    * `times`: of each level, int64 s; `rows`: the row of its amounts in `free` and `totals`, which are as in records.Use
     * `sources`: for each row, the row of `Use.free` that holds its free amounts instead, -1 for none; they are copied once a reservation
       takes some
     * `drops`: for each row, whether less may be free than in the level before, because a reservation begins there
@@ -57,7 +57,7 @@ class PlannedMemory(NamedTuple):
 def new_planned_memory(memory: EasyMemory, pools_of: Lists) -> PlannedMemory:
     """Return memory before the first event, from the memory of easy.py."""
     planes, words = memory.use.free.shape[1:]
-    columns = memory.use.totals.shape[1]
+    columns = int(memory.state.kinds) * (1 + (memory.state.second_end > memory.state.procs_planes))
     pools = np.zeros((int(pools_of.items.max(initial=-1)) + 1, 2), np.int64)
     none = np.zeros(0, np.int64)
     held = np.empty((2, 0), RANGE).view(np.recarray)

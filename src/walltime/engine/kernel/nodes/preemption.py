@@ -8,8 +8,8 @@ from walltime.engine.kernel.heap import hasten, pop, push
 from walltime.engine.kernel.memory import NEVER
 from walltime.engine.kernel.nodes.choice import choose, shortfall
 from walltime.engine.kernel.nodes.limits import exceeds_nodes
-from walltime.engine.kernel.nodes.memory import CLOSED, USABLE
 from walltime.engine.kernel.nodes.plan import FIRST, NOT_MADE
+from walltime.engine.kernel.nodes.records import CLOSED, USABLE
 from walltime.engine.kernel.nodes.use import LESS, MORE, NOW, change_rows, shorten_use
 from walltime.engine.machines import REQUEUE_DELAY, REQUEUED
 
@@ -50,14 +50,14 @@ def preempt(state, rules, jobs, index, site, use, plan, traffic, length, only_ch
     while candidates > 0:
         count, fits = 0, False
         while count < candidates and not fits:
-            _free_candidate(state, jobs, use, victims.order[count], FIRST, MORE)
+            _free_candidate(state, jobs, site, use, victims.order[count], FIRST, MORE)
             count += 1
             fits = shortfall(state, job, site, use, plan, state.now, length, 1) == 0
         if fits:
             choose(state, job, site, use, plan.choice, state.now)
             mark(sets[USABLE], plan.choice.chosen, state.chosen)
         for k in range(count):
-            _free_candidate(state, jobs, use, victims.order[k], FIRST, LESS)
+            _free_candidate(state, jobs, site, use, victims.order[k], FIRST, LESS)
         tries += 1
         if not fits or tries > rules.reorders + 1 or candidates <= tries:
             break
@@ -82,7 +82,7 @@ def _end_victims(state, jobs, index, site, use, traffic, count):
         other = jobs[victims[k]]
         if _nodes_in(site.sets[USABLE], use.ranges, other) > 0:
             end = state.now + max(1, site.classes[other.preemption].grace)
-            shorten_use(state, jobs, victims[k], use, end)
+            shorten_use(state, jobs, victims[k], site, use, end)
             if other.start + other.runtime > end:
                 other.runtime, other.due, other.returns = end - other.start, end, site.classes[other.preemption].requeue
                 hasten(traffic.ends, victims[k], end)
@@ -95,16 +95,16 @@ def free_candidates(state, rules, jobs, index, site, use):
     """Count the running jobs that a job may preempt as ended; return their number. They come first in `victims.order`."""
     count = _find_candidates(state, rules, jobs, index, site, use)
     for k in range(count):
-        _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], MORE)
+        _free_candidate(state, jobs, site, use, use.victims.order[k], use.victims.order[k], MORE)
     state.timeline_blocks = NOT_MADE
     return count
 
 
 @called_kernel
-def restore_candidates(state, jobs, use, count):
+def restore_candidates(state, jobs, site, use, count):
     """Count these jobs as running again."""
     for k in range(count):
-        _free_candidate(state, jobs, use, use.victims.order[k], use.victims.order[k], LESS)
+        _free_candidate(state, jobs, site, use, use.victims.order[k], use.victims.order[k], LESS)
     state.timeline_blocks = NOT_MADE
 
 
@@ -145,14 +145,14 @@ def _take_in_order(victims, count):
 
 
 @kernel
-def _free_candidate(state, jobs, use, place, end, sign):
+def _free_candidate(state, jobs, site, use, place, end, sign):
     """Count a running job as ended (sign 1) or as running again (-1), now and at the releases of the jobs before the index `end`.
 
     A job that counts as ended keeps no node for its user alone.
     """
     one = use.running[place]
     one.count = jobs[one.job].count if sign < 0 else 0
-    change_rows(state, use, jobs[one.job], one.row, NOW, end, sign)
+    change_rows(state, site, use, jobs[one.job], one.row, NOW, end, sign)
 
 
 @called_kernel
