@@ -3,7 +3,7 @@
     python validation/hostile.py [--count N] [--seed N] [--only KIND ...] [--keep FOLDER]
 
 Each trial damages one file of a whole input and calls the commands that read it. Bad input must be reported in one line, with exit status
-1 or 2, within 20 s; every record must be counted. Trial k of a kind is a function of the seed, the kind and k. Ends
+1 or 2, within 20 s of processor time; every record must be counted. Trial k of a kind is a function of the seed, the kind and k. Ends
 with status 1 if anything failed; `--keep` keeps the inputs that did it.
 """
 
@@ -32,9 +32,11 @@ from validation.hostile_inputs import INPUTS, Input
 from walltime.cli.main import run
 
 PATIENCE = 20
-"""Seconds that a command may take."""
+"""Seconds of processor time that a command may take."""
+WAITING = 15
+"""A command may take this many times as long by the clock, because other processes may run at the same time."""
 COMPILING = 300
-"""Seconds that the first call of each command may take, which compiles the engine."""
+"""Seconds of processor time that the first call of each command may take, which compiles the engine."""
 
 
 Damage = Callable[[bytes, random.Random], bytes]
@@ -56,18 +58,21 @@ class Fault:
 
 @contextlib.contextmanager
 def patience(seconds: float) -> Iterator[None]:
-    """Raise Hang within this context after `seconds`."""
+    """Raise Hang within this context after `seconds` of processor time, or WAITING times as many seconds."""
 
     def stop(*_: object) -> None:
         raise Hang
 
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timers = (signal.ITIMER_PROF, signal.SIGPROF, seconds), (signal.ITIMER_REAL, signal.SIGALRM, WAITING * seconds)
+    before = [signal.signal(number, stop) for _, number, _ in timers]
+    for timer, _, until in timers:
+        signal.setitimer(timer, until)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        for (timer, number, _), handler in zip(timers, before, strict=True):
+            signal.setitimer(timer, 0)
+            signal.signal(number, handler)
 
 
 def called(arguments: Sequence[str], seconds: float) -> tuple[int | None, str, str]:

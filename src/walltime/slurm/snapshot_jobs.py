@@ -48,8 +48,8 @@ class SnapshotJob:
     task. `reservation`: the reservation that it requests. `limit`: None for no limit. `nodes`: the minimum number. `start`: when a running
     job started. `expected`: when Slurm expects a waiting job to start. `node_gpus`, `node_memory_mb`: needed on each node, 0 if the
     distribution does not matter; `cpu_memory_mb`: needed for each processor, 0 if the request is a total. `gpu_type`: type of its GPUs;
-    `constraints`: on the features of nodes, as in Slurm. `array_limit`: maximum number of running tasks of the array, 0 for no maximum.
-    `left_out`: why the job is not simulated, a name of SNAPSHOT_RULES; empty if it is.
+    `constraints`: on the features of nodes, as in Slurm; `licences`: such as `matlab:2`. `array_limit`: maximum number of running tasks of
+    the array, 0 for no maximum. `left_out`: why the job is not simulated, a name of SNAPSHOT_RULES; empty if it is.
     """
 
     job: int
@@ -75,6 +75,7 @@ class SnapshotJob:
     cpu_memory_mb: int = 0
     gpu_type: str = ""
     constraints: str = ""
+    licences: str = ""
     exclusive: bool = False
     priority: int | None = None
     dependency: str = ""

@@ -119,6 +119,7 @@ def _jobs(record: Any, counts: Counter[str]) -> list[SnapshotJob]:
         cpu_memory_mb=per_cpu if waits else 0,
         gpu_type=gpu_types_of(resources) or gpu_types_of(per_node),
         constraints=text("features"),
+        licences=text("licenses"),
         # since Slurm 26.05, only the command line shows a request for whole nodes
         exclusive="none" in (shared if isinstance(shared, list) else [shared])
         or not {"--exclusive", "--exclusive=exclusive"}.isdisjoint(text("submit_line").partition(" --wrap")[0].split()),

@@ -95,13 +95,22 @@ def test_json__both_forms_say_the_same(form):
 def test_json__memory_types_of_gpus_and_constraints(form):
     each = {"tres_req_str": "cpu=2,mem=8G,node=2,billing=2,gres/gpu=4,gres/gpu:a100=4", "node_count": number(2, form)}
     (on_nodes, in_total, per_cpu, running), counts, notes = read(
-        record(1, form=form, **each, tres_per_node="gres/gpu:a100:2", memory_per_node=number(4096, form), features="intel&(rack1|rack2)"),
+        record(
+            1,
+            form=form,
+            **each,
+            tres_per_node="gres/gpu:a100:2",
+            memory_per_node=number(4096, form),
+            features="intel&(rack1|rack2)",
+            licenses="idl:2",
+        ),
         record(2, form=form, **each, tres_per_job="gres/gpu:a100:4"),
         record(3, form=form, memory_per_cpu=number(2048, form)),
         record(4, "RUNNING", form=form, tres_alloc_str="cpu=2,mem=4G,gres/gpu:v100=1", memory_per_node=number(4096, form)),
     )
     assert (on_nodes.gpus, on_nodes.node_gpus, on_nodes.gpu_type, on_nodes.constraints) == (4, 2, "a100", "intel&(rack1|rack2)")
     assert (on_nodes.memory_mb, on_nodes.node_memory_mb, on_nodes.cpu_memory_mb) == (8192, 4096, 0)
+    assert (on_nodes.licences, in_total.licences) == ("idl:2", "")
     assert (in_total.gpus, in_total.node_gpus, in_total.gpu_type, in_total.node_memory_mb) == (4, 0, "a100", 4096)
     assert (per_cpu.memory_mb, per_cpu.node_memory_mb, per_cpu.cpu_memory_mb, per_cpu.gpu_type) == (4096, 0, 2048, "")
     assert (running.gpus, running.gpu_type, running.node_memory_mb, running.memory_mb) == (1, "v100", 0, 4096)

@@ -176,6 +176,23 @@ def test_starts__running_jobs_hold_what_they_requested(runs, waits, later):
     assert not any("any nodes" in line for line in found.caveats)
 
 
+def test_starts__jobs_wait_for_licences():
+    """Four jobs on an idle machine with three licences, of which a running job holds one until its limit in an hour."""
+    machine = replace(MIXED, licences={"matlab": 3, "idl": 9})
+    runs = job(1, start=NOW, limit=3600, licences="matlab")
+    waits = [
+        job(number, limit=7200, priority=10 - number, licences=text) for number, text in enumerate(("matlab:2", "matlab:2,idl", "idl"), 2)
+    ]
+    found = start_times(taken(runs, *waits, machine=machine), past([]), draws=Draws(2, arrivals=False))
+    assert [ahead(found)[label][1] >= 3500 for label in ("2", "3", "4")] == [False, True, False]
+    reasons = {one.job.label: one.pending for one in found.jobs}
+    assert (reasons["3"].kind, "3 licences of matlab" in reasons["3"].text) == ("limit", True)
+    tried = try_jobs(
+        taken(runs, *waits, machine=machine), past([]), ["limit=1h,licences=matlab", "limit=1h"], draws=Draws(2, arrivals=False)
+    )
+    assert [one.median - NOW >= 3600 for one in tried.trials] == [True, False]
+
+
 def test_tried__on_nodes_with_a_type_of_gpus_and_features():
     waits = job(1, gpus=2, node_gpus=2, gpu_type="v100")
     texts = ["nodes=1,gpus=2,gpu_type=v100,limit=1h", "nodes=1,gpus=2,gpu_type=a100,limit=1h", "procs=4,constraints=amd,limit=1h"]
@@ -195,17 +212,19 @@ def test_starts__running_jobs_that_do_not_fit_with_their_memory_count_without_it
 
 def test_starts__a_replayed_moment_has_the_requests_of_the_log():
     columns = {"gpus": [2, 2], "mem_mb": [8_000, 8_000], "mem_mb_per_node": [8_000, 8_000], "wait": [10, 100]}
-    named = {"requested_gpu_type": [1, 1], "constraints": [-1, 1], "nodes": [1, 1]}
+    named = {"requested_gpu_type": [1, 1], "constraints": [-1, 1], "licences": [1, -1], "nodes": [1, 1]}
     log = wt.Workload.from_arrays(
         submit=[0, 50],
         runtime=[500, 500],
         procs=[1, 1],
         machine_procs=16,
         columns={name: np.array(values) for name, values in (columns | named).items()},
-        origin=wt.workload.Origin(unix_start_time=NOW, names={"requested_gpu_type": ("a100",), "constraints": ("fast",)}),
+        origin=wt.workload.Origin(
+            unix_start_time=NOW, names={"requested_gpu_type": ("a100",), "constraints": ("fast",), "licences": ("idl",)}
+        ),
     )
     running, waiting = snapshot_at(Record.of(log, MIXED), 60).jobs
-    assert (running.gpus, running.node_gpus, running.gpu_type, running.constraints) == (2, 2, "a100", "")
+    assert (running.gpus, running.node_gpus, running.gpu_type, running.constraints, running.licences) == (2, 2, "a100", "", "idl")
     assert (waiting.memory_mb, waiting.node_memory_mb, waiting.cpu_memory_mb, waiting.constraints) == (8_000, 8_000, 0, "fast")
 
 

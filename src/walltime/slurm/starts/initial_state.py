@@ -19,7 +19,7 @@ from walltime.workload import MISSING, Array, Origin, Workload
 
 NAMED = {
     "user": "user", "group": "account", "queue": "qos", "partition": "partition", "executable": "name", "requested_gpu_type": "gpu_type",
-    "constraints": "constraints", "reservation": "reservation",
+    "constraints": "constraints", "reservation": "reservation", "licences": "licences",
 }  # fmt: skip
 """Columns of names in a log, and the corresponding attributes of a snapshot's job."""
 UNLIMITED = 365 * 86400

@@ -83,6 +83,7 @@ def snapshot_at(schedule: Schedule | Record, time: int, policy: str = "easy") ->
                 gpu_type=w.name_at(k, "requested_gpu_type"),
                 constraints=w.name_at(k, "constraints"),
                 reservation=w.name_at(k, "reservation"),
+                licences=w.name_at(k, "licences"),
                 user=w.name_at(k, "user"),
                 account=w.name_at(k, "group"),
                 name=w.name_at(k, "executable"),

@@ -97,6 +97,8 @@ class TrialJob(Specification):
     """type of the GPUs"""
     constraints: str = ""
     """features that its nodes must have, as in Slurm's `--constraint`"""
+    licences: str = ""
+    """licences, as in Slurm's `--licenses`, such as `matlab:2`"""
     memory: Annotated[int, Field(read=_memory, label="an amount such as 64G")] = 0
     """memory of the whole job; stored in MB"""
     partition: str = ""
@@ -137,7 +139,7 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
         state=WAITING,
         partition=name,
-        **{column: getattr(trial, column) for column in ("user", "account", "qos", "reservation", "name", "gpu_type", "constraints")},
+        **{name: getattr(trial, name) for name in ("user", "account", "qos", "reservation", "name", "gpu_type", "constraints", "licences")},
         submit=snapshot.time,
         limit=trial.limit,
         nodes=-(-trial.procs // pools[0].procs) if trial.nodes is None else trial.nodes,
