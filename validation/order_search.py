@@ -107,7 +107,7 @@ def without(order: Expression) -> dict[str, Expression]:
         if rest:
             history = "user_" in rest
             found[term.replace(" ", "")] = Expression(formula=rest, half_life=order.half_life if history else None, **bounds)
-    found["the bound on waits"] = Expression(formula=order.formula, half_life=order.half_life)
+    found["the limit on waiting"] = Expression(formula=order.formula, half_life=order.half_life)
     return found
 
 
@@ -135,7 +135,7 @@ def without_parts(scheduler: Scheduler, logs: Sequence[Workload]) -> list[dict[s
         "the predictions": Scheduler(policy),
         "predictions other than in the order": Scheduler(policy, replace(prediction, predictions_for="100")),
         "the order of backfilling": Scheduler(Easy(), prediction),
-        "the bound on waits": Scheduler(replace(policy, backfill_order=replace(policy.backfill_order, max_wait_share=None)), prediction),
+        "the limit on waiting": Scheduler(replace(policy, backfill_order=replace(policy.backfill_order, max_wait_share=None)), prediction),
     }
     return relative_rows(rows, logs)
 
