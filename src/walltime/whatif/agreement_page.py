@@ -74,7 +74,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
 def direction(calibration: Calibration) -> str:
     """Return a sentence on how often the predicted direction of a change is right, followed by a blank; empty if nothing is comparable."""
     comparable = class_of(calibration.overall)
-    return f"Usable for the direction of changes (shorter or longer waits): {comparable.right}. " if comparable else ""
+    return f"Predicted directions of changes (shorter or longer waits) are usable: {comparable.right}. " if comparable else ""
 
 
 def drawn(calibration: Calibration) -> list[Agreement]:

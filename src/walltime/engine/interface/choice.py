@@ -83,7 +83,7 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
     if not supported.engine:
         raise PolicyError(f"{policy.label} cannot be simulated {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        why = f"the compiled engine cannot simulate {policy.label} {supported.why}; use the engine auto or reference"
+        why = f"the compiled engine cannot simulate {policy.label} {supported.why}; choose the engine 'auto' or 'reference'"
         raise PolicyError(why, "unsupported_policy")
     return "reference" if wanted == "reference" else supported.engine
 
