@@ -12,7 +12,7 @@ from walltime.metrics.recorded import FEW_JOBS, POOR_RANKS, Agreement
 from walltime.metrics.weekly_interval import FEWEST_WEEKS
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
-from walltime.schedule.groups import TITLES
+from walltime.schedule.groups import LONG, TITLES, WIDE
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.whatif.calibration import ALL, ERROR, GROUPED_BY, Calibration, group_name
 from walltime.whatif.track_record import class_of
@@ -117,7 +117,14 @@ def short_table(calibration: Calibration) -> Table:
     head = ("", "jobs", "recorded", "simulated", ERROR, "rank corr.", "usable?")
     words = {doubt_word(row) for row in chosen if row.doubt}
     reasons = "; ".join(f"{word} = {meaning}" for word, meaning in DOUBTS.items() if word in words)
-    return Table(head, rows, f"Recorded and simulated mean wait (policy {calibration.policy})", reasons and f"Reasons for no: {reasons}.")
+    meanings = [GROUPS] * (len(rows) > 1) + [f"Reasons for no: {reasons}."] * bool(reasons)
+    return Table(head, rows, f"Recorded and simulated mean wait (policy {calibration.policy})", " ".join(meanings))
+
+
+GROUPS = (
+    f"Short: ran at most {LONG // 3600} h; narrow: at most {WIDE} processors. Heavy users: those with the largest half of the processor "
+    "time; medium users: the next 40 %."
+)
 
 
 DOUBTS = {
