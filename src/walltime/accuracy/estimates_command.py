@@ -343,7 +343,8 @@ def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]
     yield Table(
         ["estimate", "jobs", "of all jobs"], rows, f"Most frequent estimates ({len(rows)} of {counted(record['distinct'], 'value')})"
     )
-    rank = f"rank {record['emax_rank']:,} by number of jobs, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
+    share = f"{record['emax_percent']:.1f} % of the jobs"
+    rank = f"rank {record['emax_rank']:,} by number of jobs, {share}" if record["emax_rank"] else "used by no job"
     if record["largest"] > record["emax"]:
         rank += f"; outliers up to {human_time(record['largest'])} left out"
     longer = ("ran longer than estimated", f"{record['over_estimate']:,}", "jobs")

@@ -194,7 +194,7 @@ class _Audit:
         else:
             rules = encode_policy(self.policy, self.dialect, self.prediction, self.w.machine_procs, recorded.reserved_start is not None)
             if rules is None:
-                self.skipped.update(dict.fromkeys(POLICY_RULES, f"the auditor has no rules for {self.policy.label}, so its decisions are not checked"))
+                self.skipped.update(dict.fromkeys(POLICY_RULES, f"the auditor has no rules for {self.policy.label}"))
                 self.decided = None
                 return
             decisions = Decisions(self.w, recorded, self.policy, self.prediction, rules)

@@ -91,9 +91,8 @@ def scores_table(scores: Sequence[Score]) -> Table:
     ]
     head = ["predicted start", "jobs", "in interval", "before", "after", "median error", "by limits", "Slurm's", "width"]
     note = (
-        "Predicted start: time from the prediction to the likely start. In interval, before, after: shares of jobs that started in, before "
-        "and after the predicted interval. Median error: of the likely start, of the start by limits and of Slurm's estimate. Width: median "
-        "width of the interval."
+        "Predicted start: time from the prediction to the likely start. In interval, before, after: shares of jobs that started then. "
+        "Median error: of the likely start, of the start by limits and of Slurm's estimate. Width: median width of the intervals."
     )
     return Table(head, rows, note=note)
 
