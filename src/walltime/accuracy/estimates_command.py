@@ -315,13 +315,17 @@ def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
 
     columns = ["", "jobs", "of all work", "median runtime", "median estimate", "mean use", "use under 10 %", "use 99 % or more"]
     for text, rows in groups.items():
-        name, lines = text.partition(":")[0], []
+        lines = []
         for row in rows:
             times = [Cell(human_time(row[name]), value=row[name]) for name in ("median_runtime", "median_request")]
             shares = [Cell(percent(row[name]), value=row[name]) for name in ("mean_use", "under_tenth", "full")]
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
-            yield Table(columns, lines, f"Estimates by {TITLES.get(name, name)} (use: runtime divided by estimate, at most 100 %)")
+            yield Table(
+                columns,
+                lines,
+                f"Estimates by {TITLES.get(name := text.partition(':')[0], name)} (use: runtime divided by estimate, at most 100 %)",
+            )
 
 
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
