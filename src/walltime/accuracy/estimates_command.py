@@ -321,11 +321,8 @@ def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
             shares = [Cell(percent(row[name]), value=row[name]) for name in ("mean_use", "under_tenth", "full")]
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
-            yield Table(
-                columns,
-                lines,
-                f"Estimates by {TITLES.get(name := text.partition(':')[0], name)} (use: runtime divided by estimate, at most 100 %)",
-            )
+            by = text.partition(":")[0]
+            yield Table(columns, lines, f"Estimates by {TITLES.get(by, by)} (use: runtime divided by estimate, at most 100 %)")
 
 
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
