@@ -84,7 +84,8 @@ class TomlFile(Generic[T]):
         try:
             return tomllib.loads(text)
         except (ValueError, RecursionError) as fault:  # also numbers of thousands of digits, and lists thousands deep
-            raise self.error(f"{where}: not a valid TOML file ({' '.join(str(fault).split())}); see {self.see}", "not_toml") from fault
+            why = "nested too deeply" if isinstance(fault, RecursionError) else " ".join(str(fault).split())
+            raise self.error(f"{where}: not a valid TOML file ({why}); see {self.see}", "not_toml") from fault
 
     def value(self, content: Mapping[str, Any], where: str, needed: Mapping[str, str] = NOTHING, checked: bool = True) -> T:
         """Return the object that this content describes; raises NotRunError if it names a Python file that is not allowed to run.

@@ -227,5 +227,5 @@ def seed_fault(seed: object) -> str | None:
         return f"a seed must be a whole number, not {shown(seed)}"
     number = int(seed)
     if not 0 <= number < 2**64:
-        return f"a seed must be from 0 to 2**64 - 1, not {number if -(10**16) < number < 10**16 else 'one of over 16 digits'}"
+        return f"a seed must be from 0 to 2^64 - 1, not {number if -(10**16) < number < 10**16 else 'one of over 16 digits'}"
     return None

@@ -311,6 +311,8 @@ def _by_group(workload: Workload, seen: EstimateData | None, by: str, edges: Edg
 
 
 def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
+    from walltime.schedule.groups import TITLES
+
     columns = ["", "jobs", "of all work", "median runtime", "median estimate", "mean use", "use under 10 %", "use 99 % or more"]
     for text, rows in groups.items():
         lines = []
@@ -319,7 +321,8 @@ def _group_tables(groups: dict[str, list[dict[str, Any]]]) -> Iterator[Table]:
             shares = [Cell(percent(row[name]), value=row[name]) for name in ("mean_use", "under_tenth", "full")]
             lines.append([row["group"], f"{row['jobs']:,}", percent(row["share_of_use"]), *times, *shares])
         if rows:
-            yield Table(columns, lines, f"Estimates by {text} (use: runtime divided by estimate, at most 100 %)")
+            by = text.partition(":")[0]
+            yield Table(columns, lines, f"Estimates by {TITLES.get(by, by)} (use: runtime divided by estimate, at most 100 %)")
 
 
 def _draw(path: Path, workload: Workload, seen: EstimateData | None, record: dict[str, Any], model: str, size: str) -> None:
@@ -341,7 +344,8 @@ def _blocks(record: dict[str, Any], model: str) -> Iterator[Table | Facts | str]
     yield Table(
         ["estimate", "jobs", "of all jobs"], rows, f"Most frequent estimates ({len(rows)} of {counted(record['distinct'], 'value')})"
     )
-    rank = f"rank {record['emax_rank']:,}, {record['emax_percent']:.1f} % of the jobs" if record["emax_rank"] else "used by no job"
+    share = f"{record['emax_percent']:.1f} % of the jobs"
+    rank = f"rank {record['emax_rank']:,} by number of jobs, {share}" if record["emax_rank"] else "used by no job"
     if record["largest"] > record["emax"]:
         rank += f"; outliers up to {human_time(record['largest'])} left out"
     longer = ("ran longer than estimated", f"{record['over_estimate']:,}", "jobs")

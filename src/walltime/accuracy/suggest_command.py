@@ -259,8 +259,8 @@ def _request_table(requests: Sequence[RequestAdvice]) -> Table:
         name = "memory, MB" if one.resource == "memory" else _OTHERS[one.resource]
         rows.append([name, *amounts, *shares, Cell(UNDEFINED if math.isnan(one.lost) else f"{one.lost:,.0f}", value=one.lost)])
     note = (
-        "Risk at most: 95 % upper bound on the risk that the job needs more. Backtest: share of jobs that needed more than their "
-        "predecessors would have suggested; jobs that ran out of memory needed more than they had. At double: share of jobs that needed "
+        "Risk at most: 95 % upper bound on the risk that the job needs more. Backtest: share of jobs that needed more than the "
+        "suggestion from earlier jobs; jobs that ran out of memory needed more than they had. At double: share of jobs that needed "
         "more than twice this memory. Over-allocated: allocated but not needed, by the suggestions and by the requests. Saved: share "
         "of the allocated hours; a job that fails runs again with twice the memory, then with its request. Lost: hours of failed runs."
     )

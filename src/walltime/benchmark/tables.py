@@ -98,9 +98,9 @@ def answers(judgement: Judgement) -> list[str]:
         name = measure.replace("_", " ")
         mean = f"mean rank correlation of {means[measure]:+.2f} over logs and schedulers; mean accuracy: {means['accuracy']:+.2f}"
         if means[measure] < MIN_CORRELATION:
-            clauses.append(f"no measure of accuracy indicates which predictor shortens waits (the best, {name}, has a {mean})")
+            clauses.append(f"no accuracy measure predicts which predictor shortens waits (the best, {name}, has a {mean})")
         else:
-            clauses.append(f"the measure of accuracy that best indicates which predictor shortens waits is {name} ({mean})")
+            clauses.append(f"the accuracy measure that best predicts which predictor shortens waits is {name} ({mean})")
     return clauses
 
 

@@ -149,8 +149,9 @@ class Difference:
         rows.append(("just before", busy + waiting))
         if p.state is not None:
             rows.append((f"partition {p.state.partition}", p.state.text()))
-        starts = [f"{_jobs(own) or 'no job'} only in {name}" for name, own in zip(self.names, p.started, strict=True)]
-        rows.append(("started then", ", ".join(starts) + (f"; {_jobs(p.both)} in both" if p.both else "")))
+        starts = [(own, f"only in {name}") for name, own in zip(self.names, p.started, strict=True)]
+        started = [f"{'job' if len(own) == 1 else 'jobs'} {_jobs(own)} {where}" for own, where in (*starts, (p.both, "in both")) if own]
+        rows.append(("started then", "; ".join(started) or "no job"))
         if p.head >= 0:
             latest = f"it starts at {self._at(p.shadow)} at the latest and leaves {counted(p.extra, 'extra processor')}"
             rows.append(("still waiting", f"job {p.head} is first in both queues; according to the requests, {latest}"))

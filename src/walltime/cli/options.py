@@ -27,11 +27,11 @@ LOGS = (".swf", ".swf.gz", ".swf.zst", ".parquet", ".csv", ".csv.gz", ".csv.zst"
 """Formats in which commands write logs, as `walltime.logs.convert` does."""
 PAGE = (".html", ".htm", ".pdf")
 POLICIES = (
-    "fcfs, easy, conservative, slurm (with --machine), ..., with options as in easy:backfill-order=sjf, or FILE.py:NAME for your own; "
-    "walltime list policies shows all"
+    "fcfs, easy, conservative, slurm (with --machine), ..., with options as in easy:backfill-order=sjf (shortest jobs "
+    "first), or FILE.py:NAME for your own; walltime list policies shows all"
 )
 """The valid policies, for the descriptions of options."""
-ESTIMATES = "user, exact, double, f:4, mualem01, tsafrir05, ...; walltime list estimates shows all"
+ESTIMATES = "user, exact, double, f:4 (up to 4 times the runtime), mualem01, tsafrir05, ...; walltime list estimates shows all"
 """The valid estimate models, for the descriptions of options."""
 
 
@@ -255,8 +255,8 @@ EstimatesListOption = Annotated[
     list[str] | None, _scheduler(f"Give the scheduler these runtime estimates: {ESTIMATES}. Default: user.", "--estimates")
 ]
 PREDICTORS = (
-    "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all, column:NAME or file:FILE.csv for "
-    "given predictions, or FILE.py:CLASS for your own; walltime list predictors shows all"
+    "tang13, tsafrir07, last, gaussier15, ..., with options as in tang13:key=user,window=all (the user's history), column:NAME "
+    "or file:FILE.csv for given predictions, or FILE.py:CLASS for your own; walltime list predictors shows all"
 )
 """The valid predictors, for the descriptions of options."""
 PredictorOption = Annotated[

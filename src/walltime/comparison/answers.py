@@ -34,7 +34,7 @@ def answer(
     if not first.measured_jobs:
         return f"{log} has no jobs, so there is nothing to compare."
     if len(summaries) == 1:
-        half = f"at most {human_time(first.median_wait)}" if first.median_wait else "not at all"
+        half = f"at most {human_time(first.median_wait)}" if first.median_wait else "start immediately"
         return (
             f"Under {lower_first(names[0])}, jobs wait {human_time(first.mean_wait)} on average, and half of them {half}; the mean bounded "
             f"slowdown is {human_number(first.mean_bounded_slowdown)}{_share(schedules[0], first)}."

@@ -200,8 +200,8 @@ def site_text(inference: Inference) -> str:
     """Return the text of the machine file."""
     after, (low, middle, high) = inference.after, inference.delay
     sentences = [
-        f"One-step agreement (F1 of prompt starts): {after.prompt_f1:.3f} with these rules, {inference.before.prompt_f1:.3f} without, on a "
-        "part of the log that was not used to find them.",
+        f"One-step agreement (match of decisions and recorded starts, F1 score): {after.prompt_f1:.3f} with these rules, "
+        f"{inference.before.prompt_f1:.3f} without, on a part of the log that was not used to find them.",
         f"Given the recorded machine and queue at each instant, the policy {after.text}",
         f"Delay from decision to recorded start: {low:.0f} s (5th percentile), {middle:.0f} s (median), {high:.0f} s (95th percentile).",
         *inference.notes,

@@ -228,8 +228,8 @@ def weighted(weights: tuple[int, int]) -> Policy:
 def order_text(weights: tuple[int, int]) -> str:
     """Describe this order in words."""
     each = [
-        f"{human_time(abs(weight))} {'later' if weight > 0 else 'earlier'} for each doubling of its {name}"
+        f"each doubling of its {name} moves a job {'back' if weight > 0 else 'forward'} by {human_time(abs(weight))}"
         for weight, name in zip(weights, ("processors", "request"), strict=True)
         if weight
     ]
-    return f"in order of arrival, but a job counts as submitted {listed(each)}"
+    return f"by arrival, but {listed(each)}"

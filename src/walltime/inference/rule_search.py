@@ -293,7 +293,7 @@ def _describe(window: Window) -> tuple[str, str]:
         jobs = f"jobs of up to {counted(window.narrower_than - 1, 'processor')}"
     if window.end is None:
         text = f"no job is planned to run across {window.begin} ({days})"
-        return text, "far fewer requests cross it than the half hours next to it"
+        return text, "far fewer requests cross it than neighbouring half hours"
     into = ", nor are they planned to run into these hours" if window.drain else ""
     return (
         f"{jobs} do not start from {window.begin} to {window.end} ({days}){into}",

@@ -249,7 +249,7 @@ def faults(column: Column, values: Array) -> Iterator[tuple[Array, str]]:
     """Yield masks of the invalid values (float64 or int64) in a column, each with the reason; nothing if all whole numbers are valid."""
     if values.dtype == np.int64 and values.min(initial=0) >= MISSING and values.max(initial=0) < LIMIT:
         return
-    yield ~((values > -LIMIT) & (values < LIMIT)), "a number below 2**53"
+    yield ~((values > -LIMIT) & (values < LIMIT)), "a number below 2^53"
     if column.dtype == "int64" and column.unit != "s":
         yield values != np.floor(values), "a whole number"
     if column.name in _NOT_NEGATIVE:

@@ -12,7 +12,7 @@ from walltime.workload import Array, Workload
 
 KWH = 3.6e6
 """Joules of a kilowatt-hour."""
-ENERGY_NOTE = "Recorded energy, or runtime x power of the allocated share of nodes, excluding idle nodes and cooling."
+ENERGY_NOTE = "Recorded energy, or runtime times power of the allocated share of nodes, excluding idle nodes and cooling."
 NO_ENERGY = "The energy is unknown: the log does not record it, and no machine file with the watts of its pools is given."
 
 
@@ -63,7 +63,7 @@ def cost_of(kwh: float, price: float | None) -> float:
 def energy_of(workload: Workload, machine: Machine | None = None) -> tuple[Array, Array]:
     """Return the energy of each job (kWh, float64, NaN if unknown) and a mask (bool) of the jobs with a recorded energy.
 
-    Unrecorded energy is runtime x power, from the pools of the job's partition, averaged over their nodes: `watts` x processors /
+    Unrecorded energy is runtime times power, from the pools of the job's partition, averaged over their nodes: `watts` x processors /
     processors of a node + `proc_watts` x processors + `gpu_watts` x GPUs.
     """
     w = workload

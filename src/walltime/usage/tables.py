@@ -26,8 +26,8 @@ from walltime.workload import Array, Workload
 from walltime.workload.columns import IDLE_GPU
 
 MEANING = (
-    "A core-hour is one processor for one hour, a GB-hour 1 GB of memory for one hour. Requested: requested amount x requested time. "
-    "Allocated: allocated amount x runtime."
+    "A core-hour is one processor for one hour, a GB-hour 1 GB of memory for one hour. Requested: requested amount times requested time. "
+    "Allocated: allocated amount times runtime."
 )
 MEASURED = " Measured: allocated hours of the jobs whose use is recorded; used and unused hours are parts of them."
 

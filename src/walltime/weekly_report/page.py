@@ -45,7 +45,7 @@ def period_answer(numbers: Period) -> str:
     warning = "".join(f"{one} " for one in numbers.workload.warnings)
     first = f"{warning}No job on {numbers.site} started from {span_of(numbers)}"
     if n.started:
-        half = "not at all" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
+        half = "started immediately" if n.median_wait < 1 else f"at most {human_time(n.median_wait)}"
         first = f"{warning}{span_of(numbers, capital=True)}: jobs waited {human_time(n.mean_wait)} on average, and half of them {half}"
     wrong = " (over 100 %: the machine's size is wrong)" if n.utilization > 1 else ""
     second = (
@@ -61,7 +61,7 @@ def period_answer(numbers: Period) -> str:
     if not math.isfinite(change):
         return f"{sentence}."
     compared = "as long as" if abs(change) < 1 else f"{human_time(abs(change))} {'more' if change > 0 else 'less'} than"
-    usual = "" if large is None else f"; {_length(n)}s {'rarely' if large else 'often'} differ by that much"
+    usual = "" if large is None else f"; such a large change between {_length(n)}s is {'rare' if large else 'common'}"
     sentence = f"{sentence}. Jobs waited {compared} in the {_length(n)} before{usual}."
     for name, words, show in ODDITIES:
         now, before = getattr(n, name), [getattr(one, name) for one in numbers.before]

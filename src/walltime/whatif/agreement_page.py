@@ -12,7 +12,7 @@ from walltime.metrics.recorded import FEW_JOBS, POOR_RANKS, Agreement
 from walltime.metrics.weekly_interval import FEWEST_WEEKS
 from walltime.provenance import provenance
 from walltime.report.page import Block, Drawing, Fold, Heading, Page, Section, note, workload_facts
-from walltime.schedule.groups import TITLES
+from walltime.schedule.groups import LONG, TITLES, WIDE
 from walltime.tables import Cell, Row, Table, time_cell
 from walltime.whatif.calibration import ALL, ERROR, GROUPED_BY, Calibration, group_name
 from walltime.whatif.track_record import class_of
@@ -74,7 +74,7 @@ def calibration_page(calibration: Calibration, workload: Workload, settings: Map
 def direction(calibration: Calibration) -> str:
     """Return a sentence on how often the predicted direction of a change is right, followed by a blank; empty if nothing is comparable."""
     comparable = class_of(calibration.overall)
-    return f"Usable for the direction of changes (shorter or longer waits): {comparable.right}. " if comparable else ""
+    return f"Predicted directions of changes (shorter or longer waits) are usable: {comparable.right}. " if comparable else ""
 
 
 def drawn(calibration: Calibration) -> list[Agreement]:
@@ -117,7 +117,14 @@ def short_table(calibration: Calibration) -> Table:
     head = ("", "jobs", "recorded", "simulated", ERROR, "rank corr.", "usable?")
     words = {doubt_word(row) for row in chosen if row.doubt}
     reasons = "; ".join(f"{word} = {meaning}" for word, meaning in DOUBTS.items() if word in words)
-    return Table(head, rows, f"Recorded and simulated mean wait (policy {calibration.policy})", reasons and f"Reasons for no: {reasons}.")
+    meanings = [GROUPS] * (len(rows) > 1) + [f"Reasons for no: {reasons}."] * bool(reasons)
+    return Table(head, rows, f"Recorded and simulated mean wait (policy {calibration.policy})", " ".join(meanings))
+
+
+GROUPS = (
+    f"Short: ran at most {LONG // 3600} h; narrow: at most {WIDE} processors. Heavy users: those with the largest half of the processor "
+    "time; medium users: the next 40 %."
+)
 
 
 DOUBTS = {

@@ -32,7 +32,7 @@ class SiteClass:
     def right(self) -> str:
         """Return how often the predicted directions were right, as a clause."""
         right, cases = (sum(counts[k] for _, known, *counts in self.directions if known) for k in range(2))
-        return f"it was predicted correctly in {right} of {cases} cases on comparable synthetic sites"
+        return f"on comparable synthetic sites, {right} of {cases} were right"
 
 
 CLASSES = (

@@ -78,7 +78,7 @@ def what_if(
     verbose: o.VerboseOption = False,
     output: PageOutput,
 ) -> None:
-    """Simulate each of several changes to a machine or its settings, and rank the changes by gain minus cost.
+    """Simulate each of several changes to a machine or its settings, and rank them by gain (shorter waits) minus cost.
 
     The gain is the decrease of the mean wait, in percent. The costs are the lost work, including jobs that can
     no longer run, and the added nodes, each as a percentage of the total.

@@ -344,7 +344,7 @@ def _int64(name: str, values) -> Array:
     if array.dtype.kind == "f" and not (np.isfinite(array).all() and (array == np.floor(array)).all()):
         raise WorkloadError(f"{name} must contain whole numbers (seconds or processors); round them first", "wrong_type")
     if array.dtype.kind in "fu" and (array >= 2.0**62).any():
-        raise WorkloadError(f"{name} must be below 2**62, not {array.max():g}", "number_out_of_range")
+        raise WorkloadError(f"{name} must be below 2^62, not {array.max():g}", "number_out_of_range")
     return array.astype(np.int64)
 
 
@@ -393,7 +393,7 @@ def _check(w: Workload) -> None:
         odd = (arrays[name] < least) | ((arrays[name] >= MAX_TIME) & (name != "procs"))
         if odd.any():
             i = int(np.argmax(odd))
-            allowed = f"at least {least}" if arrays[name][i] < least else "below 2**60 s"
+            allowed = f"at least {least}" if arrays[name][i] < least else "below 2^60 s"
             raise WorkloadError(f"{name} of job {w.job_id[i]} must be {allowed}, not {arrays[name][i]}", "number_out_of_range")
     most = max(int(arrays[name].max(initial=0)) for name in ("runtime", "requested", "planned"))
     widest = int(w.procs.max(initial=0))

@@ -17,7 +17,7 @@ MACHINES = {"number": "on a single-pool machine", "pools": "on a machine of seve
 """Kinds of machines, and how messages refer to them."""
 FEATURES = {
     "predictor": "with predicted runtimes",
-    "plain": "with a predictor in plain Python with step-by-step simulation",
+    "plain": "with step-by-step simulation and a predictor in plain Python",
     "history": "with a queue order that uses the history of users, groups or queues",
     "threshold": "with a threshold of scores",
     "feedback": "with feedback (jobs submitted after the ends of others)",
@@ -35,7 +35,7 @@ FEATURES = {
 """Features of simulations, and how messages refer to them."""
 OF_NUMBERS = Support("", "leave this out, or use a single-pool machine")
 LIMITED: Mapping[tuple[str, str], Support] = {
-    **{(kind, "plain"): Support("reference", "the compiled loop cannot stop between its calls") for kind in ("number", "pools")},
+    **{(kind, "plain"): Support("reference", "the compiled engine cannot stop between its calls") for kind in ("number", "pools")},
     **{(kind, feature): OF_NUMBERS for kind in ("pools", "nodes") for feature in ("events", "dialect", "effects")},
     ("number", "events"): NOT_COMPILED,
     ("nodes", "predictor"): NOT_COMPILED,
@@ -83,7 +83,7 @@ def check_support(policy: Policy, machine: str, features: Collection[str] = (), 
     if not supported.engine:
         raise PolicyError(f"{policy.label} cannot be simulated {supported.why}", "unsupported_policy")
     if wanted == "kernel" and supported.engine == "reference":
-        why = f"the compiled engine cannot simulate {policy.label} {supported.why}; use the engine auto or reference"
+        why = f"the compiled engine cannot simulate {policy.label} {supported.why}; choose the engine 'auto' or 'reference'"
         raise PolicyError(why, "unsupported_policy")
     return "reference" if wanted == "reference" else supported.engine
 

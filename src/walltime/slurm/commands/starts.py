@@ -295,6 +295,6 @@ def score(
     if reading.procs is None:
         reading = replace(reading, procs=ANY_SIZE)  # the scores do not depend on the size of the machine
     card = kept.score(None if history is None else reading.load(history)[0])
-    blocks: list[Any] = [f"{counted(card.predictions, 'prediction')}; for jobs that have started: {card.known:,} ({card.completed:,} new)"]
+    blocks: list[Any] = [f"{counted(card.predictions, 'prediction')}, {card.known:,} with a known start ({card.completed:,} new)"]
     blocks += [scores_table(card.scores)] if card.scores else []
     output.show(asdict(card) | {"version": version()}, blocks)

@@ -75,7 +75,7 @@ def learn_from_history(
     guessed = int(((intervals[2] > GUESS * intervals[1]) & (intervals[2] - intervals[1] > 3600)).sum())
     if guessed:
         caveats.append(
-            f"For {guessed:,} of {len(predicted.jobs):,} jobs the likely time is little more than a guess: the interval's end is more than "
+            f"For {guessed:,} of {len(predicted.jobs):,} jobs the likely time is very uncertain: the interval's end is more than "
             f"{GUESS} times as far away. Use the interval."
         )
     order = np.argsort(intervals[1], kind="stable")

@@ -89,8 +89,12 @@ def scores_table(scores: Sequence[Score]) -> Table:
         ]
         for one in scores
     ]
-    head = ["predicted start", "jobs", "inside", "earlier", "later", "median error", "by limits", "Slurm's", "width"]
-    return Table(head, rows)
+    head = ["predicted start", "jobs", "in interval", "before", "after", "median error", "by limits", "Slurm's", "width"]
+    note = (
+        "Predicted start: time from the prediction to the likely start. In interval, before, after: shares of jobs that started then. "
+        "Median error: of the likely start, of the start by limits and of Slurm's estimate. Width: median width of the intervals."
+    )
+    return Table(head, rows, note=note)
 
 
 def answer(times: StartTimes, chosen: Sequence[StartTime] | None = None) -> str:
