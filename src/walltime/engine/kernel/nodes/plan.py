@@ -205,7 +205,7 @@ def _earliest(state, site, use, plan, job, least, latest):
         note_lack(state, time, lack, nodes)
         while True:
             time = next_release(state, site, use, plan, job, time)
-            lack, nodes = lack - state.freed, nodes - state.freed_nodes
+            lack, nodes = max(0, lack) - state.freed, max(0, nodes) - state.freed_nodes
             if time > latest:
                 break
             lacks_many = lack >= max(1, min(half, slack_at(state, time)))
