@@ -1,6 +1,7 @@
 """Limits on the machine's licences, and on Slurm's nodes, memory, GPUs and GPU types."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -84,10 +85,20 @@ def licences_of(workload: Workload, name: str) -> Array:
     numbers = workload.columns.get("licences", np.zeros(len(workload), np.int64))
     needed = np.zeros(len(workload), np.int64)
     for number in np.unique(numbers[numbers > 0]).tolist():
-        for one in re.split("[,;]", workload.origin.name_of("licences", number)):
-            own, _, count = one.strip().partition(":")
-            if own == name:
-                needed[numbers == number] += int(count) if count.isdecimal() and len(count) < 7 else 1
+        needed[numbers == number] = parse_licences(workload.origin.name_of("licences", number)).get(name, 0)
+    return needed
+
+
+def parse_licences(text: str) -> Counter[str]:
+    """Return the number of requested licences by name; `text`: as for Slurm's `--licenses`.
+
+    >>> dict(parse_licences("matlab:2,idl"))
+    {'matlab': 2, 'idl': 1}
+    """
+    needed: Counter[str] = Counter()
+    for one in re.split("[,;]", text):
+        name, _, count = one.strip().partition(":")
+        needed[name] += int(count) if count.isdecimal() and len(count) < 7 else 1
     return needed
 
 

@@ -191,6 +191,11 @@ def test_starts__jobs_wait_for_licences():
         taken(runs, *waits, machine=machine), past([]), ["limit=1h,licences=matlab", "limit=1h"], draws=Draws(2, arrivals=False)
     )
     assert [one.median - NOW >= 3600 for one in tried.trials] == [True, False]
+    for text, named in (("limit=1h,licences=matlab:4", "matlab"), ("limit=1h,licences=mathlab", "mathlab")):
+        with raises(PolicyError, "too_many_licences", named, 3 if named == "matlab" else 0):
+            try_jobs(taken(*waits, machine=machine), past([]), [text])
+    unknown = start_times(taken(*waits, machine=MIXED), past([]), draws=Draws(2, arrivals=False))
+    assert any("licences" in line for line in unknown.caveats), "the machine has none"
 
 
 def test_tried__on_nodes_with_a_type_of_gpus_and_features():

@@ -10,7 +10,7 @@ import numpy as np
 
 from walltime.errors import PolicyError
 from walltime.machine import NO_OVERHEAD, Machine, Placement, place
-from walltime.machine.omissions import with_settings
+from walltime.machine.omissions import omissions, with_settings
 from walltime.machine.placing import NEVER
 from walltime.simulation.specification import Scheduler
 from walltime.slurm.snapshot import Snapshot
@@ -96,11 +96,15 @@ def make_initial_state(
         free = np.isin(placed.job_id, [number for number, job in enumerate(jobs, 1) if job.label in loose])
         arrays = [name for name in demands._fields if name not in ("after", "limits")]
         demands = strict._replace(**{name: np.where(free, getattr(demands, name), getattr(strict, name)) for name in arrays})
-        found = with_settings(placed.origin.omissions, machine, settings.notes)
-        placed = replace(placed, origin=replace(placed.origin, omissions=found))
     else:
         placed, placement = place(joined, machine)
     known = placed.job_id <= len(jobs)
+    longest = placed.runtime.max(initial=0) or OPEN  # the runtimes of the snapshot's jobs, whose requests have a share, are not known
+    runtime = np.where(known, np.minimum(placed.requested, longest), placed.runtime)
+    found = omissions(replace(placed, runtime=runtime), machine, placement.partition)
+    if settings is not None:
+        found = with_settings(found, machine, settings.notes)
+    placed = replace(placed, origin=replace(placed.origin, omissions=found))
     kept = placed.job_id[known] - 1
     mine = [jobs[k] for k in kept]
     if not any(job.start is None for job in mine):

@@ -12,6 +12,7 @@ import numpy as np
 from walltime.declared import Field, nearest
 from walltime.errors import PolicyError
 from walltime.machine.constraints import satisfies
+from walltime.machine.counted_limits import parse_licences
 from walltime.policy import Policy
 from walltime.predictors import Predictor
 from walltime.simulation.specification import Scheduler
@@ -22,7 +23,7 @@ from walltime.slurm.starts.predicted import predict_snapshot_runtimes
 from walltime.slurm.starts.start_times import start_quantiles, to_unix
 from walltime.slurm_values import resource_of, seconds_of
 from walltime.specification import Specification, Variant, read_options
-from walltime.wording import sanitize, shown
+from walltime.wording import counted, sanitize, shown
 from walltime.workload import Array, Workload
 
 
@@ -135,6 +136,13 @@ def parse_trial(text: str, snapshot: Snapshot) -> SnapshotJob:
             f"no node of partition {sanitize(name)} has the features and the GPU type of the job {shown(text)}; see the machine file",
             "unknown_features",
         )
+    for licence, needed in parse_licences(trial.licences).items() if trial.licences else ():
+        if needed > (has := snapshot.machine.licences.get(licence, 0)):
+            raise PolicyError(
+                f"the job {shown(text)} requests {counted(needed, 'licence')} of {sanitize(licence, 40)}, and the machine has {has:,}; "
+                "see licences in the machine file",
+                "too_many_licences",
+            )
     return SnapshotJob(
         job=max((job.job for job in snapshot.jobs), default=0) + 1,
         state=WAITING,

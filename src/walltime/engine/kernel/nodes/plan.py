@@ -4,15 +4,15 @@ Each of the first jobs of the queue has an *earliest start*, given the plan of t
 reserved for the job: a *block*. An earliest start depends on two things: the processors that will be free (`Use.free`, if running jobs end
 as planned and no job starts), and the blocks of the jobs ahead. It is valid until one of them changes.
 
-Each change is noted with all earliest starts: how many processors the job may have gained, and when the change ends. If they are fewer
-than the job lacked, it cannot start earlier; if its block starts after the end of the change, it gets the same nodes. The first job
-whose earliest start may have changed gets a new one, and all jobs behind it are planned again. In the same way, a search passes over
-times until which too few processors are released.
+Each change is noted with all earliest starts: how many processors the job may have gained, on how many nodes, and when the change ends. If
+either number is less than the job lacked, it cannot start earlier; if its block starts after the end of the change, it gets the same nodes.
+The first job whose earliest start may have changed gets a new one, and all jobs behind it are planned again. In the same way, a search
+passes over times until which too few processors or nodes are released.
 
 Two bounds shorten the searches:
 
 - a time before which a smaller job could not start (BOUND);
-- an upper bound on the free processors over time (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks.
+- upper bounds on the free amounts over time (`BackfillPlan.timeline`), given the running jobs and the first `timeline_blocks` blocks.
   If it includes other blocks, it is rebuilt, which takes less time than removing them.
 
 Single nodes are considered only at times when these bounds allow a start.
